@@ -64,25 +64,25 @@ class ChatEndpoint:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: `provider`, `model`, `base_url`, `api_key_env`, as the user wrote them. Raises ConfigError."""
-        found = endpoint_of(settings, _KINDS, "chat models", _HINT)
-        self.base_url, self.name = found.base_url, found.model
+        endpoint = endpoint_of(settings, _KINDS, "chat models", _HINT)
+        self.base_url, self.name = endpoint.base_url, endpoint.model
         self._http = Http(
             "model",
             trusted=[self.base_url],
-            auth=found.headers,
+            auth=endpoint.headers,
             settings={name: settings[name] for name in ("timing", "retry") if name in settings},
             retry=Retry(),
         )
 
     async def reply(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Reply:
         """See the contract."""
-        asked: dict[str, Any] = {"model": self.name, "messages": [*messages]}
+        payload: dict[str, Any] = {"model": self.name, "messages": [*messages]}
         if tools:
-            asked["tools"] = [{"type": "function", "function": dict(tool)} for tool in tools]
+            payload["tools"] = [{"type": "function", "function": dict(tool)} for tool in tools]
         answer = await self._http.request(
             "POST",
             f"{self.base_url}/chat/completions",
-            json=asked,
+            json=payload,
             idempotent=True,
             max_bytes=_MOST,
             stall=_SECONDS,
@@ -90,13 +90,13 @@ class ChatEndpoint:
             what="ask the model",
         )
         try:
-            found = read_json(answer.body, type=_ChatAnswer)
-            message = found.choices[0].message
+            completion = read_json(answer.body, type=_ChatAnswer)
+            message = completion.choices[0].message
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, IndexError):
             raise ProviderRefused(
                 f"the model endpoint {self.base_url} returned an answer that is not a chat completion"
             ) from None
-        usage = found.usage or _Usage()
+        usage = completion.usage or _Usage()
         calls = tuple(
             ToolCall(one.id, one.function.name, one.function.arguments) for one in message.tool_calls or ()
         )

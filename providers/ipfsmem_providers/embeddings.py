@@ -59,8 +59,8 @@ class EndpointEmbedder:
 
         `question`: somebody waits, so ask once and briefly. Raises ConfigError.
         """
-        found = endpoint_of(settings, _KINDS, "embeddings", _HINT)
-        self.base_url, model = found.base_url, found.model
+        endpoint = endpoint_of(settings, _KINDS, "embeddings", _HINT)
+        self.base_url, model = endpoint.base_url, endpoint.model
         self._dimensions = int(settings.get("dimensions") or 0)
         if not 0 <= self._dimensions <= MAX_DIMENSION:
             raise ConfigError(f"embeddings have 1 to {MAX_DIMENSION} dimensions, not {self._dimensions}")
@@ -70,24 +70,24 @@ class EndpointEmbedder:
         self._http = Http(
             "embeddings",
             trusted=[self.base_url],
-            auth=found.headers,
+            auth=endpoint.headers,
             settings={name: settings[name] for name in ("timing", "retry") if name in settings},
             retry=ONCE if settings.get("question") else Retry(),
         )
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """See the contract."""
-        asked: dict[str, Any] = {
+        payload: dict[str, Any] = {
             "model": self.identity.name,
             "input": list(texts),
             "encoding_format": "float",
         }
         if self._dimensions:
-            asked["dimensions"] = self._dimensions
+            payload["dimensions"] = self._dimensions
         answer = await self._http.request(
             "POST",
             f"{self.base_url}/embeddings",
-            json=asked,
+            json=payload,
             idempotent=True,
             max_bytes=_AROUND + len(texts) * MAX_DIMENSION * _NUMBER,
             stall=self._seconds,
@@ -95,12 +95,12 @@ class EndpointEmbedder:
             what="make vectors",
         )
         try:
-            found = read_json(answer.body, type=_Vectors).data
+            items = read_json(answer.body, type=_Vectors).data
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise self._refused("an answer that is not a list of vectors") from None
-        if sorted(item.index for item in found) != list(range(len(texts))):
-            raise self._refused(f"{len(found)} vectors for {len(texts)} texts, or some twice")
-        vectors = [item.embedding for item in sorted(found, key=lambda item: item.index)]
+        if sorted(item.index for item in items) != list(range(len(texts))):
+            raise self._refused(f"{len(items)} vectors for {len(texts)} texts, or some twice")
+        vectors = [item.embedding for item in sorted(items, key=lambda item: item.index)]
         length = self._dimensions or len(vectors[0])
         if not 0 < length <= MAX_DIMENSION or any(len(vector) != length for vector in vectors):
             raise self._refused(f"vectors without {length} numbers each, 1 to {MAX_DIMENSION}")

@@ -117,11 +117,11 @@ class DirectoryEmbedder:
             tokens = [
                 one.ids for one in loaded.tokenizer.encode_batch([self._prefix + text for text in texts])
             ]
-            made: list[list[float]] = [[]] * len(texts)
+            rows: list[list[float]] = [[]] * len(texts)
             for some in _batches(tokens):
                 vectors = _vectors(loaded, [tokens[at] for at in some], self._plan.padding)
                 for at, vector in zip(some, vectors, strict=True):
-                    made[at] = vector
+                    rows[at] = vector
         except ConfigError:
             raise
         except (
@@ -129,7 +129,7 @@ class DirectoryEmbedder:
         ) as error:  # onnxruntime and tokenizers raise plain exceptions when they refuse a file
             broken = _broken(self._folder, f"it does not run: {_line(error)}")
             raise ProviderRefused(str(broken), hint=_HINT) from None
-        return made
+        return rows
 
     def knows(self, question: str) -> float:
         """See the contract: the user chose the model for their language."""
@@ -149,18 +149,18 @@ def _look(folder: Path) -> tuple[_Plan, EmbedderIdentity]:
         state = tuple((str(file), *_stamp(file)) for file in plan.files)
         if state in _known:
             return _known[state]
-        found = plan, _identity(folder, plan)
+        entry = plan, _identity(folder, plan)
     except OSError as error:
         raise _broken(folder, f"{error.filename}: {error.strerror}") from None
     # A file just written may be rewritten within one tick of the clock, and look the same.
     if max(stamp[2] for stamp in state) < time.time_ns() - _TICK:
-        _known[state] = found
-    return found
+        _known[state] = entry
+    return entry
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:
-    known = file.stat()
-    return known.st_size, known.st_mtime_ns, known.st_ino
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _plan(folder: Path) -> _Plan:
@@ -202,24 +202,24 @@ def _plan(folder: Path) -> _Plan:
 def _weights(folder: Path) -> Path:
     """Return the model file: model.onnx if there are several."""
     for place in (folder, folder / "onnx"):
-        found = sorted(place.glob("*.onnx"))
+        files = sorted(place.glob("*.onnx"))
         usual = place / "model.onnx"
-        if usual in found or len(found) == 1:
-            return usual if usual in found else found[0]
-        if found:
+        if usual in files or len(files) == 1:
+            return usual if usual in files else files[0]
+        if files:
             raise _broken(
                 folder,
-                f"it has {len(found)} models and none is named model.onnx: {', '.join(one.name for one in found[:4])}",
+                f"it has {len(files)} models and none is named model.onnx: {', '.join(one.name for one in files[:4])}",
             )
     raise _broken(folder, "model.onnx and onnx/model.onnx are missing")
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
     """Return a settings file; {} if absent."""
-    found = _json(folder, name)
-    if found is not None and not isinstance(found, dict):
+    value = _json(folder, name)
+    if value is not None and not isinstance(value, dict):
         raise _broken(folder, f"{name} is not a JSON object")
-    return found or {}
+    return value or {}
 
 
 def _json(folder: Path, name: str) -> Any:
@@ -239,36 +239,36 @@ def _json(folder: Path, name: str) -> Any:
 
 def _modules(folder: Path) -> list[tuple[str, str]]:
     """Return the steps of a model of sentence-transformers, each with its folder."""
-    found = _json(folder, "modules.json")
-    if found is None:
+    rows = _json(folder, "modules.json")
+    if rows is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
         raise _broken(folder, "modules.json is not a list of objects")
-    steps = [(str(one.get("type", "")).rpartition(".")[2], str(one.get("path", ""))) for one in found]
+    steps = [(str(one.get("type", "")).rpartition(".")[2], str(one.get("path", ""))) for one in rows]
     if any(Path(path).is_absolute() or ".." in Path(path).parts for _, path in steps):
         raise _broken(folder, "modules.json names a path outside of the directory")
     return steps
 
 
 def _pooling(folder: Path, config: Mapping[str, Any]) -> str:
-    known = [name for key, name in _POOLINGS.items() if config.get(key) is True]
+    names = [name for key, name in _POOLINGS.items() if config.get(key) is True]
     if isinstance(config.get("pooling_mode"), str):
-        known = [config["pooling_mode"]]
+        names = [config["pooling_mode"]]
     others = [
         key
         for key, value in config.items()
         if key.startswith("pooling_mode_") and value is True and key not in _POOLINGS
     ]
-    if others or len(known) > 1 or any(one not in _POOLINGS.values() for one in known):
-        raise _broken(folder, f"its pooling is not supported: {', '.join([*known, *others])}")
-    return known[0] if known else ""
+    if others or len(names) > 1 or any(one not in _POOLINGS.values() for one in names):
+        raise _broken(folder, f"its pooling is not supported: {', '.join([*names, *others])}")
+    return names[0] if names else ""
 
 
-def _prompts(folder: Path, said: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[str, str]:
+def _prompts(folder: Path, section: Mapping[str, Any], config: Mapping[str, Any]) -> tuple[str, str]:
     """Return the prefixes of questions and of texts."""
-    prompts = said.get("prompts")
+    prompts = section.get("prompts")
     if isinstance(prompts, dict) and prompts:
-        usual = prompts.get(str(said.get("default_prompt_name")), "")
+        usual = prompts.get(str(section.get("default_prompt_name")), "")
         question = prompts.get("query", usual)
         text = next((prompts[name] for name in ("document", "passage", "corpus") if name in prompts), usual)
         if not isinstance(question, str) or not isinstance(text, str):
@@ -285,9 +285,15 @@ def _length(of_lengths: Mapping[str, Any], of_tokens: Mapping[str, Any], config:
     """Return the maximum tokens of a text. Without a known limit, files contain a huge number."""
     position = _number(config.get("max_position_embeddings"))
     # RoBERTa's positions begin after that of padding.
-    held = position - 2 if config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else position
-    said = [_number(of_lengths.get("max_seq_length")), _number(of_tokens.get("model_max_length")), held]
-    return min([one for one in said if 2 < one < 1_000_000], default=_USUAL)
+    positions = (
+        position - 2 if config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else position
+    )
+    lengths = [
+        _number(of_lengths.get("max_seq_length")),
+        _number(of_tokens.get("model_max_length")),
+        positions,
+    ]
+    return min([one for one in lengths if 2 < one < 1_000_000], default=_USUAL)
 
 
 def _number(value: object) -> int:
@@ -403,23 +409,23 @@ def _vectors(loaded: _Loaded, tokens: Sequence[Sequence[int]], padding: int) -> 
     mask = numpy.zeros((len(tokens), longest), numpy.int64)
     for row, one in enumerate(tokens):
         ids[row, : len(one)], mask[row, : len(one)] = one, 1
-    given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
-    (found,) = loaded.session.run([loaded.output], {name: given[name] for name in loaded.inputs})
-    found = numpy.asarray(found, numpy.float64)
+    inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)}
+    (vectors,) = loaded.session.run([loaded.output], {name: inputs[name] for name in loaded.inputs})
+    vectors = numpy.asarray(vectors, numpy.float64)
     if loaded.pooling == "cls":
-        found = found[:, 0]
+        vectors = vectors[:, 0]
     elif loaded.pooling == "lasttoken":
-        found = found[numpy.arange(len(tokens)), numpy.maximum(mask.sum(1) - 1, 0)]
+        vectors = vectors[numpy.arange(len(tokens)), numpy.maximum(mask.sum(1) - 1, 0)]
     elif loaded.pooling == "max":
-        found = numpy.where(mask[:, :, None] == 1, found, -numpy.inf).max(1)
+        vectors = numpy.where(mask[:, :, None] == 1, vectors, -numpy.inf).max(1)
     elif loaded.pooling == "mean":
-        found = (found * mask[:, :, None]).sum(1) / numpy.maximum(mask.sum(1), 1)[:, None]
-    length = numpy.linalg.norm(found, axis=1, keepdims=True)
+        vectors = (vectors * mask[:, :, None]).sum(1) / numpy.maximum(mask.sum(1), 1)[:, None]
+    length = numpy.linalg.norm(vectors, axis=1, keepdims=True)
     if (
-        found.ndim != 2
-        or not 0 < found.shape[1] <= MAX_DIMENSION
-        or not numpy.isfinite(found).all()
+        vectors.ndim != 2
+        or not 0 < vectors.shape[1] <= MAX_DIMENSION
+        or not numpy.isfinite(vectors).all()
         or not length.all()
     ):
         raise ValueError("a vector is empty, too long, or has numbers that are not finite")
-    return [[float(number) for number in row] for row in found / length]
+    return [[float(number) for number in row] for row in vectors / length]

@@ -41,8 +41,8 @@ def endpoint_of(settings: Mapping[str, Any], kinds: Mapping[str, Kind], what: st
     base = str(settings.get("base_url") or "")
     kind = kinds.get(name or "", Kind("", "", "")) if name or not base else Kind("", "", "")
     if (name and name not in kinds) or not (kind.base_url or base):
-        said = f"unknown provider {name!r} for {what}" if name else f"no provider for {what} is named"
-        raise ConfigError(said, hint=hint)
+        message = f"unknown provider {name!r} for {what}" if name else f"no provider for {what} is named"
+        raise ConfigError(message, hint=hint)
     if "@" in base:
         raise ConfigError(
             "base_url contains a user name or a key, and keys are not allowed in a file", hint=_KEY_HINT

@@ -140,15 +140,15 @@ class PeerProvider(ProviderBase):
         if not cids:
             return set()
         by_text = {str(cid): cid for cid in cids}
-        found = (await self._ask(by_text)).cids
-        return {by_text[text] for text in found if isinstance(text, str) and text in by_text}
+        texts = (await self._ask(by_text)).cids
+        return {by_text[text] for text in texts if isinstance(text, str) and text in by_text}
 
     async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged there; no request if `has` was called since the last time."""
         if self._lacking is None:
             await self._ask(())
-        found, self._lacking = self._lacking or [], None
-        return found
+        cids, self._lacking = self._lacking or [], None
+        return cids
 
     async def collect(self) -> int:
         """Let the peer remove unneeded blocks by its own rules (a day between mark and removal); return the
@@ -160,10 +160,10 @@ class PeerProvider(ProviderBase):
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks, in one request. Others than `cids` are left out."""
-        wanted = set(cids)
-        found: dict[CID, bytes] = {}
-        if not wanted:
-            return found
+        missing = set(cids)
+        blocks: dict[CID, bytes] = {}
+        if not missing:
+            return blocks
         parser = CarParser(OWN_LIMITS)
         try:
             async with self._http.stream(
@@ -171,13 +171,13 @@ class PeerProvider(ProviderBase):
                 idempotent=True, max_bytes=2 * OWN_LIMITS.total_bytes, what="get blocks",
             ) as answer:  # fmt: skip
                 async for piece in answer:
-                    found.update(block for block in parser.feed(piece) if block[0] in wanted)
+                    blocks.update(block for block in parser.feed(piece) if block[0] in missing)
             parser.close()
         except ProviderUnavailable as error:
-            raise with_blocks(error, found) from None
+            raise with_blocks(error, blocks) from None
         except (BlockError, LimitError, FormatError) as error:
             raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
-        return found
+        return blocks
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Do `get_blocks`: a peer serves only what it stores."""
@@ -210,19 +210,19 @@ class PeerProvider(ProviderBase):
         )
         listed = answer.decode(_PinsAnswer)
         unread: list[str] = []
-        found = []
+        pin_list = []
         for pin in readable(listed.pins, _PinAnswer, name, ("name",), unread):
             if pin.name == name:
                 try:
-                    found.append(self._pin(pin))
+                    pin_list.append(self._pin(pin))
                 except ProviderRefused:
                     unread.append(pin.cid)
         self._gaps.note(name, unread)
         there = listed.unread if isinstance(listed.unread, list) else []
-        told = [short(str(one), self._http.redact) for one in there[:_NAMED]]
+        examples = [short(str(one), self._http.redact) for one in there[:_NAMED]]
         more = [f"{len(there) - _NAMED:,} further lists"] if len(there) > _NAMED else []
-        self._unread_there[name] = told + more
-        return found
+        self._unread_there[name] = examples + more
+        return pin_list
 
     async def unpin(self, pin: Pin) -> None:
         """Remove one pin there."""
@@ -253,7 +253,7 @@ class PeerProvider(ProviderBase):
     def unread(self) -> list[str]:
         """See `Unreading`."""
         records = [f"a record of {name}" for name in sorted(self._gateway.unread)]
-        there = (one for told in self._unread_there.values() for one in told)
+        there = (one for texts in self._unread_there.values() for one in texts)
         return list(dict.fromkeys([*records, *self._gaps.unread(), *there]))
 
     async def close(self) -> None:
@@ -265,12 +265,12 @@ class PeerProvider(ProviderBase):
             "POST", f"{self._url}/has", json={"cids": list(cids)}, idempotent=True,
             max_bytes=_ANSWER_MAX, what="name the stored blocks",
         )  # fmt: skip
-        found = answer.decode(_Cids)
+        message = answer.decode(_Cids)
         self._lacking = []
-        for text in found.missing_blocks:
+        for text in message.missing_blocks:
             with contextlib.suppress(ProviderRefused):  # another one's CID does not help to send it again
                 self._lacking.append(self._cid(str(text)))
-        return found
+        return message
 
     def _pin(self, pin: _PinAnswer) -> Pin:
         return Pin(self._cid(pin.cid), pin.name, pin.handle, pin.created)

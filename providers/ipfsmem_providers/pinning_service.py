@@ -59,10 +59,10 @@ class PinningServiceProvider(ProviderBase):
         settings = settings or {}
 
         def url_of(rest: str) -> str:
-            given = rest or setting(settings, "PINNING_SERVICE_URL")
-            if not given:
+            url = rest or setting(settings, "PINNING_SERVICE_URL")
+            if not url:
                 raise ConfigError("the pinning service has no endpoint", hint=_HINT)
-            return urls_of([given], "pinning service")[0].removesuffix("/pins").rstrip("/")
+            return urls_of([url], "pinning service")[0].removesuffix("/pins").rstrip("/")
 
         endpoint = url_of(rest)
         origin = origin_of(endpoint)
@@ -130,9 +130,9 @@ class PinningServiceProvider(ProviderBase):
 
         ProviderUnavailable when it is not done within PINNING_SERVICE_PATIENCE; the request stays in the list.
         """
-        known = [found for found in await self._client.list(name=name, cid=root) if found.cid == root]
-        there = [found for found in known if found.status in _LISTED]
-        failed = [found for found in known if found.status == FAILED]
+        requests = [row for row in await self._client.list(name=name, cid=root) if row.cid == root]
+        there = [row for row in requests if row.status in _LISTED]
+        failed = [row for row in requests if row.status == FAILED]
         if there:
             request = min(there, key=_age)
         else:
@@ -178,8 +178,8 @@ class PinningServiceProvider(ProviderBase):
     async def _asked_before(self, root: CID, name: str) -> PinRequest | None:
         """Return an earlier request from here not listed yet; None if the service does not know it or failed
         to fulfil it."""
-        asked = self._asked.pop((root, name), None)
-        request = await self._client.status(asked.id, root) if asked is not None else None
+        earlier = self._asked.pop((root, name), None)
+        request = await self._client.status(earlier.id, root) if earlier is not None else None
         return request if request is not None and request.status in _LISTED else None
 
     async def _ask(self, root: CID, name: str, failed: list[PinRequest]) -> PinRequest:
@@ -220,13 +220,15 @@ def _is_address(host: str) -> bool:
 
 
 def _origins(text: str) -> list[str]:
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    bad = [part for part in found if not part.startswith("/")]
+    addresses = [part.strip() for part in text.split(",") if part.strip()]
+    bad = [part for part in addresses if not part.startswith("/")]
     if bad:
         raise ConfigError(
             f"PINNING_SERVICE_ORIGINS has {bad[0]!r}, which is not a multiaddr",
             hint="For instance /ip4/203.0.113.7/tcp/4001/p2p/12D3KooW..., as `ipfs id` shows it.",
         )
-    if len(found) > ORIGINS_MAX:
-        raise ConfigError(f"PINNING_SERVICE_ORIGINS has {len(found)} addresses, {ORIGINS_MAX} are allowed")
-    return found
+    if len(addresses) > ORIGINS_MAX:
+        raise ConfigError(
+            f"PINNING_SERVICE_ORIGINS has {len(addresses)} addresses, {ORIGINS_MAX} are allowed"
+        )
+    return addresses

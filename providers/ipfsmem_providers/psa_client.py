@@ -121,25 +121,25 @@ class PinningClient:
 
     async def pins(self, name: str, statuses: Iterable[str]) -> list[Pin]:
         """Return the pins with a name, newest first. A list that fails part-way raises with those it showed."""
-        found: list[Pin] = []
-        with with_pins(found):
+        pin_list: list[Pin] = []
+        with with_pins(pin_list):
             async for one in self.requests(name=name, statuses=statuses):
-                found.append(Pin(one.cid, name, one.id, one.created))
-        return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+                pin_list.append(Pin(one.cid, name, one.id, one.created))
+        return sorted(pin_list, key=lambda pin: (-pin.created, pin.handle))
 
     async def list(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> list[PinRequest]:
         """Return all requests that match, the newest page first. All filters are applied here too, as some
         services ignore them. ProviderRefused when a part of the list cannot be read."""
-        return [found async for found in self.requests(name=name, cid=cid, statuses=statuses)]
+        return [request async for request in self.requests(name=name, cid=cid, statuses=statuses)]
 
     async def requests(
         self, *, name: str = "", cid: CID | None = None, statuses: Iterable[str] = STATUSES
     ) -> AsyncIterator[PinRequest]:
         """Yield what `list` returns, as each page is read."""
-        wanted = list(statuses)
-        params = {"status": ",".join(wanted), "limit": str(_PAGE)}
+        names = list(statuses)
+        params = {"status": ",".join(names), "limit": str(_PAGE)}
         if name:
             params |= {"name": name, "match": "exact"}
         if cid is not None:
@@ -162,7 +162,7 @@ class PinningClient:
                 if request is None and row.requestid not in seen and row.pin.name == name:
                     unread.append(row.requestid)
                 seen.add(row.requestid)
-                if request is not None and _matches(request, name, cid, wanted):
+                if request is not None and _matches(request, name, cid, names):
                     yield request
             count = page.count if isinstance(page.count, int) else 0
             total = count if total < 0 else total
@@ -184,14 +184,14 @@ class PinningClient:
             self.gaps.note(name, dict.fromkeys(unread), hidden=hidden)
 
     def _one(self, answer: Answer, cid: CID) -> PinRequest:
-        found = _request(answer.decode(_Status), self._http.redact)
-        if found is None:
+        request = _request(answer.decode(_Status), self._http.redact)
+        if request is None:
             raise ProviderRefused(f"{self._http.service} answered a pin without a CID")
-        if found.cid.multihash != cid.multihash:
+        if request.cid.multihash != cid.multihash:
             raise ProviderRefused(
-                f"{self._http.service} was asked about {cid} and answered about {found.cid}"
+                f"{self._http.service} was asked about {cid} and answered about {request.cid}"
             )
-        return found
+        return request
 
     def _at(self, request_id: str) -> str:
         if not request_id or request_id in (".", ".."):
@@ -212,10 +212,10 @@ def _request(row: _Status, redact: Callable[[str], str] = str) -> PinRequest | N
     except FormatError:
         return None
     cid = cid._replace(version=1)  # some services tell the text of version 0, whatever was asked for
-    given = row.delegates if isinstance(row.delegates, list) else []
+    delegates = row.delegates if isinstance(row.delegates, list) else []
     return PinRequest(
         row.requestid, status if (status := row.status.lower()) in STATUSES else UNKNOWN, cid, row.pin.name or "", milliseconds(row.created), _why(row.info, redact),
-        tuple(one for one in given[:DELEGATES_MAX] if isinstance(one, str) and len(one) <= DELEGATE_MAX),
+        tuple(one for one in delegates[:DELEGATES_MAX] if isinstance(one, str) and len(one) <= DELEGATE_MAX),
     )  # fmt: skip
 
 

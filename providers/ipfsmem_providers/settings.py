@@ -14,35 +14,35 @@ from ipfsmem.errors import ConfigError
 
 def setting(settings: Mapping[str, Any], name: str, default: str = "") -> str:
     """Return the text of a setting, without spaces around it; `default` when it is not set or empty."""
-    given = settings.get(name.lower())
-    if given is None:
-        given = os.environ.get(name)
-    return str(given).strip() if given is not None and str(given).strip() else default
+    value = settings.get(name.lower())
+    if value is None:
+        value = os.environ.get(name)
+    return str(value).strip() if value is not None and str(value).strip() else default
 
 
 def needed(settings: Mapping[str, Any], name: str, hint: str) -> str:
     """Return the text of a setting that must be set. Raises ConfigError with the hint."""
-    found = setting(settings, name)
-    if not found:
+    value = setting(settings, name)
+    if not value:
         raise ConfigError(f"{name} is not set", hint=hint)
-    return found
+    return value
 
 
 def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> str:
     """Return one of `allowed`, by default the first. ConfigError for anything else."""
-    found = setting(settings, name, allowed[0]).lower()
-    if found not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(allowed)} (got {found!r})")
-    return found
+    value = setting(settings, name, allowed[0]).lower()
+    if value not in allowed:
+        raise ConfigError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
+    return value
 
 
 def seconds(settings: Mapping[str, Any], name: str, default: float) -> float:
     """Return a number of seconds. ConfigError for anything else."""
-    found = setting(settings, name)
+    text = setting(settings, name)
     try:
-        value = float(found) if found else default
+        value = float(text) if text else default
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise ConfigError(f"{name} must be a number of seconds (got {found!r})")
+        raise ConfigError(f"{name} must be a number of seconds (got {text!r})")
     return value

@@ -167,8 +167,8 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
     from_settings = {
         name.lower(): text for name in names if (text := str(settings.get(name.lower()) or "").strip())
     }
-    known = address.endpoint or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME") or _emulated(settings)
-    if address.scheme == "az" and not known:
+    account = address.endpoint or setting(settings, "AZURE_STORAGE_ACCOUNT_NAME") or _emulated(settings)
+    if address.scheme == "az" and not account:
         raise ConfigError(
             f"the storage account of {address} is not known",
             hint=f"Write bucket:https://<storage account>{_AZURE}/{address.bucket}, or set AZURE_STORAGE_ACCOUNT_NAME.",
@@ -178,13 +178,13 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
         return from_settings
     if address.scheme == "gs" and (Path.home() / _ADC).is_file():
         return from_settings
-    if found := _profile(address, settings):
-        token = {"aws_session_token": found.token} if found.token else {}
-        region = {"aws_region": found.region} if found.region and not _has_region(settings) else {}
+    if chosen := _profile(address, settings):
+        token = {"aws_session_token": chosen.token} if chosen.token else {}
+        region = {"aws_region": chosen.region} if chosen.region and not _has_region(settings) else {}
         return {
             **from_settings,
-            "aws_access_key_id": found.key,
-            "aws_secret_access_key": found.secret,
+            "aws_access_key_id": chosen.key,
+            "aws_secret_access_key": chosen.secret,
             **token,
             **region,
         }
@@ -199,12 +199,12 @@ def credentials(address: Address, settings: Mapping[str, Any]) -> dict[str, str]
 def _profile(address: Address, settings: Mapping[str, Any]) -> Profile | None:
     """Return the profile of the AWS tools that an S3 bucket uses; None when its credentials are elsewhere."""
     own = choice(settings, "BUCKET_CREDENTIALS", ("environment", "instance")) == "instance"
-    known = any(all(setting(settings, name) for name in group) for group in _KEYS["s3"])
-    if address.scheme != "s3" or own or known:
+    has_keys = any(all(setting(settings, name) for name in group) for group in _KEYS["s3"])
+    if address.scheme != "s3" or own or has_keys:
         return None
-    named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    variables = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     return profile(
-        settings, _endpoint(address, settings) or next(filter(None, map(os.environ.get, named)), "")
+        settings, _endpoint(address, settings) or next(filter(None, map(os.environ.get, variables)), "")
     )
 
 
@@ -221,19 +221,19 @@ def server(address: Address, settings: Mapping[str, Any]) -> str:
     """Return the URL of an S3 bucket's server; "" for AWS, or the server that AWS's variables name."""
     if endpoint := _endpoint(address, settings):
         return endpoint
-    found = _profile(address, settings)
-    named = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return found.endpoint if found is not None and not named else ""
+    chosen = _profile(address, settings)
+    variable = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    return chosen.endpoint if chosen is not None and not variable else ""
 
 
 def secrets(address: Address, settings: Mapping[str, Any]) -> list[str]:
     """Return texts that no error may repeat: keys, secrets, tokens."""
     names = {name for group in _KEYS[address.scheme] for name in group} | set(_MORE[address.scheme])
     hidden = ("KEY", "SECRET", "TOKEN")
-    found = [setting(settings, name) for name in names if any(part in name for part in hidden)]
+    values = [setting(settings, name) for name in names if any(part in name for part in hidden)]
     of_profile = _profile(address, settings)
-    found += [of_profile.key, of_profile.secret, of_profile.token] if of_profile is not None else []
-    return [text for text in found if text]
+    values += [of_profile.key, of_profile.secret, of_profile.token] if of_profile is not None else []
+    return [text for text in values if text]
 
 
 def store(
@@ -301,15 +301,15 @@ def places(address: Address, settings: Mapping[str, Any]) -> list[tuple[str, int
     if address.scheme != "s3":
         return []
     endpoint = server(address, settings)
-    named = (text for name, text in os.environ.items() if name.startswith("AWS_"))
-    found = [(host, port) for host in _AWS_HOSTS for port in (80, 443)]
-    for text in (endpoint, *named):
+    endpoints = (text for name, text in os.environ.items() if name.startswith("AWS_"))
+    addresses = [(host, port) for host in _AWS_HOSTS for port in (80, 443)]
+    for text in (endpoint, *endpoints):
         if text.startswith("http"):
             with contextlib.suppress(ValueError):  # an invalid address leads nowhere
                 url = urlsplit(text)
                 if url.hostname:
-                    found.append((url.hostname, url.port or (443 if url.scheme == "https" else 80)))
-    return found
+                    addresses.append((url.hostname, url.port or (443 if url.scheme == "https" else 80)))
+    return addresses
 
 
 def _emulated(settings: Mapping[str, Any]) -> bool:
@@ -321,5 +321,5 @@ def _region(endpoint: str) -> str:
     host = urlsplit(endpoint).hostname or ""
     if host.endswith(_R2):
         return "auto"
-    found = _REGION.fullmatch(host)
-    return found[1] if found else ""
+    match = _REGION.fullmatch(host)
+    return match[1] if match else ""

@@ -49,35 +49,35 @@ def profile(settings: Mapping[str, Any], endpoint: str) -> Profile | None:
 
     ConfigError for a named profile that does not exist or cannot be used there, and for unreadable files.
     """
-    named = setting(settings, "AWS_PROFILE") or setting(settings, "AWS_DEFAULT_PROFILE")
-    name = named or "default"
-    known = {**_section(settings, "config", name), **_section(settings, "credentials", name)}
-    if not known:
-        if named:
+    chosen_name = setting(settings, "AWS_PROFILE") or setting(settings, "AWS_DEFAULT_PROFILE")
+    name = chosen_name or "default"
+    options = {**_section(settings, "config", name), **_section(settings, "credentials", name)}
+    if not options:
+        if chosen_name:
             raise ConfigError(
                 f"the profile {name!r} is not in ~/.aws/config or ~/.aws/credentials",
                 hint="Set AWS_PROFILE to one of: aws configure list-profiles",
             )
         return None
-    key, secret = known.get("aws_access_key_id", ""), known.get("aws_secret_access_key", "")
+    key, secret = options.get("aws_access_key_id", ""), options.get("aws_secret_access_key", "")
     if not key or not secret:
-        if named or any(known.get(one) for one in _MADE):
+        if chosen_name or any(options.get(one) for one in _MADE):
             raise ConfigError(
                 f"the profile {name!r} has no keys of its own",
                 hint="Put the keys that AWS makes for it into the environment; this prints them: aws configure export-credentials",
             )
         return None
-    found = Profile(
+    result = Profile(
         name,
         key,
         secret,
-        known.get("aws_session_token", ""),
-        known.get("region", ""),
-        known.get("endpoint_url", ""),
+        options.get("aws_session_token", ""),
+        options.get("region", ""),
+        options.get("endpoint_url", ""),
     )
-    if found.fits(endpoint, named=bool(named)):
-        return found
-    if named:
+    if result.fits(endpoint, named=bool(chosen_name)):
+        return result
+    if chosen_name:
         raise ConfigError(
             f"the profile {name!r} has temporary keys, which are not sent to {urlsplit(endpoint).netloc}",
             hint="Set AWS_PROFILE to a profile with endpoint_url, or with lasting keys of that service.",
@@ -98,8 +98,8 @@ def _section(settings: Mapping[str, Any], file: str, name: str) -> dict[str, str
     except (OSError, RuntimeError, ValueError, configparser.Error) as error:
         reason = type(error).__name__
     else:
-        found = parser.items(section) if parser.has_section(section) else []
-        return {option: value.strip() for option, value in found if value}
+        pairs = parser.items(section) if parser.has_section(section) else []
+        return {option: value.strip() for option, value in pairs if value}
     # Outside `except`: the parser's error repeats lines, which may have secrets.
     raise ConfigError(
         f"{path} cannot be read ({reason})", hint=f"Correct that file, or name another one with {variable}."

@@ -59,14 +59,14 @@ def provider_error(
     """
     text = str(error)[:_READ_MAX]
     message, _, debug = text.partition(_DEBUG)
-    found = _STATUS.search(message)
-    status = int(found[1]) if found else 0
-    reason = reason_of(message[found.end() :].encode(), redact) if found else Reason()
-    if not found and ("TimedOut" in debug or "kind: Timeout" in debug):
+    match = _STATUS.search(message)
+    status = int(match[1]) if match else 0
+    reason = reason_of(message[match.end() :].encode(), redact) if match else Reason()
+    if not match and ("TimedOut" in debug or "kind: Timeout" in debug):
         return NoAnswer(f"{where} does not answer: no data when asked to {what}")
     if type(error).__name__ == "InvalidPathError":
         return ProviderRefused(f"{where} has an object with an invalid name")
-    if not found and "Connect" in debug:
+    if not match and "Connect" in debug:
         return _no_connection(where)
     if status == 416 and ranged:
         return BehindTheEnd(f"{where} has less of that object")

@@ -504,12 +504,12 @@ class _ProxyRequest(NamedTuple):
         method, target, version = line.split(b" ")
         tunnel = method == b"CONNECT"
         url = urlsplit(f"//{target.decode()}" if tunnel else target.decode())
-        named = dict(map(_field, fields))
-        if b"transfer-encoding" in named or not url.hostname:
+        headers = dict(map(_field, fields))
+        if b"transfer-encoding" in headers or not url.hostname:
             raise ValueError("not a request that obstore makes")
         return cls(
             method, target, version, fields, url.hostname, url.port or (443 if tunnel else 80),
-            named.get(b"proxy-authorization", b""), 0 if tunnel else int(named.get(b"content-length", b"0")),
+            headers.get(b"proxy-authorization", b""), 0 if tunnel else int(headers.get(b"content-length", b"0")),
         )  # fmt: skip
 
     @property
@@ -525,23 +525,23 @@ class _ProxyRequest(NamedTuple):
     def head(self, behind: bytes | None) -> bytes:
         """Return the request as sent on: to a server, or with the field `behind` to a proxy."""
         path = self.target if behind is not None else _path(self.target)
-        kept = [field for field in self.fields if _field(field)[0] != b"proxy-authorization"]
+        headers = [field for field in self.fields if _field(field)[0] != b"proxy-authorization"]
         more = [behind] if behind else []
-        return b"\r\n".join((b" ".join((self.method, path, self.version)), *kept, *more)) + b"\r\n\r\n"
+        return b"\r\n".join((b" ".join((self.method, path, self.version)), *headers, *more)) + b"\r\n\r\n"
 
 
 def usable_proxies() -> dict[str, str]:
     """Return the http and https proxies of the environment by scheme, and in "no" the hosts that are excluded."""
     from urllib.request import getproxies  # slow to load
 
-    found = getproxies()
+    proxies = getproxies()
     used = {
         scheme: url if "://" in url else f"http://{url}"
         for scheme in ("http", "https", "all")
-        if (url := found.get(scheme))
+        if (url := proxies.get(scheme))
     }
     used = {scheme: url for scheme, url in used.items() if url.lower().startswith(("http://", "https://"))}
-    return {**used, "no": found.get("no", "")}
+    return {**used, "no": proxies.get("no", "")}
 
 
 def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) -> str:

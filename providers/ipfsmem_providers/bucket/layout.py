@@ -107,16 +107,16 @@ class BucketObjectStore:
 
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
         """Return the first bytes of the objects that exist; several requests run at once."""
-        found = self._objects.all_of(names, lambda name: self._objects.head(self._key(name), length))
-        return {name: head for name, head in found if head is not None}
+        heads_by_name = self._objects.all_of(names, lambda name: self._objects.head(self._key(name), length))
+        return {name: head for name, head in heads_by_name if head is not None}
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return parts of one object. Close parts share a request; many parts are cut from the whole object."""
         data = self._whole.get(name)
         if data is None:
-            asked = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
+            nonempty = [span for span in spans if span[0] < span[1]]  # servers refuse empty ranges
             is_car = name.endswith(".car")
-            near = joined(asked, _GAP if is_car else _INDEX_GAP)
+            near = joined(nonempty, _GAP if is_car else _INDEX_GAP)
             size = sum(end - start for start, end in near)
             if (self._whole.asked(name, size) if is_car else size) <= _LITTLE:
                 parts = self._objects.ranges(self._key(name), near)
@@ -131,9 +131,9 @@ class BucketObjectStore:
         """Return a whole object in memory: packs are small in a bucket."""
         data = self._objects.read(self._key(name))
         if name.endswith(".car") and hashlib.sha256(data).hexdigest() != name[:64]:
-            known = self.files().get(name)
+            info = self.files().get(name)
             # A proxy or portal may have answered instead of the bucket. A damaged pack has at least the right size.
-            if known is None or known.size != len(data):
+            if info is None or info.size != len(data):
                 raise ProviderUnavailable(f"{self} returned {len(data)} bytes of another file for {name}")
         return io.BytesIO(data)
 
@@ -200,8 +200,8 @@ class _Whole:
     def get(self, name: str) -> bytes | None:
         with self._lock:
             self._clean()
-            found = self._kept.get(name)
-            return found[1] if found is not None else None
+            entry = self._kept.get(name)
+            return entry[1] if entry is not None else None
 
     def put(self, name: str, data: bytes) -> None:
         with self._lock:
@@ -327,21 +327,21 @@ class BucketPins(PackPins):
         except ProviderError as error:
             keys = (key.removeprefix(f"{_PINS}/") for key in error.listed)
             shown = [file for file in keys if file.startswith(self._prefix(name))]
-            found = {pin.cid: pin for pin in self._of_lists(filter(is_list, shown), name)}
-            found |= {pin.cid: pin for pin in self._single_pins(shown, name)}
-            error.pins = sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
+            pins = {pin.cid: pin for pin in self._of_lists(filter(is_list, shown), name)}
+            pins |= {pin.cid: pin for pin in self._single_pins(shown, name)}
+            error.pins = sorted(pins.values(), key=lambda pin: (-pin.created, pin.handle))
             raise
 
     def _of_lists(self, lists: Iterable[str], name: str) -> Iterator[Pin]:
         """Return the pins under `name` in the lists that can be read, up to one that cannot be read now."""
         for file in lists:
             try:
-                known = self._read_lists([file]).values()
+                lists_read = self._read_lists([file]).values()
             except ProviderError as error:
                 if not error.permanent:
                     return
                 continue
-            for each in known:
+            for each in lists_read:
                 yield from each.by_name.get(name, ())
 
     def _prefix(self, name: str) -> str:
@@ -417,24 +417,24 @@ class BucketNameRecords(NameRecords):
 
     def dump(self) -> bytes:
         """Return the records of the names that were asked for since `load`."""
-        known, when_read = dict(self._known), dict(self._when_read)
+        records, when_read = dict(self._known), dict(self._when_read)
         cached = {
-            file: {"version": known[file][0], "read": when_read[file], "record": known[file][1].encoded}
-            for file in sorted(self._asked & known.keys() & when_read.keys())[:_CACHED_MAX]
+            file: {"version": records[file][0], "read": when_read[file], "record": records[file][1].encoded}
+            for file in sorted(self._asked & records.keys() & when_read.keys())[:_CACHED_MAX]
         }
         return msgspec.json.encode(cached) if self._asked else self._given
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.IpnsRecord]:
         before = dict(self._known)
-        found = super()._read(files)
-        self._asked |= found.keys()
+        records = super()._read(files)
+        self._asked |= records.keys()
         now = self._clock() // 1_000_000
-        for file in found:
+        for file in records:
             if self._known.get(file) is not before.get(file):
                 self._when_read[file] = now
         for file in self._when_read.keys() - self._known.keys():
             self._when_read.pop(file, None)
-        return found
+        return records
 
     def _of_cache(self, file: str, info: FileInfo) -> ipns_record.IpnsRecord | None:
         age = self._clock() // 1_000_000 - self._when_read.get(file, 0)

@@ -146,10 +146,10 @@ class Objects:
         import obstore
 
         def ask(at: Any) -> bytes:
-            found = obstore.get(at, key)
-            if found.meta["size"] > PUT_MAX:
+            answer = obstore.get(at, key)
+            if answer.meta["size"] > PUT_MAX:
                 raise NoSuchObject  # and not one of ours
-            return _first(found, PUT_MAX)
+            return _first(answer, PUT_MAX)
 
         data = self._get(key, ask)
         self._count("received", len(data))
@@ -186,8 +186,8 @@ class Objects:
         import obstore
 
         def ask(at: Any) -> Head:
-            found = obstore.get(at, key, options={"range": (start, end)})
-            return Head(_first(found, end - start), found.meta["size"])
+            answer = obstore.get(at, key, options={"range": (start, end)})
+            return Head(_first(answer, end - start), answer.meta["size"])
 
         return self._get(key, ask, ranged=True)
 
@@ -208,9 +208,9 @@ class Objects:
                 yield key, work(key)
             return
         with ThreadPoolExecutor(min(_AT_ONCE, len(keys)), thread_name_prefix="ipfsmem-bucket") as pool:
-            for key, found in zip(keys, pool.map(work, keys), strict=True):
+            for key, result in zip(keys, pool.map(work, keys), strict=True):
                 heartbeat()
-                yield key, found
+                yield key, result
 
     def list(self, folder: str) -> Listed:
         """Return the objects whose keys begin with `folder` and a slash, by the rest of their keys."""
@@ -247,18 +247,18 @@ class Objects:
             heartbeat()
             return None
         try:
-            found = self._list(folder, _SNAPSHOT_MAX)
+            listed = self._list(folder, _SNAPSHOT_MAX)
         except ProviderRefused:
             # Another's object with an invalid key, or a permission for single folders only.
-            found = None
+            listed = None
         except BaseException as error:
             snapshot.pop(folder, None)
             mine.set_exception(error)
             raise
-        if found is None:
+        if listed is None:
             self._unsuitable.add(folder)
-        mine.set_result(found)
-        return found
+        mine.set_result(listed)
+        return listed
 
     @overload
     def _list(self, folder: str) -> Listed: ...
@@ -276,26 +276,26 @@ class Objects:
                 return ask_all(at, moved)
 
         def ask_all(at: Any, moved: Callable[[], None]) -> Listed | None:
-            found: Listed = {}
+            files: Listed = {}
             for page in obstore.list(at, folder or None, chunk_size=_PAGE):
                 heartbeat()
                 moved()
-                before = len(found)
+                before = len(files)
                 for entry in page:
                     if len(entry["path"]) > _KEY_MAX:
                         raise ProviderRefused(f"{self.where} lists an object whose name is too long")
                     changed = int(entry["last_modified"].timestamp() * 1000)
                     stamp = (changed, entry["size"], entry["e_tag"])
-                    found[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
+                    files[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
                 shown.update(dict.fromkeys(entry["path"] for entry in page))
-                if most is not None and len(found) > most:
+                if most is not None and len(files) > most:
                     return None
                 # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.
-                if len(found) > _LIST_MAX:
+                if len(files) > _LIST_MAX:
                     raise ProviderRefused(f"{self.where}/{folder} has more than {_LIST_MAX:,} objects")
-                if page and len(found) == before:
+                if page and len(files) == before:
                     raise ProviderRefused(f"{self.where} lists the same objects again and again")
-            return found
+            return files
 
         try:
             return self._ask("LIST", "list objects", ask)
@@ -361,7 +361,7 @@ class Objects:
             before = self._gate.problems.copy()
             self.requests[kind] = self.requests.get(kind, 0) + 1
             try:
-                found = work(self._store(patience))
+                result = work(self._store(patience))
             except Exception as error:
                 failed = self._failed(error, what, ranged)
                 if not isinstance(failed, NoSuchObject | BehindTheEnd):  # which the bucket itself answered
@@ -374,7 +374,7 @@ class Objects:
                 attempts.answered()
                 self._bounds.answer_came(began, self._now())
                 heartbeat()
-                return found
+                return result
             heartbeat()
             if isinstance(failed, NoAnswer):
                 self._bounds.stalled(self.where, self._now() - began)
@@ -412,19 +412,19 @@ class Objects:
         most = _SMALL
         while most < size:
             most *= 4
-        sent = most / _SLOWEST if most > _SMALL else 0.0
+        upload = most / _SLOWEST if most > _SMALL else 0.0
         connect = min(limits.connect, silent)
         # No byte comes back until the body is sent, so both time-outs include the sending.
-        total = silent + (sent if sent else PUT_MAX / _SLOWEST)
-        return Patience(connect, silent + sent, total)
+        total = silent + (upload if upload else PUT_MAX / _SLOWEST)
+        return Patience(connect, silent + upload, total)
 
     def _store(self, patience: Patience) -> Any:
         with self._lock:
-            found = self._stores.get(patience)
-            if found is None:
-                found = store(self._address, self._settings, patience, self._gate.url)
-                self._stores[patience] = found
-            return found
+            client = self._stores.get(patience)
+            if client is None:
+                client = store(self._address, self._settings, patience, self._gate.url)
+                self._stores[patience] = client
+            return client
 
 
 class _Watch:
@@ -464,10 +464,10 @@ class _Watch:
                 self._gate.interrupt()
 
 
-def _first(found: Any, most: int) -> bytes:
+def _first(answer: Any, most: int) -> bytes:
     """Return the first `most` bytes of an answer: a server may send more than requested."""
     data = bytearray()
-    for part in found.stream(min_chunk_size=_PART):
+    for part in answer.stream(min_chunk_size=_PART):
         data += part
         if len(data) >= most:
             break

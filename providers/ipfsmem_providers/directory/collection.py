@@ -24,17 +24,17 @@ class FolderCollector(Collector):
         """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
         aside = hidden_name(name)
-        taken = removed = False
+        is_due = removed = False
         with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
             folder.replace(name, aside)  # a device that writes this pack from now on writes another file
             try:
                 age = self._now - folder.lstat(aside).st_mtime_ns // 1_000_000
-                taken = age >= DAY_MS and not is_needed()
+                is_due = age >= DAY_MS and not is_needed()
             finally:
-                if not taken:
+                if not is_due:
                     with contextlib.suppress(FileExistsError):  # put again meanwhile; a sweep compares both
                         folder.restore(aside, name)
-            if taken:
+            if is_due:
                 folder.unlink(aside)
                 removed = True
         names = folder.names()

@@ -33,7 +33,7 @@ class FolderObjectStore(SharedFolder):
 
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
         """Return regular files, without links and folders."""
-        found = {}
+        infos = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
@@ -41,8 +41,8 @@ class FolderObjectStore(SharedFolder):
                         status = entry.stat(follow_symlinks=False)
                         changed = status.st_mtime_ns
                         stamp = (changed, status.st_ctime_ns, status.st_size, status.st_ino)
-                        found[entry.name] = FileInfo(status.st_size, changed // 1_000_000, stamp)
-        return found
+                        infos[entry.name] = FileInfo(status.st_size, changed // 1_000_000, stamp)
+        return infos
 
     def refresh(self) -> bool:
         """Do nothing: each call of `files` lists."""
@@ -66,12 +66,12 @@ class FolderObjectStore(SharedFolder):
 
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
         """Return the first bytes of the files that exist."""
-        found = {}
+        heads_by_name = {}
         for name in names:
             with contextlib.suppress(FileNotFoundError), self.open_file(name) as file:
-                found[name] = Head(read_at(file, 0, length), file.seek(0, os.SEEK_END))
+                heads_by_name[name] = Head(read_at(file, 0, length), file.seek(0, os.SEEK_END))
             heartbeat()
-        return found
+        return heads_by_name
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
         """Yield parts of one file, each read on demand."""

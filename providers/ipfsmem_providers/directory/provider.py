@@ -93,11 +93,11 @@ class DirectoryProvider(PackedStore):
 
 
 def _silence(settings: Mapping[str, Any]) -> float:
-    found = settings.get("stall") or (in_company(Timeouts()).stall if settings.get("company") else STALL)
+    text = settings.get("stall") or (in_company(Timeouts()).stall if settings.get("company") else STALL)
     try:
-        value = float(found)
+        value = float(text)
     except (TypeError, ValueError):
         value = -1.0
     if not 0 < value < 1e6:
-        raise ConfigError(f"stall is {found!r}, not a number of seconds")
+        raise ConfigError(f"stall is {text!r}, not a number of seconds")
     return value

@@ -142,9 +142,9 @@ class FilebaseProvider(ProviderBase):
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pins with this name, newest first."""
-        found = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
-        self._reader.note_pins(pin.cid for pin in found)
-        return found
+        pin_list = await (self._rpc.pins(name) if self._via == "rpc" else self._bucket.pins(name))
+        self._reader.note_pins(pin.cid for pin in pin_list)
+        return pin_list
 
     def unread(self) -> list[str]:
         """See `Unreading`."""

@@ -81,8 +81,8 @@ class Rpc:
 
     async def pin(self, root: CID, name: str) -> Pin:
         """Return the pin of a root under a name, making and awaiting it if absent."""
-        found = await self._client.list(name=name, cid=root, statuses=_LISTED)
-        ours = [request for request in found if request.cid == root]
+        requests = await self._client.list(name=name, cid=root, statuses=_LISTED)
+        ours = [request for request in requests if request.cid == root]
         if ours:
             request = min(ours, key=lambda request: (request.created, request.id))
         else:

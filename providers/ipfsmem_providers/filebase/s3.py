@@ -80,25 +80,25 @@ class Bucket:
     async def pins(self, name: str) -> list[Pin]:
         """Return the roots under a name, newest first."""
         unread: list[str] = []
-        found: list[Pin] = []
-        with with_pins(found):
+        pin_list: list[Pin] = []
+        with with_pins(pin_list):
             async for page in self._pages(f"{PREFIX}{name}/"):
-                found += _pins(page, name, unread)
+                pin_list += _pins(page, name, unread)
         self.gaps.note(name, unread)
-        by_key = {pin.handle: pin for pin in found}
+        by_key = {pin.handle: pin for pin in pin_list}
         self._listed[name] = set(by_key)
         return sorted(by_key.values(), key=lambda pin: pin.created, reverse=True)
 
     async def listing(self) -> dict[str, int]:
         """Return all of our objects, with their sizes in bytes."""
-        found = {}
+        sizes = {}
         async for page in self._pages(PREFIX):
             for entry in page.iterfind("{*}Contents"):
                 size = entry.findtext("{*}Size") or ""
-                found[entry.findtext("{*}Key") or ""] = (
+                sizes[entry.findtext("{*}Key") or ""] = (
                     int(size) if size.isdecimal() and len(size) < 19 else 0
                 )
-        return found
+        return sizes
 
     async def _pages(self, prefix: str) -> AsyncIterator[Element]:
         """Yield the pages of the list of keys below a prefix."""

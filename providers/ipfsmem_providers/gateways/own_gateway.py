@@ -79,8 +79,8 @@ class OwnGateway:
             retry=_RETRY,
         )
         self._client = GatewayClient(self._http, self._url) if url else None
-        given = others.split(",") if isinstance(others, str) else list(others)
-        rest = [other for other in given if other.strip() and base_of(other) != self._url]
+        urls = others.split(",") if isinstance(others, str) else list(others)
+        rest = [other for other in urls if other.strip() and base_of(other) != self._url]
         about = dict(settings or {})
         if not about.get(
             "gateway_token_for"
@@ -101,8 +101,8 @@ class OwnGateway:
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks; missing ones are left out. ProviderUnavailable when an outage may hide one."""
-        found, problems = await self._own_blocks(cids)
-        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+        blocks, problems = await self._own_blocks(cids)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in blocks]
         if missing and self._others is not None:
             try:
                 more: Mapping[CID, bytes] = await self._others.get_blocks(missing)
@@ -111,10 +111,10 @@ class OwnGateway:
                 more = error.blocks
             for cid, data in more.items():
                 self._learn(cid, data)
-            found.update(more)
-        if hides_some(problems, found, cids):
-            raise with_blocks(combined(problems), found)
-        return found
+            blocks.update(more)
+        if hides_some(problems, blocks, cids):
+            raise with_blocks(combined(problems), blocks)
+        return blocks
 
     @property
     def reads_own(self) -> bool:
@@ -123,25 +123,29 @@ class OwnGateway:
 
     async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks from the own gateway only. Raises when a request for one of them failed."""
-        found, problems = await self._own_blocks(cids)
+        blocks, problems = await self._own_blocks(cids)
         if problems:
             raise combined(problems)
-        return found
+        return blocks
 
     async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
         """Return the blocks served by the own gateway, and the failures."""
-        wanted = list(dict.fromkeys(cids))
-        found: dict[CID, bytes] = {}
+        unique = list(dict.fromkeys(cids))
+        blocks: dict[CID, bytes] = {}
         problems: list[ProviderError] = []
         if self._client is not None:
-            looked: set[CID] = set()
+            unplaced: set[CID] = set()
             if self._rooted:  # it would refuse each of these by its CID
-                looked = {cid for cid in wanted if cid.codec == RAW and cid not in self._places}
-                await self._as_files(looked, found, problems)
-            problems += await self._from_own(self._client, [cid for cid in wanted if cid not in found], found)
-            if found or not problems:
-                await self._as_files({cid for cid in wanted if cid not in found} - looked, found, problems)
-        return found, problems
+                unplaced = {cid for cid in unique if cid.codec == RAW and cid not in self._places}
+                await self._as_files(unplaced, blocks, problems)
+            problems += await self._from_own(
+                self._client, [cid for cid in unique if cid not in blocks], blocks
+            )
+            if blocks or not problems:
+                await self._as_files(
+                    {cid for cid in unique if cid not in blocks} - unplaced, blocks, problems
+                )
+        return blocks, problems
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Yield checked blocks of a tree: from the own gateway, and the rest from others if it breaks off.
@@ -192,49 +196,49 @@ class OwnGateway:
             raise problem
 
     async def _from_own(
-        self, client: GatewayClient, wanted: list[CID], found: dict[CID, bytes]
+        self, client: GatewayClient, cids: list[CID], blocks: dict[CID, bytes]
     ) -> list[ProviderError]:
-        """Add blocks to `found`; return the failures."""
+        """Add blocks to `blocks`; return the failures."""
         problems: list[ProviderError] = []
-        everything = set(wanted)
-        asked: dict[BlockPath, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
+        everything = set(cids)
+        locks: dict[BlockPath, asyncio.Lock] = {}  # one CAR of a file serves all its chunks
 
         async def fetch(cid: CID) -> None:
-            if cid in found or (len(problems) >= _GIVE_UP and not found):
+            if cid in blocks or (len(problems) >= _GIVE_UP and not blocks):
                 return
             try:
-                await self._one(client, cid, everything, found, asked)
+                await self._one(client, cid, everything, blocks, locks)
             except ProviderError as error:
                 problems.append(error)
 
-        await for_each(wanted, fetch, CONCURRENCY)
+        await for_each(cids, fetch, CONCURRENCY)
         return problems
 
     async def _one(
         self,
         client: GatewayClient,
         cid: CID,
-        wanted: set[CID],
-        found: dict[CID, bytes],
-        asked: dict[BlockPath, asyncio.Lock],
+        cids: set[CID],
+        blocks: dict[CID, bytes],
+        locks: dict[BlockPath, asyncio.Lock],
     ) -> None:
         place = self._places.get(cid)
         by_path = place is not None and self._rooted
         data = None if by_path else await client.block(cid, absent=_CLOSED)
         if data is None and place is not None:
             if place.part:
-                async with asked.setdefault(place, asyncio.Lock()):
-                    if cid not in found:
-                        await self._parts(cid, place, wanted, found)
+                async with locks.setdefault(place, asyncio.Lock()):
+                    if cid not in blocks:
+                        await self._parts(cid, place, cids, blocks)
             else:
                 data = await self._by_path(cid, place)
-            if not by_path and (data is not None or cid in found):
+            if not by_path and (data is not None or cid in blocks):
                 self._rooted = True
-        if data is None and by_path and cid not in found:
+        if data is None and by_path and cid not in blocks:
             data = await client.block(cid, absent=_CLOSED)
         if data is not None:
             self._learn(cid, data)
-            found[cid] = data
+            blocks[cid] = data
 
     def _standing(self, place: BlockPath) -> list[BlockPath]:
         """Return the candidate locations of a block: its own, and the same path below newer roots, since its
@@ -257,14 +261,14 @@ class OwnGateway:
         return None
 
     async def _as_files(
-        self, cids: Iterable[CID], found: dict[CID, bytes], problems: list[ProviderError]
+        self, cids: Iterable[CID], blocks: dict[CID, bytes], problems: list[ProviderError]
     ) -> None:
         """Look for blocks as whole files below the roots that were read, the last first, then below the pinned ones."""
         roots = list(dict.fromkeys([*list(self._roots)[::-1], *self._pinned]))
-        missing = [cid for cid in cids if cid not in found]
+        missing = [cid for cid in cids if cid not in blocks]
         if missing and roots:
             try:
-                found.update(await self._files.find(missing, roots))
+                blocks.update(await self._files.find(missing, roots))
             except ProviderError as error:
                 problems.append(error)
 
@@ -281,14 +285,14 @@ class OwnGateway:
             self._roots.pop(root, None)  # it is not pinned any more
         return answer.body if answer.status == 200 else None
 
-    async def _parts(self, cid: CID, place: BlockPath, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _parts(self, cid: CID, place: BlockPath, cids: set[CID], blocks: dict[CID, bytes]) -> None:
         """Fetch the blocks of a folder or file in one CAR, and keep all that are wanted, until `cid` is among them."""
         for one in self._standing(place):
-            await self._some_parts(one, wanted, found)
-            if cid in found:
+            await self._some_parts(one, cids, blocks)
+            if cid in blocks:
                 return
 
-    async def _some_parts(self, place: BlockPath, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _some_parts(self, place: BlockPath, cids: set[CID], blocks: dict[CID, bytes]) -> None:
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
@@ -300,9 +304,9 @@ class OwnGateway:
                 parser = CarParser(OWN_LIMITS)
                 async for piece in answer:
                     for cid, data in parser.feed(piece):
-                        if cid in wanted and cid in self._places:
+                        if cid in cids and cid in self._places:
                             self._learn(cid, data)
-                            found[cid] = data
+                            blocks[cid] = data
                 parser.close()
         except (FormatError, LimitError, BlockError) as error:
             raise ProviderRefused(f"{self._url} answered a bad CAR: {error}") from None

@@ -90,15 +90,15 @@ class Gateways(ProviderBase):
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks, each from the first gateway that has it; several requests at once."""
-        wanted = list(dict.fromkeys(cids))
-        found, unknown = await self._fetch(wanted, self._ordered())
-        missing = [cid for cid in wanted if cid not in found]
+        unique = list(dict.fromkeys(cids))
+        blocks, unknown = await self._fetch(unique, self._ordered())
+        missing = [cid for cid in unique if cid not in blocks]
         if missing and (more := await self._discover(missing[0])):
             again, unknown = await self._fetch(missing, more)
-            found.update(again)
-        if hides_some(unknown, found, wanted):
-            raise with_blocks(combined(unknown), found)
-        return found
+            blocks.update(again)
+        if hides_some(unknown, blocks, unique):
+            raise with_blocks(combined(unknown), blocks)
+        return blocks
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Yield checked blocks of a tree, from the first gateway that sends some without breaking off.
@@ -155,14 +155,14 @@ class Gateways(ProviderBase):
         return sorted(self._gateways, key=_asked_last)
 
     async def _fetch(
-        self, wanted: list[CID], gateways: list[GatewayClient]
+        self, cids: list[CID], gateways: list[GatewayClient]
     ) -> tuple[dict[CID, bytes], list[ProviderError]]:
         """Return the blocks found, and the problems of blocks for which every gateway failed."""
-        found: dict[CID, bytes] = {}
+        blocks: dict[CID, bytes] = {}
         unknown: list[ProviderError] = []
 
         async def fetch(cid: CID) -> None:
-            if len(unknown) >= _GIVE_UP and not found:
+            if len(unknown) >= _GIVE_UP and not blocks:
                 return  # nothing works: ten thousand time-outs would not tell more
             problems: list[ProviderError] = []
             absent = False
@@ -174,14 +174,14 @@ class Gateways(ProviderBase):
                     problems.append(error)
                     continue
                 if data is not None:
-                    found[cid] = data
+                    blocks[cid] = data
                     return
                 absent = True
             if problems and not absent:
                 unknown.append(combined(problems))
 
-        await for_each(wanted, fetch, self._concurrency)
-        return found, unknown
+        await for_each(cids, fetch, self._concurrency)
+        return blocks, unknown
 
     async def _discover(self, cid: CID) -> list[GatewayClient]:
         """Return new gateways that routing servers name for a CID."""
@@ -192,8 +192,8 @@ class Gateways(ProviderBase):
             urls = await self._routing.gateways(cid)
         except ProviderError:
             return []
-        known = {gateway.url for gateway in self._gateways}
-        new = [GatewayClient(self._http, url) for url in urls if base_of(url) not in known][:_FOUND_MAX]
+        urls_here = {gateway.url for gateway in self._gateways}
+        new = [GatewayClient(self._http, url) for url in urls if base_of(url) not in urls_here][:_FOUND_MAX]
         self._gateways += new
         return new
 
@@ -204,11 +204,11 @@ def _with_token(configured: list[str], settings: Mapping[str, Any], concurrency:
     if not token or settings.get("public_only"):
         return None
     header = str(settings.get("gateway_token_header") or "Authorization")
-    named = str(settings.get("gateway_token_for") or "")
-    owner = urls_of(named, "gateway")[0] if named else configured[0]
+    gateway = str(settings.get("gateway_token_for") or "")
+    owner = urls_of(gateway, "gateway")[0] if gateway else configured[0]
     others = [list_of for rest in others_of(settings, "gateway") if (list_of := _list_of(rest, settings))]
     firsts = {origin_of(urls[0]) for urls in others} | {origin_of(owner)}
-    if not named and len(firsts) > 1:
+    if not gateway and len(firsts) > 1:
         raise ConfigError(
             "gateway_token is one token, and there are several lists of gateways; it was sent to none of them",
             hint="Name the gateway: gateway_token_for, under [providers.gateway] in the settings file.",
@@ -239,15 +239,13 @@ def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
         return []
 
 
-def hides_some(
-    problems: Sequence[ProviderError], found: Mapping[CID, bytes], wanted: Collection[CID]
-) -> bool:
+def hides_some(problems: Sequence[ProviderError], blocks: Mapping[CID, bytes], cids: Collection[CID]) -> bool:
     """Tell whether a block not found may exist, because a gateway is down.
 
     A block refused permanently, or answered with other bytes, is missing, unless no block came at all.
     """
-    outage = not found or any(not problem.permanent for problem in problems)
-    return bool(problems) and outage and any(cid not in found for cid in wanted)
+    outage = not blocks or any(not problem.permanent for problem in problems)
+    return bool(problems) and outage and any(cid not in blocks for cid in cids)
 
 
 def _asked_last(gateway: GatewayClient) -> bool:

@@ -52,35 +52,35 @@ class StoredFiles:
     async def find(self, cids: Iterable[CID], roots: Iterable[CID]) -> dict[CID, bytes]:
         """Return those of `cids` that are whole files below `roots`; checked. Raises the ProviderError of a
         read that failed."""
-        wanted = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
-        found: dict[CID, bytes] = {}
+        missing = {cid for cid in cids if cid.codec == RAW and cid.multihash[:2] == _SHA256}
+        blocks: dict[CID, bytes] = {}
         self._absent.clear()
         for root in roots:
-            top = await self._list(root, ()) if wanted else {}
+            top = await self._list(root, ()) if missing else {}
             if "o" in top:
-                await self._objects(root, ("o",), wanted, found)
+                await self._objects(root, ("o",), missing, blocks)
             elif "memory" in top:
-                await self._objects(root, ("memory", ".ipfsmem", "o"), wanted, found)
-                await self._bodies(root, wanted, found)
-        return found
+                await self._objects(root, ("memory", ".ipfsmem", "o"), missing, blocks)
+                await self._bodies(root, missing, blocks)
+        return blocks
 
-    async def _objects(self, root: CID, base: Path, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _objects(self, root: CID, base: Path, missing: set[CID], blocks: dict[CID, bytes]) -> None:
         async def one(cid: CID) -> None:
             name = cid.digest.hex()[:_NAME]
             path = base
             for digit in name[:_DEPTH]:
                 listed = await self._list(root, path)
                 if name in listed:
-                    self._take(await self._read(root, (*path, name), False), {cid}, found)
+                    self._take(await self._read(root, (*path, name), False), {cid}, blocks)
                     return
                 if digit not in listed:
                     return
                 path = (*path, digit)
 
-        await for_each(list(wanted), one, _AT_ONCE)
-        wanted.difference_update(found)
+        await for_each(list(missing), one, _AT_ONCE)
+        missing.difference_update(blocks)
 
-    async def _bodies(self, root: CID, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    async def _bodies(self, root: CID, missing: set[CID], blocks: dict[CID, bytes]) -> None:
         """Search the files below `memory/` and those of scopes, timelines included.
 
         A hash does not identify the file, so each new file is read once.
@@ -91,31 +91,31 @@ class StoredFiles:
             if data is not None:
                 self._looked.add(file.link)
                 self._seen[raw_cid(hashlib.sha256(data).digest())] = file
-                self._take(data, wanted, found)
+                self._take(data, missing, blocks)
 
-        for cid in wanted & self._seen.keys():
+        for cid in missing & self._seen.keys():
             file = self._seen[cid]
-            self._take(await self._read(file.root, file.path, False), {cid}, found)
-            if cid not in found:  # its root was unpinned, or another file has its path now
+            self._take(await self._read(file.root, file.path, False), {cid}, blocks)
+            if cid not in blocks:  # its root was unpinned, or another file has its path now
                 self._looked.discard(self._seen.pop(cid).link)
-        wanted.difference_update(found)
-        if wanted:
-            await self._in_base(root, ("memory",), wanted, found, one)
-        scopes = await self._list(root, ("scopes",)) if wanted else {}
+        missing.difference_update(blocks)
+        if missing:
+            await self._in_base(root, ("memory",), missing, blocks, one)
+        scopes = await self._list(root, ("scopes",)) if missing else {}
         for scope in sorted(scopes):
-            if wanted:
-                await self._in_base(root, ("scopes", scope, "memory"), wanted, found, one)
+            if missing:
+                await self._in_base(root, ("scopes", scope, "memory"), missing, blocks, one)
 
     async def _in_base(
         self,
         root: CID,
         base: Path,
-        wanted: set[CID],
-        found: dict[CID, bytes],
+        missing: set[CID],
+        blocks: dict[CID, bytes],
         one: Callable[[_FileLocation], Awaitable[None]],
     ) -> None:
         for folder in (base, (*base, "timeline")):
-            if not wanted:
+            if not missing:
                 return
             names = await self._list(root, folder)
             files = [
@@ -125,16 +125,16 @@ class StoredFiles:
             ]
             # A link to a raw block tells its hash, so such a file is read only when it is wanted.
             new = [
-                f for f in files if f.link in wanted or (f.link.codec != RAW and f.link not in self._looked)
+                f for f in files if f.link in missing or (f.link.codec != RAW and f.link not in self._looked)
             ]
             await for_each(new, one, _AT_ONCE)
-            wanted.difference_update(found)
+            missing.difference_update(blocks)
 
-    def _take(self, data: bytes | None, wanted: set[CID], found: dict[CID, bytes]) -> None:
+    def _take(self, data: bytes | None, missing: set[CID], blocks: dict[CID, bytes]) -> None:
         if data is not None:
             cid = raw_cid(hashlib.sha256(data).digest())
-            if cid in wanted:
-                found[cid] = data
+            if cid in missing:
+                blocks[cid] = data
 
     async def _list(self, root: CID, path: Path) -> Mapping[str, CID]:
         """Return the links of a folder by name; empty if it is not a folder. Unchecked: files read through
@@ -142,9 +142,9 @@ class StoredFiles:
         cid = (await self._list(root, path[:-1])).get(path[-1]) if path else root
         if cid is None or cid in self._absent:
             return {}
-        known = self._folders.get(cid)
-        if known is not None:
-            return known
+        listing = self._folders.get(cid)
+        if listing is not None:
+            return listing
         locks = self._reading()
         try:
             async with locks[cid]:  # concurrent searches need the same folder: one reads it, the others wait

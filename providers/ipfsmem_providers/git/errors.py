@@ -152,15 +152,15 @@ def explain(where: str, stderr: str) -> ProviderError:
     )
 
 
-def is_damage(said: str) -> bool:
+def is_damage(stderr: str) -> bool:
     """Tell whether a command on this device failed because the cache repository is damaged."""
-    lower = said.lower()
-    return not is_of_device(said) and any(word in lower for word in _LOCAL)
+    lower = stderr.lower()
+    return not is_of_device(stderr) and any(word in lower for word in _LOCAL)
 
 
-def is_of_device(said: str) -> bool:
+def is_of_device(stderr: str) -> bool:
     """Tell whether a command failed because this device is full, unwritable or short of something."""
-    lower = said.lower()
+    lower = stderr.lower()
     return any(word in lower for word in _DEVICE)
 
 
@@ -168,16 +168,16 @@ def local_failure(stderr: str) -> str:
     """Return the message of a command about objects or files, or "". They are on this device, or in a repository at a path or behind
     ssh, whose messages look the same."""
     own = [line for line in stderr.splitlines() if not line.lower().startswith("remote:")]
-    found = [line for line in own if any(word in line.lower() for word in _LOCAL)]
-    return last_line(([line for line in own if is_of_device(line)] or found)[0]) if found else ""
+    failures = [line for line in own if any(word in line.lower() for word in _LOCAL)]
+    return last_line(([line for line in own if is_of_device(line)] or failures)[0]) if failures else ""
 
 
 def last_line(stderr: str) -> str:
     """Return the line of a message that says most: printable, short, and without credentials."""
     lines = [line.strip() for line in re.split(r"[\r\n]+", stderr) if line.strip()]
-    said = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
+    marked = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "!"))]
     telling = (
-        [line for line in said if not any(words in line.lower() for words in _SUMMARIES)] or said or lines
+        [line for line in marked if not any(words in line.lower() for words in _SUMMARIES)] or marked or lines
     )
     text = telling[-1] if telling else "no message"
     for word in ("Permission denied", "Host key verification failed", "Connection refused", "timed out"):

@@ -83,14 +83,14 @@ class BranchView:
         return None if path in self.changes.gone else self.tree.stores[kind].get(name)
 
     def entries(self, kind: str) -> dict[str, bytes | TreeEntry]:
-        found: dict[str, bytes | TreeEntry] = dict(self.tree.stores[kind])
+        files: dict[str, bytes | TreeEntry] = dict(self.tree.stores[kind])
         for path in self.changes.gone:
             if path.startswith(f"{kind}/"):
-                found.pop(path[len(kind) + 1 :], None)
+                files.pop(path[len(kind) + 1 :], None)
         for path, put in self.changes.puts.items():
             if path.startswith(f"{kind}/"):
-                found[path[len(kind) + 1 :]] = put
-        return found
+                files[path[len(kind) + 1 :]] = put
+        return files
 
 
 class BlobReader:
@@ -104,24 +104,24 @@ class BlobReader:
     def read(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
         """Return the bytes by object id. LocalFailure when one is not here: what is listed is never taken for absent."""
         with self._lock:
-            found = {entry.oid: self._kept[entry.oid] for entry in entries if entry.oid in self._kept}
+            blobs = {entry.oid: self._kept[entry.oid] for entry in entries if entry.oid in self._kept}
         part: list[TreeEntry] = []
         for entry in [*entries, None]:
             if part and (entry is None or sum(one.size for one in part) + entry.size > _KEPT):
                 oids = [one.oid for one in part]
                 read = self._repository.blobs(oids, sum(one.size for one in part))
-                found |= {oid: data for oid, data in zip(oids, read, strict=True) if data is not None}
+                blobs |= {oid: data for oid, data in zip(oids, read, strict=True) if data is not None}
                 part = []
-            if entry is not None and entry.oid not in found:
+            if entry is not None and entry.oid not in blobs:
                 part.append(entry)
-        if gone := [entry.oid for entry in entries if entry.oid not in found]:
+        if gone := [entry.oid for entry in entries if entry.oid not in blobs]:
             raise LocalFailure(f"missing blob {gone[0]}")
-        self._keep(found)
-        return found
+        self._keep(blobs)
+        return blobs
 
-    def _keep(self, found: Mapping[str, bytes]) -> None:
+    def _keep(self, blobs: Mapping[str, bytes]) -> None:
         with self._lock:
-            self._kept |= found
+            self._kept |= blobs
             total = sum(map(len, self._kept.values()))
             while total > _KEPT and self._kept:
                 total -= len(self._kept.pop(next(iter(self._kept))))
@@ -154,7 +154,7 @@ class GitObjectStore:
         entries = self._view().entries(self._kind)
         now = time.time_ns() // 1_000_000
         indexes = self._indexes(entries)
-        found = {}
+        infos = {}
         for name, entry in entries.items():
             size = len(entry) if isinstance(entry, bytes) else entry.size
             if (
@@ -165,8 +165,8 @@ class GitObjectStore:
             ):
                 index = indexes.get(f"{name[:-4]}{INDEX}") if name.endswith(".car") else None
                 version = hash(entry) if isinstance(entry, bytes) else entry.oid
-                found[name] = FileInfo(size, index.modified if index is not None else now, version)
-        return found | {name: info for name, info in indexes.items() if name.startswith(prefix)}
+                infos[name] = FileInfo(size, index.modified if index is not None else now, version)
+        return infos | {name: info for name, info in indexes.items() if name.startswith(prefix)}
 
     def refresh(self) -> bool:
         """Do nothing: a step sees one commit."""
@@ -196,7 +196,7 @@ class GitObjectStore:
         """Return the files that exist, read together; of one with more than `length` bytes only the size, as
         nobody uses a part. ProviderRefused when they are too many to hold in memory."""
         local = [name for name in names if name.endswith(INDEX)]
-        found = self._local.heads(local, length) if local else {}
+        heads_by_name = self._local.heads(local, length) if local else {}
         view = self._view()
         sizes = {
             name: len(one) if isinstance(one, bytes) else one.size
@@ -209,8 +209,8 @@ class GitObjectStore:
                 f"{self} holds {total:,} bytes of lists and records; at most {_HEADS_MAX:,} are read",
                 hint=OTHER_HINT,
             )
-        found |= {name: Head(b"", size) for name, size in sizes.items() if length < size <= FILE_MAX}
-        return found | {name: Head(data, len(data)) for name, data in self._contents(small).items()}
+        heads_by_name |= {name: Head(b"", size) for name, size in sizes.items() if length < size <= FILE_MAX}
+        return heads_by_name | {name: Head(data, len(data)) for name, data in self._contents(small).items()}
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> Iterator[bytes]:
         """Yield parts of a file, cut from the whole of it."""
@@ -279,14 +279,14 @@ class GitObjectStore:
         """Return the indexes of packs that are there; others are removed."""
         if self._kind != "packs":
             return {}
-        found = {}
+        infos = {}
         for name, info in self._local.files().items():
             if f"{name[:-4]}.car" in entries:
-                found[name] = info
+                infos[name] = info
             elif name.endswith(INDEX) and info.modified < (time.time() - 86_400) * 1000:
                 with contextlib.suppress(OSError):
                     self._local.unlink(name)
-        return found
+        return infos
 
     def _whole(self, name: str) -> bytes:
         data = self._contents([name]).get(name)
@@ -296,13 +296,15 @@ class GitObjectStore:
 
     def _contents(self, names: Sequence[str]) -> dict[str, bytes]:
         view = self._view()
-        got = {name: view.get(f"{self._kind}/{name}") for name in names}
+        entries_by_name = {name: view.get(f"{self._kind}/{name}") for name in names}
         entries = {
-            name: one for name, one in got.items() if isinstance(one, TreeEntry) and 0 <= one.size <= FILE_MAX
+            name: one
+            for name, one in entries_by_name.items()
+            if isinstance(one, TreeEntry) and 0 <= one.size <= FILE_MAX
         }
         read = self._blobs.read([*entries.values()]) if entries else {}
-        found = {name: read[entry.oid] for name, entry in entries.items() if entry.oid in read}
-        return found | {name: one for name, one in got.items() if isinstance(one, bytes)}
+        contents = {name: read[entry.oid] for name, entry in entries.items() if entry.oid in read}
+        return contents | {name: one for name, one in entries_by_name.items() if isinstance(one, bytes)}
 
 
 def _is_ours(name: str) -> bool:
@@ -324,12 +326,12 @@ class GitCollector(Collector):
 
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """Remove a marked pack, unless a new pin needs one of its blocks; then it stays without its mark."""
-        taken = not is_needed()
-        for ending in (".car", GOING, LOST, INDEX) if taken else (GOING,):
+        is_due = not is_needed()
+        for ending in (".car", GOING, LOST, INDEX) if is_due else (GOING,):
             with contextlib.suppress(OSError):
                 self._packs.store.unlink(f"{name[:64]}{ending}")
         self._packs.forget(name)
-        return taken
+        return is_due
 
 
 def object_stores(

@@ -114,9 +114,9 @@ class Finished(NamedTuple):
 class LocalFailure(Exception):
     """A command failed because of this device: the cache repository is damaged or in the way."""
 
-    def __init__(self, said: str, *, connected: bool = False) -> None:
+    def __init__(self, message: str, *, connected: bool = False) -> None:
         """`connected`: the command spoke to a repository elsewhere, which may be what is damaged."""
-        super().__init__(said)
+        super().__init__(message)
         self.connected = connected
 
 
@@ -138,10 +138,10 @@ class GitProgram:
 
         Raises ConfigError without the program.
         """
-        found = find_git()
-        if not found:
+        executable = find_git()
+        if not executable:
             raise ConfigError("the git program is not installed", hint="Install git: https://git-scm.com")
-        self._git, self._address, self._where = found, address, where
+        self._git, self._address, self._where = executable, address, where
         self._stall, self._push_stall, self._heartbeat = stall, push_stall, heartbeat
         self._token = token
         self._user: list[tuple[str, str]] | None = None
@@ -150,12 +150,12 @@ class GitProgram:
     def _version(self) -> tuple[int, int]:
         """Return the version of the program, asked once. Raises ProviderRefused when it is too old or does not work."""
         code, out, err = _answer_of(self._git, "version")
-        if code or not (said := _VERSION.match(out)):
+        if code or not (match := _VERSION.match(out)):
             raise ProviderRefused(
                 f"the git program {self._git} does not work ({last_line(err or out.decode(errors='replace'))})",
                 hint="Install git: https://git-scm.com",
             )
-        version = int(said[1]), int(said[2])
+        version = int(match[1]), int(match[2])
         if version < _OLDEST:
             raise ProviderRefused(f"git {version[0]}.{version[1]} is too old", hint=OLD_HINT)
         return version
@@ -207,9 +207,9 @@ class GitProgram:
             ]
             if self._version < _FSYNC:
                 more_settings.append("receive.unpackLimit=1")
-            given = "".join(f" -c {shlex.quote(one)}" for one in more_settings)
+            flags = "".join(f" -c {shlex.quote(one)}" for one in more_settings)
             program = {"fetch": "upload-pack", "push": "receive-pack"}[args[0]]
-            options = [f"--{program}={_SERVED.format(program=program, more=given)}"]
+            options = [f"--{program}={_SERVED.format(program=program, more=flags)}"]
 
         def received() -> int:
             total = _bytes_in(objects) if objects is not None else 0
@@ -264,12 +264,12 @@ class GitProgram:
             origin = "/".join(self._address.url.split("/")[:3])
             config += [("credential.helper", ""), (f"credential.{origin}.helper", _ANSWER)]
             answer["IPFSMEM_GIT_ANSWER"] = self._token
-        given = {"GIT_CONFIG_COUNT": str(len(config))}
+        variables = {"GIT_CONFIG_COUNT": str(len(config))}
         for number, (name, value) in enumerate(config):
-            given |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+            variables |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
         return {
             **_inherited(),
-            **given,
+            **variables,
             **answer,
             "GIT_ALLOC_LIMIT": _ALLOCATION,
             "GIT_ALLOW_PROTOCOL": self._address.kind,
@@ -336,9 +336,9 @@ class GitProgram:
                     pipe.close()
         if out.over or err.over:
             raise self._endless()
-        said = err.data.decode(errors="replace")
+        stderr = err.data.decode(errors="replace")
         return Finished(
-            process.returncode, bytes(out.data), said.replace(self._token, "***") if self._token else said
+            process.returncode, bytes(out.data), stderr.replace(self._token, "***") if self._token else stderr
         )
 
     def _wait(
@@ -388,8 +388,8 @@ class GitProgram:
 
 def find_git() -> str:
     """Return the path of the program, or "". One in the working directory is somebody else's."""
-    found = shutil.which("git")
-    return found if found is not None and Path(found).is_absolute() else ""
+    path = shutil.which("git")
+    return path if path is not None and Path(path).is_absolute() else ""
 
 
 def _answer_of(program: str, *args: str) -> tuple[int, bytes, str]:

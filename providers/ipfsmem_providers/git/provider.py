@@ -99,18 +99,18 @@ class GitProvider(PackedStore):
 
         Raises ConfigError for an unusable address, a remote's name (see `lasting`), and without the git program.
         """
-        given = settings or {}
+        options = settings or {}
         require_address(rest)
         self._address = parse(rest)
-        stall, push_stall = _stalls(given)
-        token = _token(self._address, given)
+        stall, push_stall = _stalls(options)
+        token = _token(self._address, options)
         git = GitProgram(
             self._address, self.name, token=token, stall=stall, push_stall=push_stall, heartbeat=self._moved
         )
-        cache = Path(given["git_cache"]) if given.get("git_cache") else default_cache(given.get("home"))
+        cache = Path(options["git_cache"]) if options.get("git_cache") else default_cache(options.get("home"))
         key = hashlib.sha256("\n".join(self._address[:2]).encode()).hexdigest()[:24]
         self.repository = CacheRepository(cache / key, self._address, git, self.name)
-        self._squash = int(seconds(given, "git_squash", SQUASH))
+        self._squash = int(seconds(options, "git_squash", SQUASH))
         self._thread = threading.local()
         self._lock = threading.Lock()
         self._progress = 0

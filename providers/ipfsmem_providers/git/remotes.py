@@ -65,7 +65,7 @@ def remote_address(rest: str) -> GitAddress:
             f"git:{name} names a remote, and {here} is not in a git repository",
             hint="Run the command inside the repository, or name the address: git:ADDRESS",
         )
-    code, said = (code, "") if code else _ask(git, "remote", "get-url", "--push", "--all", name)
+    code, output = (code, "") if code else _ask(git, "remote", "get-url", "--push", "--all", name)
     if code and name != _USUAL:
         return parse(rest)  # refuses it
     if code:
@@ -73,7 +73,7 @@ def remote_address(rest: str) -> GitAddress:
             f"the git repository {top} has no remote {name}",
             hint=f"Add one: git remote add {name} ADDRESS",
         )
-    urls = said.splitlines()
+    urls = output.splitlines()
     if len(urls) != 1:
         raise ConfigError(
             f"the remote {name} of {top} has {len(urls)} addresses to push to",

@@ -100,9 +100,9 @@ def _entry_of(data: bytes, width: int) -> TreeEntry:
 class LostRace(Exception):
     """Another device pushed first, by what the host said, which the message quotes."""
 
-    def __init__(self, said: str, *, locked: bool = False) -> None:
+    def __init__(self, message: str, *, locked: bool = False) -> None:
         """`locked`: the branch has a lock file there, of a git program that runs or was interrupted."""
-        super().__init__(said)
+        super().__init__(message)
         self.locked = locked
 
 
@@ -120,23 +120,23 @@ class CacheRepository:
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
-    def fetch(self, known: BranchTree | None) -> BranchTree:
+    def fetch(self, previous: BranchTree | None) -> BranchTree:
         """Return the branch as the host shows it now. Raises ProviderError, LocalFailure."""
         if self._address.kind == "file" and not Path(self._address.url).is_dir():
             raise ProviderUnavailable(
                 f"{self._where}: folder {self._address.url} is not there",
                 hint="Plug in the stick or mount the share. Create a new repository first: git init --bare PATH",
             )
-        taken: list[Path] = []
+        packs: list[Path] = []
         with self._locked():
             try:
-                head = self._fetch(taken)
-                if known is not None and known.head == head:
+                head = self._fetch(packs)
+                if previous is not None and previous.head == head:
                     self._tidy_if_due()  # this device's own pushes leave objects, too
-                    return known
+                    return previous
                 tree = self._load(head) if head else BranchTree()
             except ProviderRefused:  # each attempt would keep what others wrote there
-                for path in reversed(taken):
+                for path in reversed(packs):
                     path.unlink(missing_ok=True)
                 raise
             self._git.local(self.folder, "update-ref", *([_HEAD, head] if head else ["-d", _HEAD]))
@@ -145,28 +145,28 @@ class CacheRepository:
 
     def blobs(self, oids: Sequence[str], size: int) -> Iterator[bytes | None]:
         """Yield the bytes of objects that are here, together `size`; None for others."""
-        wanted = list(dict.fromkeys(oids))
-        asked = "".join(f"{oid}\n" for oid in wanted).encode()
+        unique = list(dict.fromkeys(oids))
+        request = "".join(f"{oid}\n" for oid in unique).encode()
         out = self._git.local(
-            self.folder, "cat-file", "--batch", data=asked, out_max=size + 200 * len(oids)
+            self.folder, "cat-file", "--batch", data=request, out_max=size + 200 * len(oids)
         ).out
         heartbeat()
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         at = 0
-        for oid in wanted:
+        for oid in unique:
             end = out.index(b"\n", at)
             line = out[at:end].split()
             at = end + 1
             if len(line) == 3:
                 length = int(line[2])
                 if line[1] == b"blob":
-                    found[oid] = out[at : at + length]
+                    contents[oid] = out[at : at + length]
                 at += length + 1
         for oid in oids:
-            yield found.get(oid)
+            yield contents.get(oid)
 
-    def _fetch(self, taken: list[Path]) -> str:
-        """Receive the branch and return its commit, or ""; `taken` gets the files that were added."""
+    def _fetch(self, packs: list[Path]) -> str:
+        """Receive the branch and return its commit, or ""; `packs` gets the files that were added."""
         received = self.folder / "received" / secrets.token_hex(8)
         (received / "pack").mkdir(parents=True)
         try:
@@ -177,16 +177,16 @@ class CacheRepository:
             if done.code:
                 if "couldn't find remote ref" in done.err.lower():
                     return ""
-                if said := local_failure(done.err):
-                    raise LocalFailure(said, connected=True)
+                if line := local_failure(done.err):
+                    raise LocalFailure(line, connected=True)
                 raise explain(self._where, done.err)
-            self._take_in(received / "pack", taken)
+            self._take_in(received / "pack", packs)
         finally:
             shutil.rmtree(received, ignore_errors=True)
-        said = (self.folder / "FETCH_HEAD").read_bytes()[:64].split(b"\t")[0].decode(errors="replace")
-        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", said) or self._type_of(said) != "commit":
+        line = (self.folder / "FETCH_HEAD").read_bytes()[:64].split(b"\t")[0].decode(errors="replace")
+        if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", line) or self._type_of(line) != "commit":
             raise ProviderRefused(f"{self._where}: {self._address.branch} is not a branch")
-        return said
+        return line
 
     def _ask(self, received: Path, *, first: bool) -> Finished:
         self.connections["fetch"] += 1
@@ -197,13 +197,13 @@ class CacheRepository:
             objects=received, bytes_max=room,
         )  # fmt: skip
 
-    def _take_in(self, packs: Path, taken: list[Path]) -> None:
+    def _take_in(self, packs: Path, moved: list[Path]) -> None:
         """Move received packs to the others; a pack is seen when its index is there."""
         there = self.folder / "objects" / "pack"
         names = [path.name for path in packs.iterdir() if path.name.startswith("pack-")]
         for name in sorted(names, key=lambda one: one.endswith(".idx")):
             if not (there / name).exists():
-                taken.append(there / name)
+                moved.append(there / name)
             (packs / name).replace(there / name)
 
     def _load(self, head: str) -> BranchTree:
@@ -302,12 +302,12 @@ class CacheRepository:
     ) -> BranchTree:
         name = f"{_NEW}{secrets.token_hex(8)}"
         try:
-            made = self._load(self._commit(name, tree, puts, gone, squash=squash))
-            self._compare(made, tree, puts, gone)
+            pushed = self._load(self._commit(name, tree, puts, gone, squash=squash))
+            self._compare(pushed, tree, puts, gone)
             self.connections["push"] += 1
             done = self._git.remote(
                 self.folder, "push", "--progress", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed",
-                f"--force-with-lease={self._address.ref}:{tree.head}", self._address.url, f"{made.head}:{self._address.ref}",
+                f"--force-with-lease={self._address.ref}:{tree.head}", self._address.url, f"{pushed.head}:{self._address.ref}",
                 sent=sum(put.size if isinstance(put, TreeEntry) else len(put) for put in puts.values()),
             )  # fmt: skip
         finally:
@@ -319,28 +319,30 @@ class CacheRepository:
             refused = [
                 line for line in done.out.decode(errors="replace").splitlines() if line.startswith("!")
             ]
-            said = refused[0].rpartition("\t")[2] if refused else ""
-            lower = f"{said} {done.err}".lower() if refused else ""
-            if any(word in lower for word in _LOST) or ("[rejected]" in said and "non-fast-forward" in said):
+            refusal = refused[0].rpartition("\t")[2] if refused else ""
+            lower = f"{refusal} {done.err}".lower() if refused else ""
+            if any(word in lower for word in _LOST) or (
+                "[rejected]" in refusal and "non-fast-forward" in refusal
+            ):
                 if any(word in lower for word in _IN_THE_WAY):
                     raise ProviderRefused(
-                        f"{self._where}: another branch has a name in the way of {self._address.branch} ({last_line(said)})",
+                        f"{self._where}: another branch has a name in the way of {self._address.branch} ({last_line(refusal)})",
                         hint=OTHER_HINT,
                     )
                 self.lost += 1
-                raise LostRace(last_line(said), locked=".lock'" in lower and "file exists" in lower)
-            if said.startswith("[remote rejected]"):
-                known = explain(self._where, f"{done.err}\n{said}")
-                if isinstance(known, ProviderRefused) or "space" in str(known):
-                    raise known
+                raise LostRace(last_line(refusal), locked=".lock'" in lower and "file exists" in lower)
+            if refusal.startswith("[remote rejected]"):
+                error = explain(self._where, f"{done.err}\n{refusal}")
+                if isinstance(error, ProviderRefused) or "space" in str(error):
+                    raise error
                 raise ProviderRefused(
-                    f"{self._where} refused the new commit ({last_line(said)})",
+                    f"{self._where} refused the new commit ({last_line(refusal)})",
                     hint=RULES_HINT,
                 )
             if failure := local_failure(done.err):
                 raise LocalFailure(failure, connected=True)
-            raise explain(self._where, done.err or said)
-        return made
+            raise explain(self._where, done.err or refusal)
+        return pushed
 
     def _commit(
         self,
@@ -385,23 +387,23 @@ class CacheRepository:
         return commit
 
     def _compare(
-        self, made: BranchTree, tree: BranchTree, puts: Mapping[str, bytes | TreeEntry], gone: Sequence[str]
+        self, pushed: BranchTree, tree: BranchTree, puts: Mapping[str, bytes | TreeEntry], gone: Sequence[str]
     ) -> None:
         """See that a commit has exactly the files of `tree` with these changes, before it is pushed."""
-        meant = {
+        expected = {
             f"{kind}/{name}": entry for kind, files in tree.stores.items() for name, entry in files.items()
         }
         for path in gone:
-            meant.pop(path, None)
-        width = len(made.head)
-        meant |= {
+            expected.pop(path, None)
+        width = len(pushed.head)
+        expected |= {
             path: put if isinstance(put, TreeEntry) else _entry_of(put, width) for path, put in puts.items()
         }
         there = {
-            f"{kind}/{name}": entry for kind, files in made.stores.items() for name, entry in files.items()
+            f"{kind}/{name}": entry for kind, files in pushed.stores.items() for name, entry in files.items()
         }
-        if there != meant:
-            wrong = sorted({*there.items()} ^ {*meant.items()})[0][0]
+        if there != expected:
+            wrong = sorted({*there.items()} ^ {*expected.items()})[0][0]
             raise ProviderUnavailable(
                 f"{self._where}: git made another tree than it was given, for instance at {wrong[:80]!a}; nothing was pushed",
                 hint="Sync again.",

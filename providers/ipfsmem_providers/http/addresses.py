@@ -107,13 +107,13 @@ class Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Return the addresses of `host`. OSError without any, BlockedAddress when one is not allowed."""
-        found: list[ResolveResult] = []
+        results: list[ResolveResult] = []
         for row in await self._lookup(host, port):
             address = row[4][0]
             self._check(host, address)
             if row[0] == socket.AF_INET6 and any(row[4][3:]) and "%" not in address:
                 address = f"{address}%{row[4][3]}"  # of one link: only with its number it can be reached
-            found.append(
+            results.append(
                 ResolveResult(
                     hostname=host,
                     host=address,
@@ -123,9 +123,9 @@ class Resolver(AbstractResolver):
                     flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
                 )
             )
-        if not found:
+        if not results:
             raise OSError(f"{host} has no address")
-        return found
+        return results
 
     async def close(self) -> None:
         """Do nothing: there is nothing to close."""

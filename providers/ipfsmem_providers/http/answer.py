@@ -203,7 +203,7 @@ class Stream:
         return Answer(self._http, self.status, self.headers, body[:most], self.url)
 
     def _too_long(self, most: int) -> ProviderRefused:
-        where = self._http.redact(str(self.url))
+        url = self._http.redact(str(self.url))
         return ProviderRefused(
-            f"{self._http.service} answered with more than the {most:,} bytes that are allowed at {where}"
+            f"{self._http.service} answered with more than the {most:,} bytes that are allowed at {url}"
         )

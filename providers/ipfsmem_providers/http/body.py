@@ -168,24 +168,24 @@ class Multipart:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield all bytes, from the start. Small pieces are joined: a folder has three per file."""
-        held: list[bytes] = []
+        buffer: list[bytes] = []
         size = 0
         for part in (*self._parts, self._end()):
             if isinstance(part, bytes):
-                held.append(part)
+                buffer.append(part)
                 size += len(part)
             else:
                 async for piece in part.pieces():
-                    held.append(piece)
+                    buffer.append(piece)
                     size += len(piece)
                     if size >= _LEAST_PIECE:
-                        yield b"".join(held)
-                        held, size = [], 0
+                        yield b"".join(buffer)
+                        buffer, size = [], 0
             if size >= _LEAST_PIECE:
-                yield b"".join(held)
-                held, size = [], 0
-        if held:
-            yield b"".join(held)
+                yield b"".join(buffer)
+                buffer, size = [], 0
+        if buffer:
+            yield b"".join(buffer)
 
     def _head(self, disposition: str, content_type: str) -> None:
         kind = f"Content-Type: {content_type}\r\n" if content_type else ""

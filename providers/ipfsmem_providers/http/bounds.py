@@ -44,9 +44,9 @@ class Bounds:
         """
         self.timing: Timing = settings.get("timing") or Timing()
         company = bool(settings.get("company"))
-        given: Timeouts = settings.get("timeouts") or Timeouts()
-        self._longest_stall = given.stall
-        self.timeouts: Timeouts = in_company(given) if company else given
+        timeouts: Timeouts = settings.get("timeouts") or Timeouts()
+        self._longest_stall = timeouts.stall
+        self.timeouts: Timeouts = in_company(timeouts) if company else timeouts
         #: Maximum seconds of a whole listing when there are other providers, even if it progresses.
         self.listing: float | None = self.timeouts.stall + 1.0 if company else None
         self.retry: Retry = settings.get("retry") or retry or Retry()

@@ -342,9 +342,9 @@ class Http:
                     answer = await stream.start(ERROR_MAX)
                     response.close()
                     after = retry_after(answer.headers.get("Retry-After"), self.timing.wall())
-                    heard = status == 429 or after is not None
+                    answered = status == 429 or after is not None
                     return _FailedAttempt(
-                        self.failure(answer, request.what), after, status == 429, heard=heard
+                        self.failure(answer, request.what), after, status == 429, heard=answered
                     )
                 if request.whole:
                     stream.whole = b"" if request.method == "HEAD" else await stream.read()
@@ -362,16 +362,20 @@ class Http:
         trusted = self.is_trusted(url)
         if not trusted:
             addresses.check_url(url)
-        sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity", **(self._auth if trusted else {})}
-        sent.update(headers)
-        body = RequestBody(request.body, sent, timeout, self.count)
+        all_headers = {
+            "User-Agent": _USER_AGENT,
+            "Accept-Encoding": "identity",
+            **(self._auth if trusted else {}),
+        }
+        all_headers.update(headers)
+        body = RequestBody(request.body, all_headers, timeout, self.count)
         self.requests += 1
         began = self.timing.now()
         try:
             async with timeout:
                 session = await self._session(trusted)
                 response = await session.request(
-                    request.method, url, headers=sent, data=body.data, allow_redirects=False
+                    request.method, url, headers=all_headers, data=body.data, allow_redirects=False
                 )
             if timeout.late_is_silence:
                 self._bounds.answer_came(*timeout.last_wait)

@@ -75,9 +75,9 @@ class Redactor:
         return _JWT.sub(lambda found: found[0] if found["rest"] is None else REDACTED, text)
 
 
-def _without_value(found: re.Match[str]) -> str:
+def _without_value(match: re.Match[str]) -> str:
     """Return a field of a query, without its value when its name sounds like a secret."""
-    return f"{found[1]}{found[2]}={REDACTED}" if _SECRET_NAME.search(found[2]) else found[0]
+    return f"{match[1]}{match[2]}={REDACTED}" if _SECRET_NAME.search(match[2]) else match[0]
 
 
 def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
@@ -175,9 +175,9 @@ def _from_json(value: Any, redact: Callable[[str], str]) -> Reason:
     return Reason()
 
 
-def _word(found: Mapping[str, Any], redact: Callable[[str], str], *names: str) -> str:
+def _word(fields: Mapping[str, Any], redact: Callable[[str], str], *names: str) -> str:
     for name in names:
-        value = found.get(name)
+        value = fields.get(name)
         if isinstance(value, str) and value.strip():
             return short(value, redact)
     return ""

@@ -16,11 +16,11 @@ from typing import Any
 async def look_up(host: Any, port: Any, **how: Any) -> list[tuple[Any, ...]]:
     """Return the rows of `socket.getaddrinfo` for these arguments. Raises OSError as it does."""
     loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[tuple[Any, ...]]] = loop.create_future()
+    future: asyncio.Future[list[tuple[Any, ...]]] = loop.create_future()
 
     def tell(rows: list[tuple[Any, ...]], error: Exception | None) -> None:
-        if not found.done():
-            found.set_exception(error) if error is not None else found.set_result(rows)
+        if not future.done():
+            future.set_exception(error) if error is not None else future.set_result(rows)
 
     def look() -> None:
         rows: list[tuple[Any, ...]] = []
@@ -33,4 +33,4 @@ async def look_up(host: Any, port: Any, **how: Any) -> list[tuple[Any, ...]]:
             loop.call_soon_threadsafe(tell, rows, failed)
 
     threading.Thread(target=look, name="ipfsmem-name", daemon=True).start()
-    return await found
+    return await future

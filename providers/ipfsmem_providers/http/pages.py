@@ -41,15 +41,15 @@ class Pages:
     def goes_on(self, entries: Iterable[Hashable], after: str = "", *, size: int = 0) -> None:
         """Count one more page of `size` bytes that is not the last one, with the cursor `after` of the next page. Raises ProviderRefused if
         the list repeats itself or is too long."""
-        known, found = len(self._seen), 0
+        before, count = len(self._seen), 0
         for entry in entries:
             self._seen.add(entry)
-            found += 1
-        self._known = self._known + 1 if found and len(self._seen) == known else 0
+            count += 1
+        self._known = self._known + 1 if count and len(self._seen) == before else 0
         if self._known >= KNOWN_MAX or (after and after in self._after):
             raise self.unread("repeats the pages of its list")
         self._after.add(after)
-        self._empty = 0 if found else self._empty + 1
+        self._empty = 0 if count else self._empty + 1
         self._pages += 1
         self._bytes += size
         if self._empty >= EMPTY_MAX:
@@ -73,19 +73,19 @@ def readable(
         try:
             yield read_json(raw, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            named = _at(raw, path)
-            if not name or not isinstance(named, str) or named == name:
+            text = _at(raw, path)
+            if not name or not isinstance(text, str) or text == name:
                 unread.append(bytes(raw)[:_SHOWN].decode("utf-8", "replace"))
 
 
 def _at(raw: msgspec.Raw, path: Iterable[str]) -> Any:
     try:
-        found = read_json(raw)
+        value = read_json(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     for step in path:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 class Unread(msgspec.Struct):
@@ -109,8 +109,8 @@ class ListGaps:
         ids = list(entries)
         gaps = []
         if ids:
-            found = "an entry" if len(ids) == 1 else f"{len(ids):,} entries"
-            gaps.append(f"{found} in its pin list (for instance {short(ids[0], self._redact)})")
+            number = "an entry" if len(ids) == 1 else f"{len(ids):,} entries"
+            gaps.append(f"{number} in its pin list (for instance {short(ids[0], self._redact)})")
         if hidden > 0:
             gaps.append(f"{hidden:,} pins that its list counts and does not show")
         if more:

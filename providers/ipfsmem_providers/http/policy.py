@@ -124,10 +124,10 @@ class Silence:
     """
 
     def __init__(
-        self, timing: Timing, kept: dict[str, float] | None = None, *, company: bool = False
+        self, timing: Timing, state: dict[str, float] | None = None, *, company: bool = False
     ) -> None:
         self._timing = timing
-        self._kept = kept if kept is not None else {}
+        self._kept = state if state is not None else {}
         self._company = company
 
     def allowed(self, stall: float, little: float = Timeouts().little) -> float:

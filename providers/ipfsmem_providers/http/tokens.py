@@ -56,15 +56,15 @@ def token_for(
     if not token:
         return ""
     rests = [*others_of(settings, kind), *([""] if url_setting and setting(settings, url_setting) else [])]
-    known = {mine}
+    origins = {mine}
     for rest in rests:
         with contextlib.suppress(ConfigError):  # reported when that one is opened
-            known.add(origin_of(url_of(rest)) or mine)
-    if len(known) > 1:
-        names = sorted(map(shown, known))
+            origins.add(origin_of(url_of(rest)) or mine)
+    if len(origins) > 1:
+        names = sorted(map(shown, origins))
         example = " ".join(f"{each}=<its token>" for each in names)
         raise ConfigError(
-            f"{name} is one token, and there are {len(known)} addresses that it may be for: {', '.join(names)}. It was "
+            f"{name} is one token, and there are {len(origins)} addresses that it may be for: {', '.join(names)}. It was "
             "sent to none of them",
             hint=f'Name its address: {name}="{example}" (omit addresses without a token), or {name.lower()} as a table of such '
             f"pairs under [providers.{kind}] in the settings file.",
@@ -95,14 +95,14 @@ def _pairs(name: str, value: object) -> dict[Origin, str] | None:
         if not _ADDRESS.match(text):
             return None
         items = [(pair.partition("=")[0], pair.partition("=")[2]) for pair in _BETWEEN.split(text)]
-    found: dict[Origin, str] = {}
+    tokens: dict[Origin, str] = {}
     for address, token in items:
         origin, token = origin_of(address.strip()), token.strip()
         if origin is None or not token:
             raise ConfigError(
-                f"{name} cannot be read: pair {len(found) + 1} is not an address and a token",
+                f"{name} cannot be read: pair {len(tokens) + 1} is not an address and a token",
                 hint=f'{name}="https://host.example=<its token>", and a space before a further pair.',
             )
-        if found.setdefault(origin, token) != token:
+        if tokens.setdefault(origin, token) != token:
             raise ConfigError(f"{name} has two tokens for {shown(origin)}", hint="Remove one of them.")
-    return found
+    return tokens

@@ -50,41 +50,43 @@ class Blocks:
         Blocks are asked in the order in which an import stores them, so when none of the first 32 is there,
         the rest is taken as missing: else a first publish would ask ten thousand times.
         """
-        wanted = list(dict.fromkeys(cids))
-        if not wanted:
+        unique = list(dict.fromkeys(cids))
+        if not unique:
             return set()
-        found = await self._has_each(wanted[:_FIRST])
-        if not found or len(found) == len(wanted):
-            return found
+        present = await self._has_each(unique[:_FIRST])
+        if not present or len(present) == len(unique):
+            return present
         if not await self._rpc.is_js():
-            return found | await self._has_each(wanted[_FIRST:])
-        there = await self._stored(wanted)  # what timed out may be there
-        return found | {cid for cid in wanted if cid.multihash in there}
+            return present | await self._has_each(unique[_FIRST:])
+        there = await self._stored(unique)  # what timed out may be there
+        return present | {cid for cid in unique if cid.multihash in there}
 
     async def get(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks that the node holds."""
-        found = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
-        wanted = [cid for cid in dict.fromkeys(cids) if cid not in found]
-        if not wanted:
-            return found
+        blocks = {cid: cid.digest for cid in cids if cid.hash_code == IDENTITY}
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in blocks]
+        if not missing:
+            return blocks
         if not await self._rpc.is_js():
-            await self._fetch(wanted, found, {"offline": "true"})
-            return found
-        late = await self._fetch(wanted, found, {"timeout": _GET_TIMEOUT}, all_or_stop=True)
+            await self._fetch(missing, blocks, {"offline": "true"})
+            return blocks
+        late = await self._fetch(missing, blocks, {"timeout": _GET_TIMEOUT}, all_or_stop=True)
         if late:
             there = await self._stored(late)
-            await self._fetch([cid for cid in late if cid.multihash in there], found, self._network_timeout())
-        return found
+            await self._fetch(
+                [cid for cid in late if cid.multihash in there], blocks, self._network_timeout()
+            )
+        return blocks
 
-    async def find(self, cids: Sequence[CID], found: dict[CID, bytes]) -> None:
-        """Add to `found` the checked blocks that the node finds in the network in time."""
-        await self._fetch(cids, found, self._network_timeout())
+    async def find(self, cids: Sequence[CID], blocks: dict[CID, bytes]) -> None:
+        """Add to `blocks` the checked blocks that the node finds in the network in time."""
+        await self._fetch(cids, blocks, self._network_timeout())
 
     def _network_timeout(self) -> dict[str, str]:
         return {"timeout": f"{max(1, int(self._patience))}s"}
 
     async def _has_each(self, cids: Sequence[CID]) -> set[CID]:
-        found: set[CID] = set()
+        present: set[CID] = set()
         # js-ipfs keeps searching for a block after a `block/stat` has timed out.
         js = await self._rpc.is_js()
         command, how = ("block/get", {"timeout": _HAS_TIMEOUT}) if js else ("block/stat", {"offline": "true"})
@@ -94,7 +96,7 @@ class Blocks:
                 await self._rpc.call(
                     command, {"arg": str(cid), **how}, what="list the stored blocks", max_bytes=BLOCK_MAX
                 )
-                found.add(cid)
+                present.add(cid)
             except CommandFailed as error:
                 if not error.absent and not (js and error.timed_out):
                     raise
@@ -102,22 +104,22 @@ class Blocks:
                 return  # a kind of CID that it does not know, so it has no such block
 
         await for_each(cids, look, _AT_ONCE)
-        return found
+        return present
 
     async def _fetch(
         self,
-        wanted: Sequence[CID],
-        found: dict[CID, bytes],
+        cids: Sequence[CID],
+        blocks: dict[CID, bytes],
         how: Mapping[str, str],
         *,
         all_or_stop: bool = False,
     ) -> list[CID]:
-        """Add blocks to `found`; return those that timed out. `all_or_stop`: stop after the first of these."""
+        """Add blocks to `blocks`; return those that timed out. `all_or_stop`: stop after the first of these."""
         problems: list[ProviderError] = []
         late: list[CID] = []
 
         async def get(cid: CID) -> None:
-            if problems and not found:
+            if problems and not blocks:
                 return  # nothing works: the other ten thousand would fail as well
             if late and all_or_stop:
                 late.append(cid)
@@ -138,24 +140,24 @@ class Blocks:
             except ProviderError as error:
                 problems.append(error)
             else:
-                found[cid] = answer.body
+                blocks[cid] = answer.body
 
-        await for_each(wanted, get, _AT_ONCE)
+        await for_each(cids, get, _AT_ONCE)
         # An error from the node concerns one block; an unreachable node concerns all.
         unreachable = [
             problem
             for problem in problems
             if not problem.permanent and not isinstance(problem, CommandFailed)
         ]
-        if unreachable or (problems and not found):
-            raise with_blocks((unreachable or problems)[0], found)
+        if unreachable or (problems and not blocks):
+            raise with_blocks((unreachable or problems)[0], blocks)
         return late
 
     async def _stored(self, cids: Iterable[CID]) -> set[bytes]:
         """Return the multihashes of those in a js-ipfs node's list of all its blocks."""
-        wanted, found = {cid.multihash for cid in cids}, set[bytes]()
+        multihashes, stored = {cid.multihash for cid in cids}, set[bytes]()
         async for line in self._rpc.lines("refs/local", _Ref, what="list its blocks", max_bytes=_REFS_MAX):
             with contextlib.suppress(FormatError):
-                if (multihash := parse_cid(line.ref).multihash) in wanted:
-                    found.add(multihash)
-        return found
+                if (multihash := parse_cid(line.ref).multihash) in multihashes:
+                    stored.add(multihash)
+        return stored

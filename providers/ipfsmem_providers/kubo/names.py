@@ -88,15 +88,15 @@ class KuboNames:
     async def put(self, name: str, record: bytes, now: int) -> None:
         """Keep a record unless a greater one is kept. The node puts it into the network afterwards."""
         name, offered = checked_record(name, record)
-        kept = await self._records(name)
-        best = ipns_record.newest_record(kept.values())
+        records = await self._records(name)
+        best = ipns_record.newest_record(records.values())
         if best is not None and ipns_record.record_order(best) > ipns_record.record_order(offered):
             return
         cid = raw_cid(hashlib.sha256(record).digest())
         if best is None or best.encoded != record:
             await self._write(cid, [(cid, record)], name=_label(name))
             try:
-                await self._pins.replace(cid, _label(name), now, kept)
+                await self._pins.replace(cid, _label(name), now, records)
             except ProviderUnavailable:
                 # Another device may have put a greater one concurrently, and removed ours.
                 newest = ipns_record.newest_record((await self._records(name)).values())
@@ -104,7 +104,7 @@ class KuboNames:
                     raise
                 return
         else:
-            for pin in kept:
+            for pin in records:
                 if pin.cid != cid:
                     await self._pins.drop(pin)
         if await self._rpc.at_least(*_NETWORK_VERSION):
@@ -122,18 +122,18 @@ class KuboNames:
 
     async def _records(self, name: str) -> dict[Pin, ipns_record.IpnsRecord]:
         pins = (await self._pins.named(_label(name)))[:_READ_MAX]
-        found = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
-        unread = [pin for pin in pins if pin not in found]
+        records = {pin: self._verified[name, pin.cid] for pin in pins if (name, pin.cid) in self._verified}
+        unread = [pin for pin in pins if pin not in records]
         blocks = await self._read([pin.cid for pin in unread]) if unread else {}
         if len(self._verified) > _REMEMBERED:
             self._verified.clear()
         for pin in unread:
             try:
-                found[pin] = ipns_record.verify_record(name, blocks.get(pin.cid, b""))
+                records[pin] = ipns_record.verify_record(name, blocks.get(pin.cid, b""))
             except (FormatError, LimitError, SealError):
                 continue  # anyone who may pin at this node may pin anything
-            self._verified[name, pin.cid] = found[pin]
-        return found
+            self._verified[name, pin.cid] = records[pin]
+        return records
 
 
 class RoutedNames:
@@ -181,8 +181,8 @@ class RoutedNames:
             task = looking[name] = asyncio.get_running_loop().create_task(self._get(name, wait))
         if self._now() - self._began >= _ONE_SYNC:
             self._began = self._now()
-        left = min(LOOK, self._patience) - (self._now() - self._began)
-        done, _ = await asyncio.wait([task], timeout=max(0.0, left))
+        seconds = min(LOOK, self._patience) - (self._now() - self._began)
+        done, _ = await asyncio.wait([task], timeout=max(0.0, seconds))
         if not done:
             return None
         looking.pop(name, None)

@@ -57,8 +57,8 @@ class _Line(msgspec.Struct):
     @property
     def text(self) -> str:
         """Return its name, or the equivalent in js-ipfs."""
-        kept = self.metadata.get(_META) if isinstance(self.metadata, dict) else None
-        return next((one for one in (self.name, kept) if one and isinstance(one, str)), "")
+        label = self.metadata.get(_META) if isinstance(self.metadata, dict) else None
+        return next((one for one in (self.name, label) if one and isinstance(one, str)), "")
 
 
 def _entries(line: msgspec.Raw, unread: list[str]) -> Iterator[tuple[str, _Line]]:
@@ -113,17 +113,17 @@ class KuboPins:
 
     async def replace(self, root: CID, name: str, now: int, old: Iterable[Pin]) -> Pin:
         """Do `add`, then remove the name from the `old` pins."""
-        made, listed = await self._add(root, name, now)
+        new, listed = await self._add(root, name, now)
         for pin in old:
             if pin.cid != root:
                 await self._take_off(pin, listed.get(pin.cid, ""))
-        return made
+        return new
 
     async def _add(self, root: CID, name: str, now: int) -> tuple[Pin, dict[CID, str]]:
         """Return the pin, and what the node lists under that name."""
-        known, listed = await self._find(root, name)
-        if known is not None:
-            return known, listed
+        pin, listed = await self._find(root, name)
+        if pin is not None:
+            return pin, listed
         before = await self.text_of(root)
         await self._set(root, _more(root, before, name, now))
         made, listed = await self._find(root, name)
@@ -173,8 +173,8 @@ class KuboPins:
         """`text`: the entries of the root as listed."""
         if _time(text, pin.name) is None:
             return
-        wanted = _quoted(pin.name)
-        rest = [entry for entry in _split(text) if entry != pin.name and _name(entry) != wanted]
+        quoted = _quoted(pin.name)
+        rest = [entry for entry in _split(text) if entry != pin.name and _name(entry) != quoted]
         if not rest:
             await self._remove(pin.cid)
             return
@@ -185,11 +185,11 @@ class KuboPins:
     async def _replace(self, root: CID, text: str) -> None:
         """Change a pin's text by removing and re-creating it, while a holder with the text in its name is pinned."""
         holder = _holder(root)
-        named = f"{_HOLDS}{_quoted(text)}"
+        label = f"{_HOLDS}{_quoted(text)}"
         with await SpooledCar.write(holder.cid, holder.blocks) as car:
             form = Multipart().file("file", "holder.car", car, car.content_type)
             await self._rpc.call("dag/import", {"pin-roots": "false"}, body=form, what="import a CAR")
-        await self._set(holder.cid, named if len(named.encode()) <= _NAME_MAX else "")
+        await self._set(holder.cid, label if len(label.encode()) <= _NAME_MAX else "")
         await self._remove(root)
         await self._set(root, text)
         await self._remove(holder.cid)
@@ -198,12 +198,12 @@ class KuboPins:
         """Finish an interrupted `_replace`, with the entries that the root got since."""
         names = {_name(entry) for entry in _split(text)}
         now = await self.text_of(root)
-        given = [entry for entry in _split(now or "") if _name(entry) not in names]
+        entries = [entry for entry in _split(now or "") if _name(entry) not in names]
         if now is None:
             await self._set(root, text)
             await self._remove(_holder(root).cid)
         else:
-            await self._replace(root, _join([*_split(text), *given]))
+            await self._replace(root, _join([*_split(text), *entries]))
 
     async def _find(self, root: CID, name: str) -> tuple[Pin | None, dict[CID, str]]:
         """Return the pin of a root under a name, and all that the node lists under that name."""
@@ -234,12 +234,12 @@ class KuboPins:
     async def _all(self, name: str, *roots: CID, into: dict[CID, str] | None = None) -> dict[CID, str]:
         """Return `_listed`, added to `into` as they are read; with other providers, all failing listings share one time limit: an endless list
         progresses, and each name is looked up in one."""
-        found = {} if into is None else into
+        texts = {} if into is None else into
         http = self._rpc.http
         most, now = http.listing_seconds, http.timing.now
         if most is None:
-            await self._listed(name, roots, found)
-            return found
+            await self._listed(name, roots, texts)
+            return texts
         if now() >= self._wasted_until:
             self._wasted = 0.0
         problem: ProviderError = http.unavailable(f"kubo: the list of pins did not end within {most:.0f} s")
@@ -248,20 +248,20 @@ class KuboPins:
         began = now()
         try:
             async with asyncio.timeout(most - self._wasted):
-                await self._listed(name, roots, found)
+                await self._listed(name, roots, texts)
         except TimeoutError:
             pass
         except ProviderError as error:
             problem = error
         else:
             self._wasted = 0.0
-            return found
+            return texts
         self._wasted += now() - began
         self._wasted_until = now() + REST_AFTER_STALL
         raise problem
 
-    async def _listed(self, name: str, roots: Collection[CID], found: dict[CID, str]) -> None:
-        """Add to `found` the names of recursive pins that contain `name`, and of `roots`.
+    async def _listed(self, name: str, roots: Collection[CID], texts: dict[CID, str]) -> None:
+        """Add to `texts` the names of recursive pins that contain `name`, and of `roots`.
 
         A node that fails in the middle of a stream says so in a trailer, so a list of pins by name is asked for
         whole, and streamed where that fails, or is too long for a line of a node that cannot filter.
@@ -269,22 +269,22 @@ class KuboPins:
         if (
             not name or await self._rpc.is_js()
         ):  # js-ipfs ignores the name, and collects a whole list for long
-            unread = await self._read_list(name, roots, found, stream=True)
+            unread = await self._read_list(name, roots, texts, stream=True)
             if name:
                 self.gaps.note(name, unread)
             return
         lost: ProviderError | None = None
         try:
-            unread = await self._read_list(name, roots, found, stream=False)
+            unread = await self._read_list(name, roots, texts, stream=False)
         except (CommandFailed, ProviderRefused) as error:
             lost = error
-            unread = await self._read_list(name, roots, found, stream=True)
+            unread = await self._read_list(name, roots, texts, stream=True)
         if isinstance(lost, CommandFailed):
             raise lost
         self.gaps.note(name, unread, more=lost is not None)
 
     async def _read_list(
-        self, name: str, roots: Collection[CID], found: dict[CID, str], *, stream: bool
+        self, name: str, roots: Collection[CID], texts: dict[CID, str], *, stream: bool
     ) -> list[str]:
         """Do `_listed` with one request, and return the pins under our names that cannot be read.
 
@@ -292,28 +292,28 @@ class KuboPins:
         omit them.
         """
         params = {"type": "recursive", "names": "true", "stream": "true" if stream else "false"}
-        wanted = _quoted(name)
+        quoted = _quoted(name)
         if name:
-            params["name"] = wanted
+            params["name"] = quoted
         unread: list[str] = []
         lines = self._rpc.lines(
             "pin/ls", msgspec.Raw, params, what="list pins", max_bytes=_LIST_MAX, max_line=_LINE_MAX
         )
         async for line in lines:
             for text, entry in _entries(line, unread):
-                named = entry.text
-                ours = bool(name) and wanted in named
+                label = entry.text
+                ours = bool(name) and quoted in label
                 if not ours and not roots:
                     continue
                 try:
                     cid = parse_cid(text)
                 except FormatError:
-                    if ours and _time(named, name) is not None:
+                    if ours and _time(label, name) is not None:
                         unread.append(text)
                     continue
                 if ours or cid in roots:
-                    found[cid] = named
-            if len(found) > ENTRIES_MAX:
+                    texts[cid] = label
+            if len(texts) > ENTRIES_MAX:
                 raise ProviderRefused(f"kubo lists more than {ENTRIES_MAX:,} pins named {name!r}")
         return unread
 
@@ -321,8 +321,8 @@ class KuboPins:
 def _pins(listed: Mapping[CID, str], name: str) -> list[Pin]:
     """Return the pins with exactly this name, newest first."""
     times = ((root, _time(text, name)) for root, text in listed.items())
-    found = [Pin(root, name, str(root), created) for root, created in times if created is not None]
-    return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+    pins = [Pin(root, name, str(root), created) for root, created in times if created is not None]
+    return sorted(pins, key=lambda pin: (-pin.created, pin.handle))
 
 
 def _holder(root: CID) -> Directory:
@@ -344,8 +344,8 @@ def _join(entries: list[str]) -> str:
 
 
 def _more(root: CID, before: str | None, name: str, now: int) -> str:
-    kept = [] if before is None else _split(before) or [""]
-    text = _join([*kept, f"{_quoted(name)}@{now}"])
+    entries = [] if before is None else _split(before) or [""]
+    text = _join([*entries, f"{_quoted(name)}@{now}"])
     if len(text.encode()) > _NAME_MAX:
         raise ProviderRefused(f"{root} has too many names at this node to add {name!r}")
     return text
@@ -358,10 +358,10 @@ def _name(entry: str) -> str | None:
 
 def _time(text: str, name: str) -> int | None:
     """Return when a name was given; 0 if by somebody else; None if absent."""
-    wanted = _quoted(name)
+    quoted = _quoted(name)
     for entry in _split(text):
         match = _ENTRY.fullmatch(entry)
-        if match and match[1] == wanted:
+        if match and match[1] == quoted:
             return int(match[2])
         if entry == name:
             return 0

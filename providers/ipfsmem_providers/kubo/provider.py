@@ -65,11 +65,11 @@ class KuboProvider(ProviderBase):
         def url_of(rest: str) -> str:
             return rpc_url(rest or setting(settings, "KUBO_RPC_URL"))[0]
 
-        given = token_for(
+        token = token_for(
             settings, "KUBO_RPC_AUTH", url_of(rest), kind="kubo", url_of=url_of, url_setting="KUBO_RPC_URL"
         )
         url = rest or setting(settings, "KUBO_RPC_URL")
-        self._rpc = KuboRpc(url, node_authorization(given), settings)
+        self._rpc = KuboRpc(url, node_authorization(token), settings)
         self._network = choice(settings, "KUBO_NETWORK", ("off", "on")) == "on"
         self._patience = seconds(settings, "KUBO_PATIENCE", 60.0)
         self._pins = KuboPins(self._rpc, self._patience)
@@ -104,11 +104,11 @@ class KuboProvider(ProviderBase):
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks that the node holds; with KUBO_NETWORK=on also what it finds in time."""
-        found = await self._blocks.get(cids)
-        missing = [cid for cid in dict.fromkeys(cids) if cid not in found]
+        blocks = await self._blocks.get(cids)
+        missing = [cid for cid in dict.fromkeys(cids) if cid not in blocks]
         if missing and self._network:
-            await self._blocks.find(missing, found)
-        return found
+            await self._blocks.find(missing, blocks)
+        return blocks
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks that the node holds, without the network."""
@@ -145,10 +145,10 @@ class KuboProvider(ProviderBase):
 
     async def pin(self, root: CID, name: str) -> Pin:
         """Pin a root, and list it under a name."""
-        made = await self._pins.add(root, name, self._now())
+        added = await self._pins.add(root, name, self._now())
         if self._alias is not None:
             self._background.begin("the alias", self._alias.point(root))
-        return made
+        return added
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pins with this name, newest first."""

@@ -137,10 +137,10 @@ class KuboRpc:
                 try:
                     yield read_json(line, type=kind)
                 except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    told = str(error)
+                    problem = str(error)
                 else:
                     continue
-                raise self.http.unavailable(f"kubo answered {command} with something unexpected: {told}")
+                raise self.http.unavailable(f"kubo answered {command} with something unexpected: {problem}")
 
     def refuse_failure(self, line: bytes, what: str) -> None:
         """Raise CommandFailed if a line of an answer reports that the command failed after the answer began."""
@@ -158,8 +158,8 @@ class KuboRpc:
 
     async def at_least(self, *version: int) -> bool:
         """Tell whether it is a Kubo of at least this version."""
-        js, known, _ = await self._identify()
-        return not js and known >= version
+        js, current, _ = await self._identify()
+        return not js and current >= version
 
     async def version(self) -> str:
         """Return its version for display."""
@@ -173,27 +173,27 @@ class KuboRpc:
         if self._version is None:
             answer = await self.call("version", what="tell its version")
             text = short(answer.decode(_Version).version, self.http.redact)
-            named = answer.json()
-            js = any(sign in named for sign in _JS_SIGNS)
+            identity = answer.json()
+            js = any(sign in identity for sign in _JS_SIGNS)
             numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", text.partition("-")[0])[:3])
             self._version = js, numbers, f"{'js-ipfs' if js else 'Kubo'} {text}"
         return self._version
 
     def _failed(self, answer: Answer, what: str) -> ProviderError:
         words = str(answer.reason)
-        told = self.http.redact(f"kubo could not {what}: {words or answer.status}")
+        message = self.http.redact(f"kubo could not {what}: {words or answer.status}")
         if answer.status == 404:
-            return ProviderRefused(told, hint=f"Is {self.http.redact(self.url)} the RPC of a Kubo node?")
-        return ProviderRefused(told) if answer.status == 400 else CommandFailed(told, answer.text)
+            return ProviderRefused(message, hint=f"Is {self.http.redact(self.url)} the RPC of a Kubo node?")
+        return ProviderRefused(message) if answer.status == 400 else CommandFailed(message, answer.text)
 
 
-def node_authorization(given: str) -> str:
+def node_authorization(value: str) -> str:
     """Return the Authorization header of a setting. ConfigError for an invalid one.
 
     Forms: `bearer:<token>` or `basic:<user>:<password>` as in Kubo's own configuration, `Bearer <token>`,
     `Basic <base64>`, or `<user>:<password>`.
     """
-    text = given.strip()
+    text = value.strip()
     if not text:
         return ""
     kind, space, rest = text.partition(" ")
@@ -216,9 +216,9 @@ def _basic(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def rpc_url(given: str) -> tuple[str, str]:
+def rpc_url(value: str) -> tuple[str, str]:
     """Return the base URL, and an Authorization header for a user and password in it."""
-    text = given.strip() or DEFAULT_URL
+    text = value.strip() or DEFAULT_URL
     match = _MULTIADDR.fullmatch(text)
     if match:
         kind, host, port, scheme = match.groups()

@@ -77,12 +77,12 @@ class MiniLmEmbedder:
         # Texts of about one length together, so that no product is much larger than another.
         pieces = [model.words.numbers(text, PIECES) for text in texts]
         order = sorted(range(len(texts)), key=lambda at: len(pieces[at]))
-        made: list[list[float]] = [[]] * len(texts)
+        vectors: list[list[float]] = [[]] * len(texts)
         for begin in range(0, len(order), _TOGETHER):
             some = order[begin : begin + _TOGETHER]
             for at, vector in zip(some, model.network.vectors([pieces[at] for at in some]), strict=True):
-                made[at] = vector.tolist()
-        return made
+                vectors[at] = vector.tolist()
+        return vectors
 
     def knows(self, question: str) -> float:
         """See the contract: the model is English, and a word known only in splinters means little to it."""
@@ -100,12 +100,12 @@ class MiniLmEmbedder:
 def _installed() -> Path:
     if _found and _found[0].exists():
         return _found[0]
-    found = find_spec(_PACKAGE)
-    if found is None or not found.submodule_search_locations or find_spec("numpy") is None:
+    spec = find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations or find_spec("numpy") is None:
         raise ConfigError(
             "the model all-MiniLM-L6-v2 is not installed", hint="pip install 'ipfsmem[semantic]'"
         )
-    _found[:] = [Path(found.submodule_search_locations[0]) / "model.onnx"]
+    _found[:] = [Path(spec.submodule_search_locations[0]) / "model.onnx"]
     return _found[0]
 
 

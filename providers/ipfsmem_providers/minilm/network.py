@@ -136,16 +136,16 @@ class Network:
 
 def _products(onnx: Onnx) -> dict[str, str]:
     """Map each linear step's bias to the name of its matrix: steps with a bias use the product in a `val_N`."""
-    made = {
+    outputs = {
         outs[0]: ins[1]
         for ins, outs in onnx.nodes
         if len(ins) == 2 and f"{ins[1]}_q" in onnx.weights and outs
     }
-    found = {}
+    weights = {}
     for ins, _ in onnx.nodes:
-        if len(ins) == 2 and ins[0] in made and ins[1].endswith(".bias"):
-            found[ins[1]] = made[ins[0]]
-    return found
+        if len(ins) == 2 and ins[0] in outputs and ins[1].endswith(".bias"):
+            weights[ins[1]] = outputs[ins[0]]
+    return weights
 
 
 def _norm(onnx: Onnx, name: str) -> _Norm:

@@ -97,11 +97,11 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 
 
 def _packed(data: memoryview) -> list[int]:
-    found, at = list[int](), 0
+    values, at = list[int](), 0
     while at < len(data):
         value, at = _number(data, at)
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def _number(data: memoryview, at: int) -> tuple[int, int]:

@@ -39,21 +39,21 @@ class WordPieces:
 
     def numbers(self, text: str, most: int) -> list[int]:
         """Return a text as at most `most` numbers, including those that mark its start and end."""
-        found = [self._begin]
+        tokens = [self._begin]
         for word in words_of(text):
-            if len(found) >= most - 1:
+            if len(tokens) >= most - 1:
                 break
-            found += self.pieces(word)
-        return [*islice(found, most - 1), self._end]
+            tokens += self.pieces(word)
+        return [*islice(tokens, most - 1), self._end]
 
     def pieces(self, word: str) -> tuple[int, ...]:
         """Return the pieces of one word."""
-        known = self._known.get(word)
-        if known is None:
+        cached = self._known.get(word)
+        if cached is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[word] = self._split(word)
-        return known
+            cached = self._known[word] = self._split(word)
+        return cached
 
     def known(self, word: str) -> bool:
         """Tell whether a word consists of known pieces only."""
@@ -62,19 +62,19 @@ class WordPieces:
     def _split(self, word: str) -> tuple[int, ...]:
         if len(word) > _LONGEST:
             return (self._unknown,)
-        found: list[int] = []
+        numbers: list[int] = []
         start = 0
         while start < len(word):
             mark = "##" if start else ""
             for end in range(len(word), start, -1):
                 number = self._number.get(mark + word[start:end])
                 if number is not None:
-                    found.append(number)
+                    numbers.append(number)
                     start = end
                     break
             else:
                 return (self._unknown,)
-        return tuple(found)
+        return tuple(numbers)
 
 
 def words_of(text: str) -> Iterator[str]:

@@ -126,13 +126,13 @@ class Collector(ABC):
         it; tell whether it was removed."""
 
     def _due(self, inventory: Inventory) -> list[str]:
-        found = []
+        names = []
         for name in sorted(inventory.marked):
             with contextlib.suppress(msgspec.DecodeError):
                 data = self._packs.store.read(f"{name[:64]}{GOING}", _MARK_MAX)
                 if data is not None and self._now - read_json(data, type=_Mark).since >= DAY_MS:
-                    found.append(name)
-        return found
+                    names.append(name)
+        return names
 
     def _live(self, roots: Roots) -> set[bytes]:
         """Return digests of all blocks in the trees of the roots. ProviderRefused when a folder of a tree is
@@ -141,9 +141,9 @@ class Collector(ABC):
         # A CID determines its block's codec: calling others' folder a raw block must not hide its contents.
         seen: set[CID] = set()
         # Anybody can leave a record here, of any CID; only blocks with SHA-256 are kept here.
-        named = {cid for cid in roots.named if cid.hash_code == SHA2_256 and cid.codec in (DAG_PB, RAW)}
-        here = self._packs.get({cid.digest for cid in named})
-        level = {*roots.pinned, *(cid for cid in named if cid.digest in here)}
+        files = {cid for cid in roots.named if cid.hash_code == SHA2_256 and cid.codec in (DAG_PB, RAW)}
+        here = self._packs.get({cid.digest for cid in files})
+        level = {*roots.pinned, *(cid for cid in files if cid.digest in here)}
         while level:
             seen.update(level)
             live.update(cid.digest for cid in level)
@@ -224,12 +224,12 @@ class Collector(ABC):
             return 0
         return self._packs.write_merged(blocks)[1]
 
-    def _is_needed(self, name: str, known: Roots, read: Callable[[], Roots]) -> bool:
-        """Tell whether a root that is not in `known` needs a block of a pack that is being removed, or may need it."""
+    def _is_needed(self, name: str, before: Roots, read: Callable[[], Roots]) -> bool:
+        """Tell whether a root that is not in `before` needs a block of a pack that is being removed, or may need it."""
         if name not in self._leaving:
             return True  # it was hidden when packs were examined, and restored or put again since
         roots = read()
-        new = Roots(roots.pinned - known.pinned, roots.named - known.named)
+        new = Roots(roots.pinned - before.pinned, roots.named - before.named)
         if not new.pinned and not new.named:
             return False
         try:

@@ -126,18 +126,18 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
                 read += files[name].size
         if some:
             groups.append((read, own, some))
-    left, compared = SWEPT_MAX, 0
+    budget, compared = SWEPT_MAX, 0
     for read, own, names in sorted(groups):
-        if left <= 0 or compared + read > passed.limit:
+        if budget <= 0 or compared + read > passed.limit:
             break
-        names = names[:left]
+        names = names[:budget]
         try:
             unsettled = _settle(store, own, names, files)
         except (OSError, ProviderError):
             unsettled = names
         passed.update(settled_by(name, files) for name in unsettled)
-        left, compared = left - len(names), compared + read
-    for name in unfinished[: max(left, 1)]:
+        budget, compared = budget - len(names), compared + read
+    for name in unfinished[: max(budget, 1)]:
         with contextlib.suppress(OSError, ProviderError):
             store.discard(name)
 

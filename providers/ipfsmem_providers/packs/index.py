@@ -78,25 +78,25 @@ class Index:
         self._name = name
         self._body = body
 
-    def find(self, wanted: Collection[bytes]) -> list[BlockLocation]:
-        """Return the positions of `wanted` digests in this index."""
-        if self._body is None and len(wanted) * 64 > self.count:
+    def find(self, digests: Collection[bytes]) -> list[BlockLocation]:
+        """Return the positions of `digests` in this index."""
+        if self._body is None and len(digests) * 64 > self.count:
             self._load()
         body = self._body
-        if len(wanted) > self.count:
-            return [place for place in self.places() if place.digest in wanted]
+        if len(digests) > self.count:
+            return [place for place in self.places() if place.digest in digests]
         if body is None:
-            return self._find_in_store(wanted)
-        found = []
+            return self._find_in_store(digests)
+        locations = []
         fan = self._fan
-        for digest in wanted:
+        for digest in digests:
             first = digest[0]
             start, end = fan[first], fan[first + 1]
             if start != end:
                 place = _search(body, digest, start * _SIZE, end * _SIZE)
                 if place is not None:
-                    found.append(place)
-        return found
+                    locations.append(place)
+        return locations
 
     def places(self) -> Iterator[BlockLocation]:
         """Yield all positions; reads the whole index. FileNotFoundError when its file was replaced since opening."""
@@ -125,14 +125,14 @@ class Index:
             return
         if self._store is None:
             return
-        left = self.count * _SIZE
+        rest = self.count * _SIZE
         with self._store.open_file(self._name, buffered=True) as file:
             file.seek(_HEAD.size)
-            while left:
-                piece = file.read(min(left, _PIECE))
+            while rest:
+                piece = file.read(min(rest, _PIECE))
                 if not piece or len(piece) % _SIZE:
                     raise FileNotFoundError("the index changed during the read")
-                left -= len(piece)
+                rest -= len(piece)
                 yield piece
 
     def _load(self) -> None:
@@ -144,23 +144,25 @@ class Index:
                 raise FileNotFoundError("the index changed during the read")
             self._body = body
 
-    def _find_in_store(self, wanted: Collection[bytes]) -> list[BlockLocation]:
+    def _find_in_store(self, digests: Collection[bytes]) -> list[BlockLocation]:
         if self._store is None:
             return []
-        asked: list[bytes] = []
+        present: list[bytes] = []
         spans: list[tuple[int, int]] = []
-        for digest in wanted:
+        for digest in digests:
             start, end = self._fan[digest[0]], self._fan[digest[0] + 1]
             while (end - start) * _SIZE > _PIECE:
                 middle = (start + end) // 2
                 at = _HEAD.size + middle * _SIZE
-                [found] = self._store.ranges(self._name, [(at, at + 32)])
-                start, end = (middle, end) if found <= digest else (start, middle)
+                [entry] = self._store.ranges(self._name, [(at, at + 32)])
+                start, end = (middle, end) if entry <= digest else (start, middle)
             if start != end:
-                asked.append(digest)
+                present.append(digest)
                 spans.append((_HEAD.size + start * _SIZE, _HEAD.size + end * _SIZE))
         pieces = self._store.ranges(self._name, spans) if spans else []
-        places = [_search(piece, digest, 0, len(piece)) for digest, piece in zip(asked, pieces, strict=True)]
+        places = [
+            _search(piece, digest, 0, len(piece)) for digest, piece in zip(present, pieces, strict=True)
+        ]
         return [place for place in places if place is not None]
 
 
@@ -243,11 +245,11 @@ def scan(file: BinaryIO) -> Iterator[Section]:
         end = file.tell()
         if len(section) != length:
             raise FormatError(f"a pack ends inside the section at {position}")
-        found = _section(section, end)
-        room += 1 if found.digest else -1
+        last = _section(section, end)
+        room += 1 if last.digest else -1
         if room < 0:
             raise FormatError(f"a pack holds garbage before {end}")
-        yield found
+        yield last
         position = end
 
 

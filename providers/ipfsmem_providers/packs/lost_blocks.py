@@ -36,14 +36,14 @@ class LostBlocks:
         if info is None:
             self._read.pop(stem, None)
             return {}
-        known = self._read.get(stem)
-        if known is None or known[0] != info.version:
+        entry = self._read.get(stem)
+        if entry is None or entry[0] != info.version:
             try:
-                known = (info.version, _parse(self._store.read(name, _FILE_MAX) or b""))
+                entry = (info.version, _parse(self._store.read(name, _FILE_MAX) or b""))
             except OSError:
                 return {}
-            self._read[stem] = known
-        return known[1]
+            self._read[stem] = entry
+        return entry[1]
 
     def note(self, stem: str, cids: Iterable[CID]) -> None:
         """Write down which blocks a pack lost; an empty list removes the note."""
@@ -56,10 +56,10 @@ class LostBlocks:
 
 
 def _parse(data: bytes) -> dict[bytes, CID]:
-    found = {}
+    cids = {}
     for line in data.decode("ascii", "replace").splitlines():
         with contextlib.suppress(FormatError):
             cid = parse_cid(line)
             if cid.hash_code == SHA2_256:
-                found[cid.digest] = cid
-    return found
+                cids[cid.digest] = cid
+    return cids

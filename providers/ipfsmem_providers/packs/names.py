@@ -91,8 +91,11 @@ class NameRecords:
             file, best = max(records.items(), key=lambda one: ipns_record.record_order(one[1]))
             if ipns_record.record_order(best) < least:
                 return None
-            with contextlib.suppress(FileNotFoundError, PermissionError), self._store.open_file(file) as held:
-                if held.read(ipns_record.MAX_RECORD + 1) == best.encoded:
+            with (
+                contextlib.suppress(FileNotFoundError, PermissionError),
+                self._store.open_file(file) as stream,
+            ):
+                if stream.read(ipns_record.MAX_RECORD + 1) == best.encoded:
                     return best
             del records[file]
             self.forget([file])
@@ -114,34 +117,34 @@ class NameRecords:
 
     def roots(self) -> set[CID]:
         """Return the roots in the records of all names, whoever put them there."""
-        found: set[CID] = set()
+        targets: set[CID] = set()
         for record in self._read(self._store.files()).values():
             leads = ipns_record.value_target(record.value)
             if isinstance(leads, CID):
-                found.add(leads)
-        return found
+                targets.add(leads)
+        return targets
 
     def _of(self, name: str) -> dict[str, ipns_record.IpnsRecord]:
         prefix = f"{name}{self.separator}"
-        found: dict[str, ipns_record.IpnsRecord] = {}
-        left: set[str] = set()
+        records: dict[str, ipns_record.IpnsRecord] = {}
+        missing: set[str] = set()
         for _ in range(_ATTEMPTS):
             files = self._store.files(prefix)
-            found = self._read(files)
+            records = self._read(files)
             # Files replaced by another device between list and read are not listed again.
-            before, left = left, {file for file in files if file.endswith(self.ending)} - found.keys()
-            if left <= before:
+            before, missing = missing, {file for file in files if file.endswith(self.ending)} - records.keys()
+            if missing <= before:
                 break
             self._store.refresh()
-        now = (left & before) | self._odd(prefix) | self._stand_ins(name, found)
+        now = (missing & before) | self._odd(prefix) | self._stand_ins(name, records)
         self.unread = {file for file in self.unread if prefix not in file} | now
-        return found
+        return records
 
     def _odd(self, prefix: str) -> set[str]:
         """Return folders and links with the names of records."""
         return {file for file in self._store.not_files(prefix) if file.endswith(self.ending)}
 
-    def _stand_ins(self, name: str, found: Collection[str]) -> set[str]:
+    def _stand_ins(self, name: str, records: Collection[str]) -> set[str]:
         """Return placeholders of sync programs for absent records of a name: `.<file>.icloud`,
         `<file>.nextcloud` and the like."""
         prefix = f"{name}{self.separator}"
@@ -150,34 +153,34 @@ class NameRecords:
             start, ending, rest = entry.partition(self.ending)
             if ending and not NO_STAND_IN.search(entry) and (rest or not entry.startswith(prefix)):
                 record = f"{start[start.index(prefix) :]}{ending}"
-                there |= set() if record in found else {entry}
+                there |= set() if record in records else {entry}
         return there
 
     def _read(self, files: Mapping[str, FileInfo]) -> dict[str, ipns_record.IpnsRecord]:
         """Return the valid records in these files: each must be signed by the name that its file is called after."""
         ours = [file for file in files if file.endswith(self.ending) and self.separator in file]
-        found = {file: record for file in ours if (record := self._of_cache(file, files[file])) is not None}
-        unread = [file for file in ours if file not in found]
+        records = {file: record for file in ours if (record := self._of_cache(file, files[file])) is not None}
+        unread = [file for file in ours if file not in records]
         for file, head in self._heads(unread).items():
             heartbeat()
             if head.size <= ipns_record.MAX_RECORD:
                 with contextlib.suppress(FormatError, SealError):
                     name, _, tag = file.removesuffix(self.ending).partition(self.separator)
-                    found[file] = ipns_record.verify_record(name, head.data)
+                    records[file] = ipns_record.verify_record(name, head.data)
                     if len(self._known) >= _KNOWN_MAX:
                         self.forget([*self._known])
                     if hashlib.sha256(head.data).hexdigest()[: self.tag_length] == tag:
-                        self._known[file] = files[file].version, found[file]
+                        self._known[file] = files[file].version, records[file]
                         self._since[file] = self._elapsed()
-        return found
+        return records
 
     def _of_cache(self, file: str, info: FileInfo) -> ipns_record.IpnsRecord | None:
         """Return the record that this version of a file was found to hold."""
-        known = self._known.get(file)
-        if known is None or known[0] != info.version:
+        entry = self._known.get(file)
+        if entry is None or entry[0] != info.version:
             return None
         since = self._since.setdefault(file, self._elapsed())
-        return known[1] if self._elapsed() - since < _KNOWN_SECONDS else None
+        return entry[1] if self._elapsed() - since < _KNOWN_SECONDS else None
 
     def _heads(self, files: Sequence[str]) -> dict[str, Head]:
         """Return the first bytes of these files. An unreadable one does not hide the others."""
@@ -185,8 +188,8 @@ class NameRecords:
         try:
             return self._store.heads(files, length) if files else {}
         except PermissionError:
-            found: dict[str, Head] = {}
+            heads: dict[str, Head] = {}
             for file in files:
                 with contextlib.suppress(PermissionError):
-                    found |= self._store.heads([file], length)
-            return found
+                    heads |= self._store.heads([file], length)
+            return heads

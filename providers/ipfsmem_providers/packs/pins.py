@@ -93,8 +93,8 @@ class PackPins:
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
         files = self.store.files(self._prefix(name))
-        if (known := self._stored(files, root, name)) is not None:
-            return known
+        if (present := self._stored(files, root, name)) is not None:
+            return present
         pin = self._pin(root, name, self._now())
         if pin.handle in self.store.not_files(self._prefix(name)):
             self._put_list({(str(root), name): pin.created}, name)
@@ -113,22 +113,22 @@ class PackPins:
         prefix = self._prefix(name)
         files, read = self._listed(prefix, is_list)
         odd = self.store.not_files(prefix)
-        found: dict[CID, Pin] = {}
+        pins: dict[CID, Pin] = {}
         lists = read.values()
         for pin in (
             *self._single_pins(files, name, damaged=True),
             *self._odd_pins(odd, name),
             *(pin for each in lists for pin in each.by_name.get(name, ())),
         ):
-            if pin.cid not in found or pin.created < found[pin.cid].created:
-                found[pin.cid] = pin
+            if pin.cid not in pins or pin.created < pins[pin.cid].created:
+                pins[pin.cid] = pin
         damaged = {file for file, each in read.items() if not each.intact}
         self.unread = {file for file in self.unread if not file.startswith(prefix)} | damaged
         self.unread.update(filter(is_list, odd))
-        self.unread.update(self._stand_ins(name, read, found))
-        return sorted(found.values(), key=lambda pin: (-pin.created, pin.handle))
+        self.unread.update(self._stand_ins(name, read, pins))
+        return sorted(pins.values(), key=lambda pin: (-pin.created, pin.handle))
 
-    def _stand_ins(self, name: str, lists: Mapping[str, _PinList], found: Collection[CID]) -> set[str]:
+    def _stand_ins(self, name: str, lists: Mapping[str, _PinList], roots: Collection[CID]) -> set[str]:
         """Return placeholders of sync programs for absent lists, and absent pins under `name`."""
         intact = {_hash_named(file) for file, each in lists.items() if each.intact}
         there = {
@@ -138,7 +138,7 @@ class PackPins:
         }
         for file in self.store.containing(f".{tag_of(name)}{SINGLE}"):
             if not is_single(file) and not NO_STAND_IN.search(file) and (root := _root_named(file)):
-                there |= set() if root in found else {file}
+                there |= set() if root in roots else {file}
         return there
 
     def remove(self, pins: Iterable[Pin]) -> None:
@@ -155,11 +155,11 @@ class PackPins:
                     self.store.set_aside(file) if file in odd else self.store.unlink(file)
             keys = {(str(root), name) for root in roots}
             lists = [file for file in files if is_list(file) or is_list(own_name(file))]
-            for file, known in self._read_lists(lists).items():
+            for file, pin_list in self._read_lists(lists).items():
                 # A damaged list is left as it is: a new one would lack its pins that cannot be read.
-                if known.intact and not keys.isdisjoint(known.pins):
+                if pin_list.intact and not keys.isdisjoint(pin_list.pins):
                     stays = self._put_list(
-                        {key: at for key, at in known.pins.items() if key not in keys}, name
+                        {key: at for key, at in pin_list.pins.items() if key not in keys}, name
                     )
                     if stays and not self._holds(stays):
                         raise self._not_stored(stays)
@@ -174,9 +174,9 @@ class PackPins:
         and the list cannot be read, as its pins cannot be known then."""
         files, lists = self._listed("", lambda file: PIN_LIST in file)
         there = [*files, *self.store.not_files()]
-        found = {root for file in there if (root := _root_named(file)) is not None}
+        cids = {root for file in there if (root := _root_named(file)) is not None}
         # The readable part of a sync program's copy, complete or not, protects its roots.
-        found.update(pin.cid for each in lists.values() for pins in each.by_name.values() for pin in pins)
+        cids.update(pin.cid for each in lists.values() for pins in each.by_name.values() for pin in pins)
         whole = {_hash_named(file) for file, each in lists.items() if each.intact}
         for file in sorted(there):
             listed = _list_named(file)
@@ -185,7 +185,7 @@ class PackPins:
                     f"{self.store}/{file} is damaged or cannot be read, so the pins are unknown; nothing was removed",
                     hint="Let the folder's sync program download that file. If it cannot, remove that file, link or folder, then sync all devices, so that each pins its root again. Older versions that only this list keeps are lost.",
                 )
-        return found
+        return cids
 
     # -- what a file is called -----------------------------------------------------------------------------------
 
@@ -209,28 +209,28 @@ class PackPins:
         made now.
         """
         own = [file for file in files if file.endswith(f".{tag_of(name)}{SINGLE}") and is_single(file)]
-        found = []
+        pins = []
         for file, head in self._heads(own, _PIN_MAX + 1).items():
             heartbeat()
             read = _parsed(head.data) if head is not None and head.size <= _PIN_MAX else None
             if read is None and damaged:
                 root = _root_named(file)
                 if root is not None:
-                    found.append(Pin(root, name, file, self._now()))
+                    pins.append(Pin(root, name, file, self._now()))
             elif read is not None and read.name == name:
                 pin = self._pin(parse_cid(read.cid), name, read.created)
                 if pin.handle == file:
-                    found.append(pin)
-        return found
+                    pins.append(pin)
+        return pins
 
     def _odd_pins(self, odd: Iterable[str], name: str) -> list[Pin]:
         """Return the pins under `name` whose files are links, folders and the like."""
-        found = []
+        pins = []
         for file in odd:
             root = _root_named(file) if is_single(file) else None
             if root is not None and file in self._files_of(root, name, [file]):
-                found.append(Pin(root, name, file, self._now()))
-        return found
+                pins.append(Pin(root, name, file, self._now()))
+        return pins
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
@@ -271,8 +271,8 @@ class PackPins:
         """Return the pins in a file and their times; None when it is not as it was written. `name`: the one
         under which they may be."""
         if is_list(file):
-            known = self._read_lists([file]).get(file)
-            return known.pins if known is not None and known.intact else None
+            pin_list = self._read_lists([file]).get(file)
+            return pin_list.pins if pin_list is not None and pin_list.intact else None
         data = self.store.read(file, _PIN_MAX)
         heartbeat()
         read = _parsed(data) if data is not None else None
@@ -296,16 +296,16 @@ class PackPins:
         own = [file for file in self._files_of(root, name, files) if file in files and self._holds(file)]
         for pin in self._single_pins(own, name):
             return pin
-        for file, known in self._read_lists(filter(is_list, files)).items():
-            created = known.pins.get((str(root), name))
+        for file, pin_list in self._read_lists(filter(is_list, files)).items():
+            created = pin_list.pins.get((str(root), name))
             if created is not None and self._holds(file):
                 return self._pin(root, name, created)
         return None
 
     def _holds(self, file: str) -> bool:
         """Tell whether a file holds now the pins that its name stands for; one that does not is not cached any more."""
-        with contextlib.suppress(OSError), self.store.open_file(file, buffered=True) as held:
-            if holds_pins(file, held.read(LIST_READ_MAX)):
+        with contextlib.suppress(OSError), self.store.open_file(file, buffered=True) as stream:
+            if holds_pins(file, stream.read(LIST_READ_MAX)):
                 return True
         self.forget([file])
         return False
@@ -320,8 +320,8 @@ class PackPins:
             self._lists.pop(file, None)
             self._since.pop(file, None)
 
-    def _keep(self, file: str, known: _PinList) -> None:
-        self._lists[file], self._since[file] = known, self._elapsed()
+    def _keep(self, file: str, pin_list: _PinList) -> None:
+        self._lists[file], self._since[file] = pin_list, self._elapsed()
 
     def _read_lists(self, files: Iterable[str]) -> dict[str, _PinList]:
         """Return these lists by file, without vanished ones. Each is read once a day, since its name is its hash."""
@@ -330,8 +330,8 @@ class PackPins:
         self.forget(
             file for file, since in self._since.copy().items() if not 0 <= now - since < _KNOWN_SECONDS
         )
-        found = {file: known for file in lists if (known := self._lists.get(file)) is not None}
-        unread = [file for file in lists if file not in found]
+        lists_by_file = {file: known for file in lists if (known := self._lists.get(file)) is not None}
+        unread = [file for file in lists if file not in lists_by_file]
         for file, head in self._heads(unread, LIST_READ_MAX).items():
             heartbeat()
             pins: dict[tuple[str, str], int] = {}
@@ -343,20 +343,20 @@ class PackPins:
                     pins[key] = min(pin.created, pins.get(key, pin.created))
                 whole = whole and (pin is not None or not line)
             intact = whole and head is not None and hashlib.sha256(head.data).hexdigest() == _hash_named(file)
-            found[file] = self._list_of(pins, intact=intact)
+            lists_by_file[file] = self._list_of(pins, intact=intact)
             if intact:
-                self._keep(file, found[file])
-        return found
+                self._keep(file, lists_by_file[file])
+        return lists_by_file
 
     def _listed(
-        self, prefix: str, wanted: Callable[[str], bool]
+        self, prefix: str, is_wanted: Callable[[str], bool]
     ) -> tuple[Mapping[str, FileInfo], dict[str, _PinList]]:
-        """Return the files, and those that are `wanted` as lists. One that is gone when it is opened was
+        """Return the files, and the lists, chosen by `is_wanted`. One that is gone when it is opened was
         merged into another one, so the files are listed again; one that stays in the list and cannot be
         opened is damaged."""
         for _ in range(_ATTEMPTS):
             files = self.store.files(prefix)
-            lists = [file for file in files if wanted(file)]
+            lists = [file for file in files if is_wanted(file)]
             try:
                 read = self._read_lists(lists)
             except ProviderError as error:
@@ -373,13 +373,13 @@ class PackPins:
         try:
             return self.store.heads(files, length) if files else {}
         except PermissionError:
-            found: dict[str, Head | None] = {}
+            heads: dict[str, Head | None] = {}
             for file in files:
                 try:
-                    found |= self.store.heads([file], length)
+                    heads |= self.store.heads([file], length)
                 except PermissionError:
-                    found[file] = None
-            return found
+                    heads[file] = None
+            return heads
 
     def _list_of(self, pins: dict[tuple[str, str], int], *, intact: bool) -> _PinList:
         by_name: dict[str, list[Pin]] = {}
@@ -394,8 +394,8 @@ def _line(cid: str, name: str, created: int) -> bytes:
 
 def own_name(file: str) -> str:
     """Return the own name of a hidden file, also of one that an earlier version hid; "" for another file."""
-    found = _HIDDEN_FILE.fullmatch(file)
-    return found[1] if found is not None else ""
+    match = _HIDDEN_FILE.fullmatch(file)
+    return match[1] if match is not None else ""
 
 
 def _parsed(data: bytes) -> _PinFile | None:
@@ -419,9 +419,9 @@ def holds_pins(file: str, data: bytes) -> bool:
 def _root_named(file: str) -> CID | None:
     """Return the root of a single pin by its file name, or by a sync program's variant of it."""
     base = file.rpartition("/")[2]
-    named = None if base.startswith("._") else _SINGLE_NAME.search(base)
+    match = None if base.startswith("._") else _SINGLE_NAME.search(base)
     try:
-        return parse_cid(named[1]) if named is not None else None
+        return parse_cid(match[1]) if match is not None else None
     except FormatError:
         return None
 
@@ -430,8 +430,8 @@ def _list_named(file: str) -> str:
     """Return the hash of the list that a file is by name, or is a placeholder for; "" for any other, such as
     a conflict copy."""
     base = file.rpartition("/")[2]
-    named = None if NO_STAND_IN.search(base) else _LIST_NAME.search(base)
-    return named[1] if named is not None else ""
+    match = None if NO_STAND_IN.search(base) else _LIST_NAME.search(base)
+    return match[1] if match is not None else ""
 
 
 def _hash_named(file: str) -> str:

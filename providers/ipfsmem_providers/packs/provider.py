@@ -106,14 +106,14 @@ class PackedStore(ProviderBase):
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """Return the blocks that an index names and that were not found damaged."""
         by_digest = _by_digest(cids)
-        found = await self._run(self._packs.has, by_digest)
-        return {cid for digest in found for cid in by_digest[digest]}
+        digests = await self._run(self._packs.has, by_digest)
+        return {cid for digest in digests for cid in by_digest[digest]}
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return the blocks that are stored and sound; each was checked."""
         by_digest = _by_digest(cids)
-        found = await self._run(self._packs.get, by_digest, more=self.step_seconds, snapshot=True)
-        return {cid: data for digest, data in found.items() for cid in by_digest[digest]}
+        blocks = await self._run(self._packs.get, by_digest, more=self.step_seconds, snapshot=True)
+        return {cid: data for digest, data in blocks.items() for cid in by_digest[digest]}
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Do `get_blocks`: all blocks come from this location itself."""
@@ -220,8 +220,8 @@ class PackedStore(ProviderBase):
 
 def _by_digest(cids: Iterable[CID]) -> dict[bytes, list[CID]]:
     """Group CIDs by SHA-256 digest: CIDs with one digest name the same bytes. Other hashes cannot be stored here."""
-    found: dict[bytes, list[CID]] = {}
+    cids_of: dict[bytes, list[CID]] = {}
     for cid in cids:
         if cid.multihash[:2] == _SHA256:
-            found.setdefault(cid.multihash[2:], []).append(cid)
-    return found
+            cids_of.setdefault(cid.multihash[2:], []).append(cid)
+    return cids_of

@@ -10,28 +10,28 @@ from collections.abc import Sequence
 def joined(spans: Sequence[tuple[int, int]], gap: int, most: float = float("inf")) -> list[tuple[int, int]]:
     """Return the spans in order, joining those with at most `gap` bytes between them to at most `most` bytes, and those that
     overlap."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        first, last = found[-1] if found else (0, -1 - gap)
+        first, last = runs[-1] if runs else (0, -1 - gap)
         if start < last or (start <= last + gap and end - first <= most):
-            found[-1] = (first, max(end, last))
+            runs[-1] = (first, max(end, last))
         else:
-            found.append((start, end))
-    return found
+            runs.append((start, end))
+    return runs
 
 
 def grouped(spans: Sequence[tuple[int, int]], count: int, most: int) -> list[tuple[tuple[int, int], ...]]:
     """Return the spans in groups of at most `count` spans and `most` bytes, or one span, in their order."""
-    found: list[tuple[tuple[int, int], ...]] = []
+    groups: list[tuple[tuple[int, int], ...]] = []
     size = 0
     for span in spans:
         size += span[1] - span[0]
-        if found and len(found[-1]) < count and size <= most:
-            found[-1] = (*found[-1], span)
+        if groups and len(groups[-1]) < count and size <= most:
+            groups[-1] = (*groups[-1], span)
         else:
-            found.append((span,))
+            groups.append((span,))
             size = span[1] - span[0]
-    return found
+    return groups
 
 
 def cut(near: Sequence[tuple[int, int]], parts: Sequence[bytes], span: tuple[int, int]) -> bytes:

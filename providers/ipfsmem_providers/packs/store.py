@@ -116,8 +116,8 @@ class Inventory:
     def __init__(self, files: dict[str, FileInfo], *, index_last: bool = False) -> None:
         """`index_last`: a pack is written before its index, so one without an index is unfinished."""
         self.files = files
-        found = sorted(((info.size, name) for name, info in files.items() if is_pack(name)), reverse=True)
-        every = {name: size for size, name in found}
+        packs = sorted(((info.size, name) for name, info in files.items() if is_pack(name)), reverse=True)
+        every = {name: size for size, name in packs}
         self.unfinished = {
             name: size for name, size in every.items() if index_last and f"{name[:64]}.idx" not in files
         }
@@ -159,11 +159,11 @@ class Packs:
     def listing(self) -> dict[str, int]:
         """Return unmarked packs and their sizes; a pack that lost blocks has another size than before."""
         inventory = self.inventory()
-        found = {}
+        sizes = {}
         for name, size in inventory.unmarked.items():
             note = inventory.files.get(f"{name[:64]}{LOST}")
-            found[name] = size + (note.size if note is not None else 0)
-        return found
+            sizes[name] = size + (note.size if note is not None else 0)
+        return sizes
 
     def missing_blocks(self) -> list[CID]:
         """Return blocks lost to damage that no other pack holds, so that somebody must resend them."""
@@ -208,7 +208,7 @@ class Packs:
     def get(self, digests: Collection[bytes]) -> dict[bytes, bytes]:
         """Return the blocks with these digests; each was checked, and those that cannot be read are left out."""
         missing = set(digests)
-        found: dict[bytes, bytes] = {}
+        blocks: dict[bytes, bytes] = {}
         seen: set[str] = set()
         gone: set[str] = set()
         inventory = None
@@ -218,7 +218,7 @@ class Packs:
             if not new:
                 break
             self._open(new, inventory)
-            removed = self._get_from(new, missing, found) - gone
+            removed = self._get_from(new, missing, blocks) - gone
             gone |= removed
             seen.update(name for name, _ in new if name not in removed)
             outdated = bool(missing) and self.store.refresh()
@@ -229,23 +229,23 @@ class Packs:
             stale = [item for item in inventory.packs.items() if self._is_stale(*item, inventory)]
             stale += inventory.unfinished.items()
             if stale:
-                self._get_from(stale, missing, found)
-        return found
+                self._get_from(stale, missing, blocks)
+        return blocks
 
     def get_from(self, packs: Sequence[tuple[str, int]], digests: Collection[bytes]) -> dict[bytes, bytes]:
         """Return the blocks with these digests in these packs only; each was checked."""
-        found: dict[bytes, bytes] = {}
-        self._get_from(packs, set(digests), found)
-        return found
+        blocks: dict[bytes, bytes] = {}
+        self._get_from(packs, set(digests), blocks)
+        return blocks
 
     def _is_complete(self, inventory: Inventory) -> bool:
         """Tell whether an inventory is a snapshot: servers list a thousand files per answer."""
         return self.consistent_listing and len(inventory.files) < 1_000
 
     def _get_from(
-        self, packs: Sequence[tuple[str, int]], missing: set[bytes], found: dict[bytes, bytes]
+        self, packs: Sequence[tuple[str, int]], missing: set[bytes], blocks: dict[bytes, bytes]
     ) -> set[str]:
-        """Move what these packs have from `missing` to `found`; return the packs that had been removed."""
+        """Move what these packs have from `missing` to `blocks`; return the packs that had been removed."""
         removed: set[str] = set()
         for name, size in packs:
             if not missing:
@@ -263,18 +263,18 @@ class Packs:
             except FileNotFoundError:
                 removed.add(name)
                 continue
-            found.update(sound)
+            blocks.update(sound)
             missing.difference_update(sound)
         return removed
 
-    def _find(self, name: str, size: int, wanted: set[bytes]) -> list[BlockLocation] | None:
-        """Return the positions of `wanted` blocks in a pack, by its index; None when the pack was removed."""
+    def _find(self, name: str, size: int, digests: set[bytes]) -> list[BlockLocation] | None:
+        """Return the positions of the blocks with `digests` in a pack, by its index; None when the pack was removed."""
         for _ in range(2):
             index = self.index(name, size)
             if index is None:
                 break
             try:
-                return index.find(wanted)
+                return index.find(digests)
             except FileNotFoundError:
                 self._indexes.pop(
                     (name, size), None
@@ -320,17 +320,17 @@ class Packs:
 
     def index(self, name: str, size: int) -> Index | None:
         """Return the index of a pack, made again from the pack when it is missing; None when the pack was removed."""
-        found = self._indexes.get((name, size))
-        if found is None:
+        pack_index = self._indexes.get((name, size))
+        if pack_index is None:
             heartbeat()
-            found = open_index(self.store, f"{name[:-4]}.idx", size)
-            if found is None:
+            pack_index = open_index(self.store, f"{name[:-4]}.idx", size)
+            if pack_index is None:
                 try:
                     return self._rebuild(name, size)
                 except FileNotFoundError:
                     return None
-            self._indexes[name, size] = found
-        return found
+            self._indexes[name, size] = pack_index
+        return pack_index
 
     def _is_stale(self, name: str, size: int, inventory: Inventory) -> bool:
         """Check the index of a pack, once for each version of the pack's file. Returns whether it was made again: the index
@@ -379,9 +379,9 @@ class Packs:
         before = self._indexes.get((name, size)) or open_index(self.store, f"{stem}.idx", size)
         with contextlib.suppress(OSError):
             if before is not None and before.intact():
-                held = {place.digest for place in before.places()}
+                digests = {place.digest for place in before.places()}
                 # If a section's CID is damaged, it names a block that was never here.
-                bad = {digest: bad.get(digest, raw_cid(digest)) for digest in held}
+                bad = {digest: bad.get(digest, raw_cid(digest)) for digest in digests}
         lost = {**bad, **noted}
         lost = {digest: cid for digest, cid in lost.items() if digest not in sound}
         if lost.keys() == noted.keys():
@@ -395,9 +395,9 @@ class Packs:
 
     def forget(self, name: str) -> None:
         """Drop cached data of a pack that was written or removed."""
-        for known in (self._indexes, self._checked, self._damaged):
-            for key in [key for key in known if key[0] == name]:
-                known.pop(key) if isinstance(known, dict) else known.discard(key)
+        for cache in (self._indexes, self._checked, self._damaged):
+            for key in [key for key in cache if key[0] == name]:
+                cache.pop(key) if isinstance(cache, dict) else cache.discard(key)
 
     def compact(self, inventory: Inventory | None = None) -> None:
         """Merge the smallest packs when there are too many, and remove leftovers of crashes.

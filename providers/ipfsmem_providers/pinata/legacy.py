@@ -108,7 +108,7 @@ class Legacy:
         gaps = unread or Unread()
         name = filters.get("metadata[name]", "")
         seen = most = 0
-        pages, known = Pages(self._api.http.service), set[tuple[str, str | None]]()
+        pages, keys = Pages(self._api.http.service), set[tuple[str, str | None]]()
         while True:
             await self._lists.wait()
             answer = await self._api.call(
@@ -119,8 +119,8 @@ class Legacy:
             page = answer.decode(_Rows)
             rows = list(readable(page.rows, Row, name, ("metadata", "name"), gaps.entries))
             for row in rows:
-                if row.key not in known:
-                    known.add(row.key)
+                if row.key not in keys:
+                    keys.add(row.key)
                     yield row
             seen += len(page.rows)
             # The count falls when pins before the offset were removed, so that the page began too late.

@@ -182,22 +182,22 @@ class PinataProvider(ProviderBase):
 
     async def pins(self, name: str) -> list[Pin]:
         """Return pins with this name, newest first."""
-        found: list[Pin] = []
+        pin_list: list[Pin] = []
         unread = Unread()
-        with with_pins(found):
+        with with_pins(pin_list):
             if self._legacy_mode:
                 async for row in self._legacy.rows(unread, **{"metadata[name]": name}):
                     if row.name == name:
                         at = row.date_pinned
-                        found += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, at, unread.entries)
+                        pin_list += _pin(row.ipfs_pin_hash, name, row.ipfs_pin_hash, at, unread.entries)
             else:
                 async for file in self._api.files(unread, name=name):
                     if file.name == name and not file.pending:
-                        found += _pin(file.cid, name, file.id, file.created_at, unread.entries)
+                        pin_list += _pin(file.cid, name, file.id, file.created_at, unread.entries)
         self._gaps.note(name, unread.entries, hidden=unread.hidden)
-        found.sort(key=lambda pin: pin.created, reverse=True)
-        self._reader.note_pins(pin.cid for pin in found)
-        return found
+        pin_list.sort(key=lambda pin: pin.created, reverse=True)
+        self._reader.note_pins(pin.cid for pin in pin_list)
+        return pin_list
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
@@ -361,7 +361,7 @@ class PinataProvider(ProviderBase):
     # -- pins ----------------------------------------------------------------------------------------------------
 
     async def _pin(self, root: CID, name: str) -> Pin:
-        asked = False
+        is_requested = False
         polling = Polling(self._http.timing, self._patience)
         while True:
             async for file in self._api.files(cid=str(root)):
@@ -375,16 +375,16 @@ class PinataProvider(ProviderBase):
             jobs = await self._api.jobs(str(root))
             statuses = [job.status or "" for job in jobs]
             if statuses and all(status in _FAILED for status in statuses):
-                if asked:
+                if is_requested:
                     raise ProviderRefused(f"pinata could not pin {root}: {', '.join(sorted(set(statuses)))}")
                 statuses = []
-            if not statuses and not asked:
+            if not statuses and not is_requested:
                 await self._api.pin_by_cid(str(root), name, {ROOT_KEY: str(root)})
-                asked = True
+                is_requested = True
             await self._wait(polling, f"pinata is still looking for {root}")
 
     async def _pin_legacy(self, root: CID, name: str) -> Pin:
-        asked = False
+        is_requested = False
         polling = Polling(self._http.timing, self._patience)
         while True:
             async for row in self._legacy.rows(hashContains=str(root)):
@@ -393,9 +393,9 @@ class PinataProvider(ProviderBase):
                 if row.name != name:
                     await self._take_name(row.name, name, str(root), "")
                 return self._remember_legacy(root, name, row.date_pinned)
-            if not asked:
+            if not is_requested:
                 await self._legacy.pin(str(root), name)
-                asked = True
+                is_requested = True
             await self._wait(polling, f"pinata is still looking for {root}")
 
     async def _put_legacy(self, root: CID, car: SpooledCar, name: str) -> CID:

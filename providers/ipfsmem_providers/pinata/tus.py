@@ -86,8 +86,8 @@ async def _progress(api: Api, target: str, offset: int, error: ProviderUnavailab
     )
     if answer.status in (404, 410):
         raise api.http.unavailable(f"pinata dropped the upload after: {error}")
-    told = answer.headers.get("Upload-Offset", "")
-    there = int(told) if told.isascii() and told.isdigit() and len(told) < 16 else offset
+    text = answer.headers.get("Upload-Offset", "")
+    there = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else offset
     return there, answer.headers.get("upload-cid", "").strip()
 
 

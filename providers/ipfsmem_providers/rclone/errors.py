@@ -82,11 +82,11 @@ def is_missing(text: str) -> bool:
 def explain(where: str, text: str) -> ProviderError:
     """Return the error for a failed call. What rclone said is quoted, cut to a line."""
     lower, quoted = _QUOTED.sub(" ", text).lower(), last_line(text)
-    codes = {code or named for code, named in _STATUS.findall(lower)}
-    for words, numbers, permanent, told, hint in _KNOWN:
+    codes = {code or name for code, name in _STATUS.findall(lower)}
+    for words, numbers, permanent, text_of, hint in _KNOWN:
         if any(word in lower for word in words) or codes & numbers:
             kind = ProviderRefused if permanent else ProviderUnavailable
-            return kind(f"{where}: {told} ({quoted})", hint=hint)
+            return kind(f"{where}: {text_of} ({quoted})", hint=hint)
     return ProviderUnavailable(
         f"{where}: rclone failed ({quoted})", hint="Try again, or run: rclone lsf REMOTE:PATH"
     )

@@ -163,8 +163,8 @@ class RcloneFiles(PlacedFiles):
         answer = await self._call("operations/fsinfo", "ask for the features", {"fs": self._fs})
         if answer is None or not answer.decode(_Info).features.get("DuplicateFiles"):
             return
-        asked = {"fs": self._fs, "remote": "", "opt": {"noMimeType": True, "noModTime": True}}
-        answer = await self._call("operations/list", "list the folder", asked, max_bytes=_LISTING_MAX)
+        payload = {"fs": self._fs, "remote": "", "opt": {"noMimeType": True, "noModTime": True}}
+        answer = await self._call("operations/list", "list the folder", payload, max_bytes=_LISTING_MAX)
         items = [] if answer is None else answer.decode(_Listed).items or []
         names = [item.name for item in items if item.is_folder]
         if twin := next((name for name in STORE_NAMES if names.count(name) > 1), ""):
@@ -195,8 +195,8 @@ class RcloneFiles(PlacedFiles):
             raise ProviderUnavailable(f"{self.where}: folder {folder} is gone", hint="Sync again in a while.")
         if self._create:
             return
-        asked = {"fs": self._fs, "remote": "", "opt": {"noMimeType": True, "noModTime": True}}
-        if await self._call("operations/list", "list the folder", asked, max_bytes=_LISTING_MAX) is None:
+        payload = {"fs": self._fs, "remote": "", "opt": {"noMimeType": True, "noModTime": True}}
+        if await self._call("operations/list", "list the folder", payload, max_bytes=_LISTING_MAX) is None:
             raise ProviderUnavailable(f"{self.where}: the folder is not there", hint=_CREATE_HINT)
 
     async def read(self, path: str, start: int, end: int) -> Head:
@@ -270,10 +270,10 @@ class RcloneFiles(PlacedFiles):
             if await self._entry(path) is None:
                 raise FileNotFoundError(path)
             return False
-        asked = {"srcFs": self._fs, "srcRemote": path, "dstFs": self._fs, "dstRemote": new}
+        payload = {"srcFs": self._fs, "srcRemote": path, "dstFs": self._fs, "dstRemote": new}
         # A remote that cannot rename gets a copy of it.
         stall = self._stall + (size or 0) / SLOWEST
-        if await self._call("operations/movefile", f"rename {path}", asked, stall=stall) is None:
+        if await self._call("operations/movefile", f"rename {path}", payload, stall=stall) is None:
             raise FileNotFoundError(path)
         return True
 
@@ -285,8 +285,8 @@ class RcloneFiles(PlacedFiles):
         entry = await self._entry(path)
         if entry is not None and entry.is_folder:
             raise IsADirectoryError(f"{path} is a folder")
-        asked = {"fs": self._fs, "remote": path}
-        if entry is None or await self._call("operations/deletefile", f"delete {path}", asked) is None:
+        payload = {"fs": self._fs, "remote": path}
+        if entry is None or await self._call("operations/deletefile", f"delete {path}", payload) is None:
             raise FileNotFoundError(path)
 
     async def set_aside(self, path: str) -> None:
@@ -297,8 +297,8 @@ class RcloneFiles(PlacedFiles):
         base = self._fs if self._fs.endswith((":", "/")) else f"{self._fs}/"
         folder, _, name = path.partition("/")
         aside = f"{folder}/{name.replace('.', '-')}.aside-{secrets.token_hex(4)}"
-        asked = {"srcFs": base + path, "dstFs": base + aside, "createEmptySrcDirs": True}
-        await self._call("sync/move", f"rename {path}", {**asked, "deleteEmptySrcDirs": True})
+        payload = {"srcFs": base + path, "dstFs": base + aside, "createEmptySrcDirs": True}
+        await self._call("sync/move", f"rename {path}", {**payload, "deleteEmptySrcDirs": True})
 
     async def close(self) -> None:
         """See `RemoteFiles`."""
@@ -320,7 +320,7 @@ class RcloneFiles(PlacedFiles):
         self,
         command: str,
         what: str,
-        asked: Mapping[str, object],
+        payload: Mapping[str, object],
         *,
         max_bytes: int = 1 << 20,
         total: float | None = None,
@@ -329,7 +329,7 @@ class RcloneFiles(PlacedFiles):
         """Return the answer of a command; None when what it names is not there. Raises ProviderError."""
         url = await self._url()
         answer = await self._request(
-            f"{url}{command}", json=asked, allow=_FAILED, max_bytes=max_bytes, total=total, stall=stall, what=what
+            f"{url}{command}", json=payload, allow=_FAILED, max_bytes=max_bytes, total=total, stall=stall, what=what
         )  # fmt: skip
         if answer.status not in _FAILED:
             return answer
@@ -342,9 +342,9 @@ class RcloneFiles(PlacedFiles):
         try:
             return await self._http.request("POST", url, **options)
         except ProviderUnavailable:
-            if not (said := await asyncio.to_thread(self._server.last_words)):
+            if not (stderr := await asyncio.to_thread(self._server.last_words)):
                 raise
-        raise explain(self.where, said)
+        raise explain(self.where, stderr)
 
     def _failure(self, answer: Answer, path: str) -> None:
         """Raise the error for an answer: FileNotFoundError, ProviderError."""
@@ -361,9 +361,9 @@ class RcloneFiles(PlacedFiles):
             answer = await self._http.request(
                 "POST", f"{url}core/version", json={}, what="ask for the version"
             )
-            found = answer.decode(_Version)
-            if tuple(found.decomposed[:2]) < OLDEST:
-                raise ProviderRefused(f"rclone {found.version[:20]} is too old", hint=INSTALL_HINT)
+            version = answer.decode(_Version)
+            if tuple(version.decomposed[:2]) < OLDEST:
+                raise ProviderRefused(f"rclone {version.version[:20]} is too old", hint=INSTALL_HINT)
             await self._refuse_cache(url)
             self._checked = url
         return url

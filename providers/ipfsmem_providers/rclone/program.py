@@ -76,10 +76,10 @@ _KEPT: Final = 16 * 1024
 
 def find_rclone() -> str:
     """Return the path of the program. One in the working directory is somebody else's. Raises ConfigError without it."""
-    found = shutil.which("rclone")
-    if found is None or not Path(found).is_absolute():
+    path = shutil.which("rclone")
+    if path is None or not Path(path).is_absolute():
         raise ConfigError("the rclone program is not installed", hint=INSTALL_HINT)
-    return found
+    return path
 
 
 class RcloneServer:
@@ -125,10 +125,10 @@ class RcloneServer:
         if messages.url:
             return messages
         self._end()
-        said = messages.text()
-        if _TOO_OLD.search(said):
-            raise ProviderRefused(f"the rclone program is too old ({last_line(said)})", hint=INSTALL_HINT)
-        raise explain(self._where, said)
+        stderr = messages.text()
+        if _TOO_OLD.search(stderr):
+            raise ProviderRefused(f"the rclone program is too old ({last_line(stderr)})", hint=INSTALL_HINT)
+        raise explain(self._where, stderr)
 
     def last_words(self) -> str:
         """Return what the program wrote if it has ended or ends at once; else ""."""
@@ -177,8 +177,8 @@ class _Messages:
         with contextlib.suppress(OSError, ValueError), pipe:
             while piece := os.read(pipe.fileno(), 1 << 14):
                 self._kept += piece
-                if not self.url and (found := _URL.search(self._kept)):
-                    self.url = found[0].decode()
+                if not self.url and (match := _URL.search(self._kept)):
+                    self.url = match[0].decode()
                     self.known.set()
                 del self._kept[:-_KEPT]
         self.known.set()

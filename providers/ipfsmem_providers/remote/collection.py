@@ -71,20 +71,20 @@ class RemoteCollector(Collector):
         """Hide the pack under another name, ask `is_needed`, then remove it or restore its name."""
         folder = self._folder
         aside = hidden_name(name)
-        taken = removed = False
+        is_due = removed = False
         try:
             # Missing, or renamed and the answer was lost: the list tells.
             with contextlib.suppress(FileNotFoundError):
                 folder.hide(name, aside)  # a device that writes this pack from now on writes another file
             if not is_needed():
                 hidden = folder.files().get(aside)  # last: another device may have put it again
-                taken = hidden is not None and self._now - hidden.modified >= DAY_MS
+                is_due = hidden is not None and self._now - hidden.modified >= DAY_MS
         except FileExistsError:
             pass  # both are there
         finally:
             with contextlib.suppress(FileNotFoundError):  # another device removes it now, or restored it
                 # A sweep restores what it leaves.
-                if taken:
+                if is_due:
                     folder.unlink(aside, finish=True, once=True)
                     removed = True
                 else:

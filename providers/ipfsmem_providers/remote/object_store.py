@@ -146,18 +146,18 @@ class RemoteObjectStore:
 
     def forget(self) -> None:
         """Read all small files again when they are asked for."""
-        for known in (self._small, self._read_at, self._since):
-            known.clear()
+        for cache in (self._small, self._read_at, self._since):
+            cache.clear()
 
     def dump(self, now: int, is_sound: Callable[[str, bytes], bool]) -> dict[str, CachedFile]:
         """Return the small files whose bytes are those of their names."""
-        found: dict[str, CachedFile] = {}
+        files: dict[str, CachedFile] = {}
         for name, (version, data) in sorted(self._small.copy().items()):
             if isinstance(version, tuple) and len(data) <= _CACHED and is_sound(name, data):
-                found[name] = CachedFile(version, self._read_at.setdefault(name, now), data)
-                if len(found) == _CACHED_FILES:
+                files[name] = CachedFile(version, self._read_at.setdefault(name, now), data)
+                if len(files) == _CACHED_FILES:
                     break
-        return found
+        return files
 
     def refresh(self) -> bool:
         """Drop the snapshot."""
@@ -170,8 +170,8 @@ class RemoteObjectStore:
 
     def containing(self, part: str) -> frozenset[str]:
         """Return every name that contains `part`."""
-        known = self._known()
-        return frozenset(name for name in (*known.files, *known.others) if part in name)
+        listing = self._known()
+        return frozenset(name for name in (*listing.files, *listing.others) if part in name)
 
     def read(self, name: str, limit: int) -> bytes | None:
         """Return a small file whole."""
@@ -182,15 +182,15 @@ class RemoteObjectStore:
         """Return the first bytes of the files that exist; several requests run at once."""
         listing: Listing | None = getattr(self._last, "listing", None)
         infos = listing.files if listing is not None else {}
-        found: dict[str, Head] = {}
+        heads_by_name: dict[str, Head] = {}
         for name in names:
-            kept = self._small.get(name)
-            if kept is None or self.remote.monotonic() - self._since.get(name, 0.0) >= DAY_MS / 1000:
+            cached = self._small.get(name)
+            if cached is None or self.remote.monotonic() - self._since.get(name, 0.0) >= DAY_MS / 1000:
                 continue
-            if name in infos and kept[0] == infos[name].version:
-                found[name] = Head(kept[1][:length], len(kept[1]))
-        wanted = [name for name in names if name not in found]
-        read = _all_of(wanted, lambda name: self._head(name, length))
+            if name in infos and cached[0] == infos[name].version:
+                heads_by_name[name] = Head(cached[1][:length], len(cached[1]))
+        missing = [name for name in names if name not in heads_by_name]
+        read = _all_of(missing, lambda name: self._head(name, length))
         listed = infos
         if any(head is not None and _differs(head, infos.get(name)) for name, head in read.items()):
             infos = self._list().files  # another device may just have replaced a file
@@ -204,9 +204,9 @@ class RemoteObjectStore:
         for name, head in read.items():
             if head is not None and name not in wrong:
                 self.unread.discard(name)
-                found[name] = head
+                heads_by_name[name] = head
                 self._keep(name, head, infos.get(name))
-        return {name: found[name] for name in names if name in found}
+        return {name: heads_by_name[name] for name in names if name in heads_by_name}
 
     def _keep(self, name: str, head: Head, info: FileInfo | None) -> None:
         if info is not None and len(head.data) == head.size == info.size <= _SMALL:
@@ -235,8 +235,8 @@ class RemoteObjectStore:
 
     def ranges(self, name: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return parts of one file. Close parts share a request."""
-        asked = [span for span in spans if span[0] < span[1]]
-        near = joined(asked, self.remote.gap, _SPAN)
+        nonempty = [span for span in spans if span[0] < span[1]]
+        near = joined(nonempty, self.remote.gap, _SPAN)
         groups = grouped(near, self.remote.parts_max, _SPAN)
         path = self._path(name)
         read = _all_of(groups, lambda group: self.remote.read_parts(path, group))
@@ -281,16 +281,16 @@ class RemoteObjectStore:
     def _part(self, name: str, start: int, end: int) -> Head:
         """Read a part of a file that is read whole, within a scan as far as there is time."""
         read = partial(self.remote.read, self._path(name), start, end)
-        left = self._snapshot.scan_left if getattr(self._last, "scans", False) else None
-        if left is None:
+        budget = self._snapshot.scan_left if getattr(self._last, "scans", False) else None
+        if budget is None:
             return in_loop(read)
-        if left <= 0:
+        if budget <= 0:
             raise self._passed_over(name)
         began = self.remote.monotonic()
         try:
             return in_loop(read)
         finally:
-            self._snapshot.scan_left = left - (self.remote.monotonic() - began)
+            self._snapshot.scan_left = budget - (self.remote.monotonic() - began)
 
     @contextlib.contextmanager
     def scan(self) -> Iterator[None]:
@@ -400,11 +400,11 @@ def _all_of(keys: Sequence[K], work: Callable[[K], Awaitable[V]]) -> dict[K, V]:
 
     async def run() -> dict[K, V]:
         slots = asyncio.Semaphore(_AT_ONCE)
-        found: dict[K, V] = {}
+        results: dict[K, V] = {}
 
         async def one(key: K) -> None:
             async with slots:
-                found[key] = await work(key)
+                results[key] = await work(key)
                 heartbeat()
 
         tasks = [asyncio.ensure_future(one(key)) for key in keys]
@@ -414,6 +414,6 @@ def _all_of(keys: Sequence[K], work: Callable[[K], Awaitable[V]]) -> dict[K, V]:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        return found
+        return results
 
     return in_loop(run)

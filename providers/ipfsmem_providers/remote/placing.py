@@ -84,16 +84,16 @@ class PlacedFiles(ABC):
             for _ in range(PLACINGS):
                 if await self._move(temporary, path, len(data)):
                     break
-                kept, new = await self._entry(path), await self._entry(temporary)
+                present, new = await self._entry(path), await self._entry(temporary)
                 if new is None:  # perhaps an earlier attempt was carried out
-                    if kept is None or kept.is_folder or kept.size != len(data):
+                    if present is None or present.is_folder or present.size != len(data):
                         raise self._changed(path)
                     break
-                if kept is None:
+                if present is None:
                     continue
-                if kept.is_folder:
+                if present.is_folder:
                     await self.set_aside(path)
-                elif await self._may_stay(path, kept, new, None if named_by_content else data):
+                elif await self._may_stay(path, present, new, None if named_by_content else data):
                     await self.delete(temporary)
                     break
                 else:
@@ -109,8 +109,10 @@ class PlacedFiles(ABC):
                         await self._write_new(hidden[-1], data)
             else:
                 raise doubt or self._changed(path)
-            if hidden and ((kept := await self._entry(path)) is None or kept.size != len(data)):
-                if kept is not None and not kept.is_folder and named_by_content:  # the server stored a part
+            if hidden and ((present := await self._entry(path)) is None or present.size != len(data)):
+                if (
+                    present is not None and not present.is_folder and named_by_content
+                ):  # the server stored a part
                     await self._tidy(partial(self.hide, path, f"{folder}/{hidden_name(name)}"))
                 raise self._changed(path)
         except BaseException:  # also when the call is cancelled
@@ -124,20 +126,20 @@ class PlacedFiles(ABC):
         if hidden and await self._entry(path) is None:  # hidden late, by a lost connection
             for one in reversed(hidden):
                 await self._tidy(partial(self._move, one, path))
-            if (kept := await self._entry(path)) is None or kept.size != len(data):
+            if (present := await self._entry(path)) is None or present.size != len(data):
                 raise self._changed(path)
 
     def _changed(self, path: str) -> ProviderUnavailable:
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
 
-    async def _may_stay(self, path: str, kept: PathEntry, new: PathEntry, data: bytes | None) -> bool:
+    async def _may_stay(self, path: str, present: PathEntry, new: PathEntry, data: bytes | None) -> bool:
         """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
         same size that was put within the hour and that lost no block."""
-        if kept.size is None or kept.size != new.size:
+        if present.size is None or present.size != new.size:
             return False
         if data is None:
             lost = path.removesuffix(".car") + LOST
-            return _is_close(kept.modified, new.modified) and await self._entry(lost) is None
+            return _is_close(present.modified, new.modified) and await self._entry(lost) is None
         with contextlib.suppress(OSError):
             return (await self.read(path, 0, len(data))).data == data
         return False
@@ -149,6 +151,6 @@ class PlacedFiles(ABC):
                 await work()
 
 
-def _is_close(kept: int | None, new: int | None) -> bool:
+def _is_close(present: int | None, new: int | None) -> bool:
     """Tell whether a file was put within the hour before another one, by their dates in milliseconds."""
-    return kept is not None and new is not None and 0 <= new - kept <= CLOSE_MS
+    return present is not None and new is not None and 0 <= new - present <= CLOSE_MS

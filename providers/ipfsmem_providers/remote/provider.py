@@ -110,8 +110,8 @@ class RemoteFolder(PackedStore):
             if not cache:
                 store.forget()
             old = store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
-            known = self._names if folder == "names" else self._pins
-            known.forget(old if cache else known.known())
+            objects = self._names if folder == "names" else self._pins
+            objects.forget(old if cache else objects.known())
         self._snapshot.begin()
         self._forget_unread()
 

@@ -102,14 +102,14 @@ class RoutingClient:
 
     async def gateways(self, cid: CID) -> list[str]:
         """Return https URLs of trustless gateways said to have a CID. Their addresses are checked on use."""
-        found: dict[str, None] = {}
+        urls: dict[str, None] = {}
         for record in await self.providers(cid):
             if GATEWAY_PROTOCOL in (record.protocols or ()):
                 for address in record.addrs or ():
                     url = https_url(address)
                     if url is not None:
-                        found[url] = None
-        return list(found)
+                        urls[url] = None
+        return list(urls)
 
     async def close(self) -> None:
         """Close connections."""
@@ -125,11 +125,11 @@ class RoutingClient:
             return
         except ProviderError as error:
             problem = error
-        held = None
+        current = None
         if not isinstance(problem, NotConnected):
             with contextlib.suppress(ProviderError):
-                held = await self._get(url, name)
-        if held is None or ipns_record.record_order(held) < ipns_record.record_order(
+                current = await self._get(url, name)
+        if current is None or ipns_record.record_order(current) < ipns_record.record_order(
             ipns_record.parse_record(record)
         ):
             raise problem
@@ -175,15 +175,15 @@ def parse_providers(answer: Answer) -> list[PeerRecord]:
         rows: list[bytes | msgspec.Raw] = [line for line in answer.body.split(b"\n") if line.strip()]
     else:
         rows = list(answer.decode(_ProvidersAnswer).providers or ())
-    found = []
+    records = []
     for row in rows[:_PROVIDERS_MAX]:
         try:
             record = read_json(row, type=PeerRecord)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             continue
         if record.schema in ("peer", "bitswap", "http"):
-            found.append(record)
-    return found
+            records.append(record)
+    return records
 
 
 def https_url(address: str) -> str | None:

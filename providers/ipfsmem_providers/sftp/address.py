@@ -43,8 +43,8 @@ class SftpAddress(NamedTuple):
 def parse(rest: str) -> SftpAddress:
     """Parse the part of a spec after `sftp:`. Raises ConfigError, without repeating a password."""
     text = rest.strip()
-    found = _ADDRESS.fullmatch(text) if text.isprintable() else None
-    if found is None:
+    match = _ADDRESS.fullmatch(text) if text.isprintable() else None
+    if match is None:
         before_path = text.partition("/")[0]
         if "@" in before_path and ":" in before_path.rpartition("@")[0]:
             raise ConfigError(
@@ -52,7 +52,7 @@ def parse(rest: str) -> SftpAddress:
                 hint="Leave it out: ssh logs in with a key.",
             )
         raise _unusable("not the address of a folder")
-    user, host, port, absolute, path = found.groups()
+    user, host, port, absolute, path = match.groups()
     names = [name for name in path.split("/") if name]
     if not names or {".", ".."} & set(names) or names[0].startswith("~") or _NO_PATH.search(path):
         raise _unusable("an address with an unusable path")

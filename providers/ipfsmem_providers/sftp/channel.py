@@ -218,8 +218,8 @@ class Channel:
             self._process.wait()
         self._stderr_reader.join(_ENDING)  # another program that the configuration starts may hold the pipe
         if error is None:
-            said = bytes(self._said).decode(errors="replace")
-            error = explain(self._where, said)
+            stderr = bytes(self._said).decode(errors="replace")
+            error = explain(self._where, stderr)
             if self.begun.done():
                 error = ConnectionLost(f"{self._where}: the connection ended", hint="Sync again.")
         self._lose(error)
@@ -233,5 +233,5 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
-    return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_PRIVATE)}
+    return {**variables, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}

@@ -139,12 +139,12 @@ class SftpFiles(PlacedFiles):
                         is_over = True
                         continue
                     size += len(reply.body)
-                    for name, found in packets.names(reply):
+                    for name, attributes in packets.names(reply):
                         count += 1
                         if count > _FILES_MAX or size > _LISTING_MAX:
                             raise ProviderRefused(f"{self.where} sent a list of files that is too large")
                         has_itself = has_itself or name == b"."
-                        self._add(files, others, name, found)
+                        self._add(files, others, name, attributes)
         if not has_itself:  # some servers omit unreadable entries, this one included
             reply = await self._one(channel, packets.STAT, packets.text(f"{self._path(folder)}/."))
             if reply.kind == packets.STATUS and packets.status(reply)[0] in _ABSENT:
@@ -153,19 +153,21 @@ class SftpFiles(PlacedFiles):
             self._check(reply, f"list {folder}", folder)
         return Listing(files, frozenset(others) - files.keys())
 
-    def _add(self, files: dict[str, FileInfo], others: set[str], name: bytes, found: Attributes) -> None:
+    def _add(self, files: dict[str, FileInfo], others: set[str], name: bytes, attributes: Attributes) -> None:
         try:
             text = name.decode()
         except UnicodeDecodeError:
             return  # not needed
         if text in ("", ".", "..") or "/" in text or "\0" in text:
             return
-        if found.size is None or not found.is_file:
+        if attributes.size is None or not attributes.is_file:
             others.add(text)
-        elif found.modified is None:  # new, so that it is not removed; unknown, so that it is read again
-            files[text] = FileInfo(found.size, int(self._now() * 1000), object())
+        elif attributes.modified is None:  # new, so that it is not removed; unknown, so that it is read again
+            files[text] = FileInfo(attributes.size, int(self._now() * 1000), object())
         else:
-            files[text] = FileInfo(found.size, found.modified * 1000, (found.modified, found.size))
+            files[text] = FileInfo(
+                attributes.size, attributes.modified * 1000, (attributes.modified, attributes.size)
+            )
 
     async def read(self, path: str, start: int, end: int) -> Head:
         """See `RemoteFiles`."""
@@ -176,29 +178,29 @@ class SftpFiles(PlacedFiles):
         body = packets.opening(self._path(path), packets.FOR_READING)
         async with self._opened(channel, packets.OPEN, body, path) as handle:
             first = packets.reading(handle, start, min(end - start, CHUNK))
-            told, reply = await self._all(
+            status, reply = await self._all(
                 channel, [(packets.FSTAT, packets.text(handle)), (packets.READ, first)]
             )
-            self._check(told, f"read {path}", path)
-            found = packets.attributes(told)
-            if found.size is None or not found.is_file:
+            self._check(status, f"read {path}", path)
+            attributes = packets.attributes(status)
+            if attributes.size is None or not attributes.is_file:
                 raise IsADirectoryError(f"{path} is not a file")
-            last = min(end, found.size)
+            last = min(end, attributes.size)
             data = bytearray(self._data(reply, min(end - start, CHUNK), path))
             while (at := start + len(data)) < last:
                 offsets = range(at, last, CHUNK)[: 2 * _WINDOW]
-                asked = [(offset, min(CHUNK, last - offset)) for offset in offsets]
+                parts = [(offset, min(CHUNK, last - offset)) for offset in offsets]
                 replies = await self._all(
-                    channel, [(packets.READ, packets.reading(handle, *span)) for span in asked]
+                    channel, [(packets.READ, packets.reading(handle, *span)) for span in parts]
                 )
-                for (offset, length), part in zip(asked, replies, strict=True):
+                for (offset, length), part in zip(parts, replies, strict=True):
                     if offset == start + len(data):  # else one before was short
                         data += self._data(part, length, path)
                 if start + len(data) == at:
                     raise ProviderUnavailable(
                         f"{self.where} answered with {len(data)} of {last - start} bytes of {path}"
                     )
-        return Head(bytes(data[: max(0, last - start)]), found.size)
+        return Head(bytes(data[: max(0, last - start)]), attributes.size)
 
     async def read_parts(self, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """See `RemoteFiles`. The file is opened once, and all parts are requested at once."""
@@ -211,27 +213,27 @@ class SftpFiles(PlacedFiles):
         body = packets.opening(self._path(path), packets.FOR_READING)
         parts = [bytearray() for _ in spans]
         async with self._opened(channel, packets.OPEN, body, path) as handle:
-            told = await self._one(channel, packets.FSTAT, packets.text(handle))
-            self._check(told, f"read {path}", path)
-            found = packets.attributes(told)
-            if found.size is None or not found.is_file:
+            status = await self._one(channel, packets.FSTAT, packets.text(handle))
+            self._check(status, f"read {path}", path)
+            attributes = packets.attributes(status)
+            if attributes.size is None or not attributes.is_file:
                 raise IsADirectoryError(f"{path} is not a file")
-            size = found.size
-            wanted = sum(min(end, size) - min(start, size) for start, end in spans)
-            while asked := [
+            size = attributes.size
+            expected = sum(min(end, size) - min(start, size) for start, end in spans)
+            while batch := [
                 (number, at, min(CHUNK, min(end, size) - at))
                 for number, (start, end) in enumerate(spans)
                 for at in range(start + len(parts[number]), min(end, size), CHUNK)
             ]:
-                reads = ((packets.READ, packets.reading(handle, at, length)) for _, at, length in asked)
+                reads = ((packets.READ, packets.reading(handle, at, length)) for _, at, length in batch)
                 replies = await self._all(channel, reads)
                 before = sum(map(len, parts))
-                for (number, at, length), reply in zip(asked, replies, strict=True):
+                for (number, at, length), reply in zip(batch, replies, strict=True):
                     if at == spans[number][0] + len(parts[number]):  # else one before was short
                         parts[number] += self._data(reply, length, path)
                 if sum(map(len, parts)) == before:
                     raise ProviderUnavailable(
-                        f"{self.where} answered with {before} of {wanted} bytes of {path}"
+                        f"{self.where} answered with {before} of {expected} bytes of {path}"
                     )
         return [bytes(part) for part in parts]
 
@@ -293,11 +295,11 @@ class SftpFiles(PlacedFiles):
                 self._done(reply, what, path)
         for closing in closings:  # some servers learn only now that a disk is full
             self._done(await self._reply(channel, closing, len(data)), what, path)
-        found = self._found(
+        attributes = self._found(
             await self._stat(channel, temporary), path
         )  # some servers report the size only now
-        if found is None or found.size != len(data):
-            size = found.size if found is not None else None
+        if attributes is None or attributes.size != len(data):
+            size = attributes.size if attributes is not None else None
             raise ProviderUnavailable(f"{self.where} stored {size or 0} of {len(data)} bytes of {path}")
 
     async def _write_new(self, path: str, data: bytes) -> None:
@@ -314,8 +316,8 @@ class SftpFiles(PlacedFiles):
             reply = await self._renamed(channel, temporary, path, replacing=True)
             if packets.status(reply)[0] == packets.OK:
                 return
-            found = self._found(await self._stat(channel, path), path)
-            if found is None or not found.is_folder:
+            attributes = self._found(await self._stat(channel, path), path)
+            if attributes is None or not attributes.is_folder:
                 self._done(reply, f"store {path}", path)
             await self._renamed(channel, path, _aside(path))
         raise self._changed(path)
@@ -398,12 +400,12 @@ class SftpFiles(PlacedFiles):
                 )
             reply = await self._removed(channel, path)
             if packets.status(reply)[0] != packets.OK:
-                found = self._found(await self._stat(channel, path), path)
-                if found is None:
+                attributes = self._found(await self._stat(channel, path), path)
+                if attributes is None:
                     if is_again:
                         return
                     raise FileNotFoundError(path)
-                if found.is_folder:
+                if attributes.is_folder:
                     raise IsADirectoryError(f"{path} is a folder")
             self._done(reply, f"delete {path}", path)
 
@@ -413,8 +415,8 @@ class SftpFiles(PlacedFiles):
         """See `RemoteFiles`."""
 
         async def work(channel: Channel) -> None:
-            found = self._found(await self._stat(channel, path), path)
-            if found is not None and not found.is_file:
+            attributes = self._found(await self._stat(channel, path), path)
+            if attributes is not None and not attributes.is_file:
                 self._done(await self._renamed(channel, path, _aside(path)), f"rename {path}", path)
 
         await self._run(work)
@@ -435,10 +437,10 @@ class SftpFiles(PlacedFiles):
         """See `PlacedFiles`."""
 
         async def work(channel: Channel) -> PathEntry | None:
-            found = self._found(await self._stat(channel, path), path)
-            if found is None:
+            attributes = self._found(await self._stat(channel, path), path)
+            if attributes is None:
                 return None
-            return PathEntry(not found.is_file, found.size, _milliseconds(found))
+            return PathEntry(not attributes.is_file, attributes.size, _milliseconds(attributes))
 
         return await self._run(work)
 
@@ -475,8 +477,8 @@ class SftpFiles(PlacedFiles):
 
     async def _is_folder(self, channel: Channel, path: str) -> bool:
         reply = await self._one(channel, packets.STAT, packets.text(path))
-        found = self._found(reply, path)
-        return found is not None and (found.is_folder or found.mode is None)
+        attributes = self._found(reply, path)
+        return attributes is not None and (attributes.is_folder or attributes.mode is None)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -754,5 +756,5 @@ def _aside(path: str) -> str:
     return f"{folder}/{name.replace('.', '-')}.aside-{secrets.token_hex(4)}"
 
 
-def _milliseconds(found: Attributes) -> int | None:
-    return None if found.modified is None else found.modified * 1000
+def _milliseconds(attributes: Attributes) -> int | None:
+    return None if attributes.modified is None else attributes.modified * 1000

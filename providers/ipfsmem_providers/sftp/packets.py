@@ -167,8 +167,8 @@ def extensions(body: bytes) -> frozenset[bytes]:
     version = cursor.number()
     if version != 3:
         raise BadPacket(f"version {version} of SFTP")
-    found = set()
+    values = set()
     while not cursor.is_at_end:
-        found.add(cursor.text())
+        values.add(cursor.text())
         cursor.text()
-    return frozenset(found)
+    return frozenset(values)

@@ -115,10 +115,10 @@ class Blobs:
 
     async def _put(self, task: _Task) -> None:
         address = task.address or {}
-        url, given = address.get("url"), address.get("headers")
+        url, fields = address.get("url"), address.get("headers")
         headers = {
             str(name): value
-            for name, value in (given.items() if isinstance(given, dict) else ())
+            for name, value in (fields.items() if isinstance(fields, dict) else ())
             if isinstance(value, str) and str(name).lower() not in _OURS
         }
         async with self._slots():
@@ -163,27 +163,27 @@ class Blobs:
 
     async def read(self, shard: bytes, slices: Sequence[Slice]) -> dict[bytes, bytes]:
         """Return checked parts of a blob by their SHA-256; missing or damaged ones are left out."""
-        found = {digest: b"" for _, length, digest in slices if length == 0 and digest == _EMPTY}
+        contents = {digest: b"" for _, length, digest in slices if length == 0 and digest == _EMPTY}
         slices = [item for item in slices if item[1] > 0]
         url = (await self.locate([shard])).get(shard) if slices else None
         if url is None:
-            return found
+            return contents
         first, *others = group_slices(slices)
-        if await self._read_run(self._allowed(url), first, slices, found):
-            others = [group for group in others if any(digest not in found for _, _, digest in group)]
-            await together(self._read_run(self._allowed(url), group, slices, found) for group in others)
-        return found
+        if await self._read_run(self._allowed(url), first, slices, contents):
+            others = [group for group in others if any(digest not in contents for _, _, digest in group)]
+            await together(self._read_run(self._allowed(url), group, slices, contents) for group in others)
+        return contents
 
     async def _read_run(
-        self, url: str, group: Sequence[Slice], slices: Sequence[Slice], found: dict[bytes, bytes]
+        self, url: str, group: Sequence[Slice], slices: Sequence[Slice], contents: dict[bytes, bytes]
     ) -> bool:
-        """Read one group of parts into `found`. Returns whether the blob exists."""
+        """Read one group of parts into `contents`. Returns whether the blob exists."""
         exists = False
         async with self._slots(), contextlib.aclosing(self._parts(url, group, slices)) as parts:
             async for digest, data in parts:
                 exists = True
                 if digest and hashlib.sha256(data).digest() == digest:
-                    found[digest] = data
+                    contents[digest] = data
         return exists
 
     async def stream(
@@ -312,10 +312,10 @@ def _location(receipt: Receipt, message: AgentMessage) -> str:
     return ""
 
 
-def _first_byte(content_range: str | None, asked: int) -> int:
-    """Return the offset at which a partial answer begins; `asked` when it does not say."""
+def _first_byte(content_range: str | None, default: int) -> int:
+    """Return the offset at which a partial answer begins; `default` when it does not say."""
     text = (content_range or "").partition(" ")[2].partition("-")[0]
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else asked
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else default
 
 
 def _multihash(digest: bytes) -> bytes:

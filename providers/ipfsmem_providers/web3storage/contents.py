@@ -125,11 +125,11 @@ class Contents:
         if data is None:  # another attempt may succeed
             return
         try:
-            found = read_index(data)
+            slices_of = read_index(data)
         except FormatError:  # an upload of another program that only looked like an index
-            found = {}
-        self._indexes[source.index] = frozenset(found)
-        for shard, slices in found.items():
+            slices_of = {}
+        self._indexes[source.index] = frozenset(slices_of)
+        for shard, slices in slices_of.items():
             self._add(shard, slices)
 
     async def _learn_small(self, shard: bytes) -> bool:
@@ -160,9 +160,9 @@ class Contents:
             oldest = next(iter(self._held))
             room += len(self._held.pop(oldest))
 
-    def add_shards(self, sent: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
+    def add_shards(self, shards: Mapping[bytes, Mapping[bytes, tuple[int, int]]]) -> None:
         """Add shards that were just stored and listed."""
-        for shard, slices in sent.items():
+        for shard, slices in shards.items():
             self._listed.add(shard)
             self._add(shard, [(multihash[2:], *place) for multihash, place in slices.items()])
 
@@ -211,26 +211,28 @@ class Contents:
     async def blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks from their shards; one that cannot be read from one shard is read from the next."""
         places = {cid.digest: self.positions(cid) for cid in cids}
-        found: dict[bytes, bytes] = {}
-        for digest, known in places.items():
-            data = next((data for place in known if (data := self._here(place, digest)) is not None), None)
+        data_of: dict[bytes, bytes] = {}
+        for digest, candidates in places.items():
+            data = next(
+                (data for place in candidates if (data := self._here(place, digest)) is not None), None
+            )
             if data is not None:
-                found[digest] = data
+                data_of[digest] = data
         turn = 0
         while True:
             by_shard: dict[bytes, list[Slice]] = {}
-            for digest, known in places.items():
-                if digest not in found and turn < len(known):
-                    place = known[turn]
+            for digest, candidates in places.items():
+                if digest not in data_of and turn < len(candidates):
+                    place = candidates[turn]
                     by_shard.setdefault(place.shard, []).append((place.offset, place.length, digest))
             if not by_shard:
                 break
             await self._blobs.locate(list(by_shard))
             for part in await together(self._blobs.read(shard, slices) for shard, slices in by_shard.items()):
-                found |= part
+                data_of |= part
             turn += 1
         return {
-            cid: found[cid.digest] for cid in cids if cid.multihash[:2] == _SHA256 and cid.digest in found
+            cid: data_of[cid.digest] for cid in cids if cid.multihash[:2] == _SHA256 and cid.digest in data_of
         }
 
     def _here(self, place: Position, digest: bytes) -> bytes | None:
@@ -247,24 +249,24 @@ class Contents:
         Our publishes store parents before children, so one pass over a shard finds all blocks that are
         reached through it; of shards in another order, some blocks are kept until a parent links to them.
         """
-        wanted: dict[bytes, list[CID]] = {root.digest: [root]}
+        missing: dict[bytes, list[CID]] = {root.digest: [root]}
         seen = {root}
         spare: dict[bytes, bytes] = {}
         room = _HELD
         passed: set[bytes] = set()
         failed: set[bytes] = set()
         more = True
-        while wanted:
-            ready = [(digest, spare[digest]) for digest in wanted if digest in spare]
+        while missing:
+            ready = [(digest, spare[digest]) for digest in missing if digest in spare]
             if ready:
                 shard, parts = None, _each(ready)
             else:
-                more = more and await self.search([cid for cids in wanted.values() for cid in cids])
-                shard, slices = self._next(wanted, failed)
+                more = more and await self.search([cid for cids in missing.values() for cid in cids])
+                shard, slices = self._next(missing, failed)
                 if shard is None:
                     return
                 # Most of what is below a directory is next to it in its shard.
-                folders = any(cid.codec != RAW for _, _, digest in slices for cid in wanted[digest])
+                folders = any(cid.codec != RAW for _, _, digest in slices for cid in missing[digest])
                 whole = shard not in passed and (
                     folders or sum(length for _, length, _ in slices) * 2 > self._ends[shard]
                 )
@@ -273,7 +275,7 @@ class Contents:
                 parts = self._pass(shard, slices, whole)
             async with contextlib.aclosing(parts):
                 async for digest, data in parts:
-                    if digest not in wanted:
+                    if digest not in missing:
                         if room > len(data) and shard is not None and digest not in spare:
                             spare[digest] = data
                             room -= len(data)
@@ -284,35 +286,35 @@ class Contents:
                         continue
                     if shard is not None:
                         failed.discard(shard)
-                    for cid in wanted.pop(digest):
+                    for cid in missing.pop(digest):
                         yield cid, data
                         for child in links_of(cid, data):
                             if child not in seen:
                                 seen.add(child)
-                                wanted.setdefault(child.digest, []).append(child)
-                    if not wanted:
+                                missing.setdefault(child.digest, []).append(child)
+                    if not missing:
                         return
 
     def _next(
-        self, wanted: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
+        self, missing: Mapping[bytes, Sequence[CID]], failed: Collection[bytes]
     ) -> tuple[bytes | None, list[Slice]]:
         """Return the shard to read next, and its wanted parts."""
-        found: dict[bytes, list[Slice]] = {}
-        for digest, cids in wanted.items():
+        slices_of: dict[bytes, list[Slice]] = {}
+        for digest, cids in missing.items():
             places = [place for place in self.positions(cids[0]) if place.shard not in failed]
             if places:
                 place = next((place for place in places if place.shard in self._held), places[0])
-                found.setdefault(place.shard, []).append((place.offset, place.length, digest))
-        shard = min(found, key=lambda one: (one not in self._held, self._ends[one]), default=None)
-        return shard, found[shard] if shard is not None else []
+                slices_of.setdefault(place.shard, []).append((place.offset, place.length, digest))
+        shard = min(slices_of, key=lambda one: (one not in self._held, self._ends[one]), default=None)
+        return shard, slices_of[shard] if shard is not None else []
 
     async def _pass(
         self, shard: bytes, slices: Sequence[Slice], whole: bool
     ) -> AsyncGenerator[tuple[bytes, bytes], None]:
-        held = self._held.get(shard)
-        if held is not None:
-            for cid, offset, length in read_shard(held):
-                yield cid.digest, held[offset : offset + length]
+        data = self._held.get(shard)
+        if data is not None:
+            for cid, offset, length in read_shard(data):
+                yield cid.digest, data[offset : offset + length]
         elif whole:
             start = min(slices)[0]
             every = [

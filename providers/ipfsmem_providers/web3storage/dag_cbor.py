@@ -133,13 +133,13 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
             item, at = _read(data, at, depth - 1)
             items.append(item)
         return items, at
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for _ in range(number):
         key, at = _read(data, at, 2)
-        if not isinstance(key, str) or key in found:
+        if not isinstance(key, str) or key in fields:
             raise FormatError("a DAG-CBOR map has a key that is duplicated or not text")
-        found[key], at = _read(data, at, depth - 1)
-    return found, at
+        fields[key], at = _read(data, at, depth - 1)
+    return fields, at
 
 
 def _read_simple(data: bytes, at: int, extra: int) -> tuple[Any, int]:

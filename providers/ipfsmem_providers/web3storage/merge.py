@@ -34,18 +34,18 @@ class MergePlan(msgspec.Struct, frozen=True):
     replaced: list[Upload]
 
 
-async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int) -> MergePlan | None:
+async def plan_merge(contents: Contents, uploads: Mapping[CID, Upload], most: int) -> MergePlan | None:
     """Return what to merge now, given the upload list; None with at most `most` small shards.
 
     Reads those shards; an unreadable one is not merged.
     """
-    listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
-    ours = [item for item in known.values() if item.kind is IndexKind.SMALL and item.small in listed]
+    listed = {digest for item in uploads.values() if not item.is_index for digest in item.shards}
+    ours = [item for item in uploads.values() if item.kind is IndexKind.SMALL and item.small in listed]
     if len(ours) <= most:
         return None
-    contents.set_uploads(known.values())
+    contents.set_uploads(uploads.values())
     # A merge begins with one more than `most`. Still more: the last merge was cut off before it removed the indexes it replaced.
-    merged = [item for item in known.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
+    merged = [item for item in uploads.values() if item.kind is IndexKind.MERGED and len(ours) > most + 1]
     await contents.read_indexes(merged)
     already_merged = {shard for item in merged for shard in contents.shards_of_index(item)}
     remaining = sorted(
@@ -66,10 +66,10 @@ async def plan_merge(contents: Contents, known: Mapping[CID, Upload], most: int)
 
 
 def _slices(shard: bytes) -> Slices:
-    found: Slices = {}
+    slices: Slices = {}
     for cid, offset, length in read_shard(shard):
-        found.setdefault(cid.multihash, (offset, length))
-    return found
+        slices.setdefault(cid.multihash, (offset, length))
+    return slices
 
 
 def with_merged_blocks(root: CID, blocks: Iterable[Block], small: Iterable[bytes]) -> Iterator[Block]:

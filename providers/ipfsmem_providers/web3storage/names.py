@@ -45,8 +45,8 @@ class SpaceNames:
             best = offered
         lesser = [
             root
-            for root, known in records.items()
-            if ipns_record.record_order(known) < ipns_record.record_order(best)
+            for root, current in records.items()
+            if ipns_record.record_order(current) < ipns_record.record_order(best)
         ]
         if lesser and self._prune:
             await self._uploads.remove(lesser)
@@ -63,12 +63,12 @@ class SpaceNames:
     def _records(self, name: str, listed: Mapping[CID, Upload]) -> dict[CID, ipns_record.IpnsRecord]:
         """Return valid records of a name, by the roots under which they are listed."""
         tag = tag_of(_KIND + name)
-        found = {}
+        records = {}
         for root, upload in listed.items():
             if tag in upload.tags:
                 with contextlib.suppress(FormatError, SealError):
-                    found[root] = ipns_record.verify_record(name, _record(upload))
-        return found
+                    records[root] = ipns_record.verify_record(name, _record(upload))
+        return records
 
 
 def _inline(root: CID, record: bytes) -> CID:

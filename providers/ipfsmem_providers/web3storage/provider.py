@@ -130,7 +130,7 @@ class Web3Storage(ProviderBase):
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         """Send shards with the blocks, and their index; then list the root. Shards that the service has are not sent again."""
         tag = _tag(name)
-        sent: dict[bytes, Slices] = {}
+        slices_of: dict[bytes, Slices] = {}
         waiting: Shard | None = None
         merge = await self._merge()
         if merge is not None:
@@ -139,18 +139,18 @@ class Web3Storage(ProviderBase):
         try:
             async for shard in filled:
                 full, waiting = waiting, shard
-                sent[shard.sha256] = shard.slices
+                slices_of[shard.sha256] = shard.slices
                 if full is not None:
                     with full:
                         await self._blobs.add([full])
             if waiting is not None:
-                await self._send_last(root, waiting, sent, merge)
+                await self._send_last(root, waiting, slices_of, merge)
         finally:
             await filled.aclose()
             if waiting is not None:
                 waiting.close()
-        await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in sent)])])
-        self._contents.add_shards(sent)
+        await self._uploads.add([(root, [tag, *(shard_cid(digest) for digest in slices_of)])])
+        self._contents.add_shards(slices_of)
         self._last = (root, tag)
         if merge is not None and waiting is not None:
             await self._clear(merge)
@@ -159,9 +159,9 @@ class Web3Storage(ProviderBase):
     async def has(self, cids: Collection[CID]) -> set[CID]:
         """Return the blocks in a listed shard of this space."""
         self._need(self._reads, "say which blocks it has")
-        known, just_now = await self._uploads.recent(("has", frozenset(cids)))
+        uploads, just_now = await self._uploads.recent(("has", frozenset(cids)))
         # A root is listed only when its tree is complete.
-        if not all(cid in known and known[cid].is_pin for cid in cids):
+        if not all(cid in uploads and uploads[cid].is_pin for cid in cids):
             await self._look(cids, just_now)
             return {cid for cid in cids if self._contents.positions(cid)}
         return set(cids)
@@ -169,14 +169,14 @@ class Web3Storage(ProviderBase):
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks from the shards, then from the gateways, if any."""
         self._need(self._capabilities.blocks, "serve blocks")
-        found: dict[CID, bytes] = {}
+        blocks: dict[CID, bytes] = {}
         lost: ProviderError | None = None
         if self._reads:
             lost = await self._find(cids)
-            found = await self._contents.blocks(cids)
+            blocks = await self._contents.blocks(cids)
         if self._gateway is not None:
-            found |= await self._gateway.get_blocks([cid for cid in cids if cid not in found])
-        return _unless_lost(found, cids, lost)
+            blocks |= await self._gateway.get_blocks([cid for cid in cids if cid not in blocks])
+        return _unless_lost(blocks, cids, lost)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
         """Return checked blocks from the shards alone."""
@@ -187,10 +187,10 @@ class Web3Storage(ProviderBase):
     async def listing(self) -> dict[str, int]:
         """Return the upload list: each root, with a number that changes when its shards do."""
         self._need(self._capabilities.listing, "list what it stores")
-        known, _ = await self._uploads.recent("listing", own=True)
+        uploads, _ = await self._uploads.recent("listing", own=True)
         return {
             str(root): int.from_bytes(sha256(b"".join(sorted(upload.shards))).digest()[:6])
-            for root, upload in known.items()
+            for root, upload in uploads.items()
             if not upload.inline  # records come and go with each publish, and are read by their names
         }
 
@@ -202,31 +202,31 @@ class Web3Storage(ProviderBase):
     async def pin(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A root has one time, that of its upload, under all its names."""
         tag = _tag(name)
-        known: Upload | None = None
+        upload: Upload | None = None
         just_listed, self._last = self._last == (root, tag), None
         if not just_listed:
             await self._uploads.add([(root, [tag])])
         if self._may("upload/get") and self._may("upload/list"):
-            known = await self._uploads.one(root)
+            upload = await self._uploads.one(root)
             if just_listed and (
-                known is None or tag not in known.tags
+                upload is None or tag not in upload.tags
             ):  # somebody else unpinned it meanwhile
                 await self._uploads.add([(root, [tag])])
-                known = await self._uploads.one(root)
-            if known is None or tag not in known.tags:
+                upload = await self._uploads.one(root)
+            if upload is None or tag not in upload.tags:
                 raise self._http.unavailable(f"{self.name} accepted {root} but does not list it")
-        return _pin(root, name, known)
+        return _pin(root, name, upload)
 
     async def pins(self, name: str) -> list[Pin]:
         """Return roots with this name, newest first."""
         self._need(self._capabilities.list, "list pins")
         tag = _tag(name)
         try:
-            known, _ = await self._uploads.recent(("pins", tag))
+            uploads, _ = await self._uploads.recent(("pins", tag))
         except ProviderError as error:
             error.pins = _pins(self._uploads.part, name, tag)
             raise
-        return _pins(known, name, tag)
+        return _pins(uploads, name, tag)
 
     def unread(self) -> list[str]:
         """See `Unreading`."""
@@ -235,8 +235,8 @@ class Web3Storage(ProviderBase):
     async def unpin(self, pin: Pin) -> None:
         """Remove one name of a root; with the last name, also the root and the shards that no other root needs."""
         self._need(self._capabilities.unpin, "unpin")
-        known = dict(await self._uploads.refresh())
-        upload = known.get(pin.cid)
+        uploads = dict(await self._uploads.refresh())
+        upload = uploads.get(pin.cid)
         tag = _tag(pin.name)
         if upload is None or tag not in upload.tags:
             return
@@ -246,17 +246,17 @@ class Web3Storage(ProviderBase):
             await self._uploads.remove([pin.cid])
             await self._uploads.add([(pin.cid, rest)])
             return
-        del known[pin.cid]
-        others = [item for item in known.values() if item.is_pin]
-        listed = {digest for item in known.values() for digest in item.shards}
-        left = upload.shards - listed
-        needed = left & await self._needed(others) if left else left
+        del uploads[pin.cid]
+        others = [item for item in uploads.values() if item.is_pin]
+        listed = {digest for item in uploads.values() for digest in item.shards}
+        unlisted = upload.shards - listed
+        needed = unlisted & await self._needed(others) if unlisted else unlisted
         if needed:
             heir = max(others, key=lambda item: (tag in item.tags, item.created))
             await self._uploads.add([(heir.root, [shard_cid(digest) for digest in sorted(needed)])])
         await self._uploads.remove([pin.cid])
         if self._may("space/blob/remove"):
-            await self._drop(left - needed, known)
+            await self._drop(unlisted - needed, uploads)
 
     async def put_name(self, name: str, record: bytes) -> None:
         """Keep a record in the upload list unless a greater one is there."""
@@ -319,12 +319,12 @@ class Web3Storage(ProviderBase):
             await self._uploads.remove([item.root for item in merge.replaced])
 
     async def _send_last(
-        self, root: CID, shard: Shard, sent: Mapping[bytes, Slices], merge: MergePlan | None
+        self, root: CID, shard: Shard, slices_of: Mapping[bytes, Slices], merge: MergePlan | None
     ) -> None:
         """Send the last shard and the index of all, and list the index, so that blocks can be found before the root is listed."""
-        small = len(sent) == 1 and shard.size <= SMALL_BYTES
+        small = len(slices_of) == 1 and shard.size <= SMALL_BYTES
         with contextlib.ExitStack() as stack:
-            index = make_index(root, sent)
+            index = make_index(root, slices_of)
             blob = stack.enter_context(Blob.of(index.car))
             mark = mark_of(IndexKind.SMALL, shard.sha256) if small else mark_of(IndexKind.LARGE)
             blobs, entries = [blob], [(index.root, [blob.cid, mark])]
@@ -355,23 +355,23 @@ class Web3Storage(ProviderBase):
         await self._contents.read_all_indexes(self._uploads.known.values())
         needed: set[bytes] = set()
         for upload in others:
-            found = await self._contents.shards_of(upload.root)
-            if found is None:
+            digests = await self._contents.shards_of(upload.root)
+            if digests is None:
                 return everything
-            needed |= found
+            needed |= digests
         return needed
 
-    async def _drop(self, dead: Collection[bytes], known: Mapping[CID, Upload]) -> None:
+    async def _drop(self, dead: Collection[bytes], uploads: Mapping[CID, Upload]) -> None:
         """Remove shards, and the indexes of which all shards are removed."""
         if not dead:
             return
         dead_indexes: list[Upload] = []
         if self._reads:
-            await self._contents.read_all_indexes(known.values())
-            listed = {digest for item in known.values() if not item.is_index for digest in item.shards}
+            await self._contents.read_all_indexes(uploads.values())
+            listed = {digest for item in uploads.values() if not item.is_index for digest in item.shards}
             dead_indexes = [
                 item
-                for item in known.values()
+                for item in uploads.values()
                 if item.is_index and (about := self._contents.shards_of_index(item)) and not about & listed
             ]
             await self._uploads.remove([item.root for item in dead_indexes])
@@ -394,18 +394,18 @@ def _tag(name: str) -> CID:
 
 
 def _unless_lost(
-    found: dict[CID, bytes], cids: Sequence[CID], lost: ProviderError | None
+    blocks: dict[CID, bytes], cids: Sequence[CID], lost: ProviderError | None
 ) -> dict[CID, bytes]:
-    """Return the blocks `found`; raises `lost` with them when one of `cids` may be in an unread part of the list."""
-    if lost is not None and len(found) < len(set(cids)):
-        raise with_blocks(lost, found)
-    return found
+    """Return `blocks`; raises `lost` with them when one of `cids` may be in an unread part of the list."""
+    if lost is not None and len(blocks) < len(set(cids)):
+        raise with_blocks(lost, blocks)
+    return blocks
 
 
 def _pins(uploads: Mapping[CID, Upload], name: str, tag: CID) -> list[Pin]:
     """Return the roots with this name, newest first."""
-    found = [_pin(root, name, one) for root, one in uploads.items() if one.is_pin and tag in one.tags]
-    return sorted(found, key=lambda pin: (-pin.created, pin.handle))
+    pins = [_pin(root, name, one) for root, one in uploads.items() if one.is_pin and tag in one.tags]
+    return sorted(pins, key=lambda pin: (-pin.created, pin.handle))
 
 
 def _pin(root: CID, name: str, upload: Upload | None) -> Pin:

@@ -141,14 +141,14 @@ class Service:
     async def receipt(self, task: CID, *, what: str, wait: bool) -> InvocationResult | None:
         """Return the result of a task; None without a receipt. `wait`: wait for it, or raise ProviderUnavailable."""
         for pause in (*_POLLS, None) if wait else (None,):
-            got = await self._http.request(
+            answer = await self._http.request(
                 "GET", f"{self._receipts}{task}", allow={404}, max_bytes=_ANSWER_MAX, what=what
             )
-            if got.status != 404:
-                message = self._read(got.body)
-                known = message.receipts.get(task)
-                if known is not None:
-                    return InvocationResult(task, known, message)
+            if answer.status != 404:
+                message = self._read(answer.body)
+                result = message.receipts.get(task)
+                if result is not None:
+                    return InvocationResult(task, result, message)
             if pause is not None:
                 await self._http.timing.sleep(pause)
         if wait:
@@ -158,8 +158,8 @@ class Service:
     def failure(self, can: str, error: Any, what: str) -> ProviderError:
         """Return the error in a receipt as ours."""
         name, text = error_words(error)
-        told = short(f"{name}{f': {text}' if text else ''}", self._http.redact)
-        message = f"{self._http.service} refused {can} to {what}: {told}"
+        reason = short(f"{name}{f': {text}' if text else ''}", self._http.redact)
+        message = f"{self._http.service} refused {can} to {what}: {reason}"
         if name == "ServiceUnavailable":
             return ProviderUnavailable(message, hint=_WRITES_OFF)
         if _is_later(error):

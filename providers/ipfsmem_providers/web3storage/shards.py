@@ -163,7 +163,7 @@ def read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
 
 def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
     blocks = dict(_sections(data))
-    found: dict[bytes, list[tuple[bytes, int, int]]] = {}
+    index: dict[bytes, list[tuple[bytes, int, int]]] = {}
     # Our own reader bounds the depth; with a faster library a block that nests deep enough ends the process.
     root = next((dag_cbor.decode(block) for block in blocks.values() if INDEX.encode() in block[:64]), None)
     if root is None:
@@ -172,12 +172,12 @@ def _read_index(data: bytes) -> dict[bytes, list[tuple[bytes, int, int]]]:
         shard, slices = dag_cbor.decode(blocks[link])
         if shard[:2] != _SHA256 or len(shard) != 34:
             continue
-        found[shard[2:]] = [
+        index[shard[2:]] = [
             (multihash[2:], offset, length)
             for multihash, (offset, length) in slices
             if multihash[:2] == _SHA256 and offset >= 0 and 0 <= length <= BLOCK_MAX
         ]
-    return found
+    return index
 
 
 def _sections(data: bytes) -> Iterable[Block]:
@@ -219,13 +219,13 @@ def group_slices(slices: Iterable[Slice]) -> list[list[Slice]]:
     if not ordered:
         return groups
     gaps: list[tuple[int, int]] = []  # how wide, and before which part
-    end = wanted = 0
+    end = size = 0
     for number, (offset, length, _) in enumerate(ordered):
         if number and offset - end > _NARROW:
             gaps.append((offset - end, number))
-        wanted += max(0, offset + length - max(end, offset))
+        size += max(0, offset + length - max(end, offset))
         end = max(end, offset + length)
-    if wanted * 2 > end - ordered[0][0]:
+    if size * 2 > end - ordered[0][0]:
         return [ordered]
     most = _REQUESTS + len(ordered) // _REQUESTS
     splits = sorted(number for _, number in sorted(gaps, reverse=True)[: most - 1])

@@ -207,9 +207,9 @@ def read_proof(text: str | bytes) -> Proof:
     for root in (*car.roots, *list(blocks)[-1:]):
         if root not in blocks or root.codec != DAG_CBOR:
             continue
-        named = _map(dag_cbor.decode(blocks[root])).get(ARCHIVE)
+        link = _map(dag_cbor.decode(blocks[root])).get(ARCHIVE)
         try:
-            token = read_token(*(named, blocks[named]) if isinstance(named, CID) else (root, blocks[root]))
+            token = read_token(*(link, blocks[link]) if isinstance(link, CID) else (root, blocks[root]))
         except (FormatError, KeyError):
             continue
         rest = tuple((cid, block) for cid, block in blocks.items() if cid != root or cid == token.cid)

@@ -106,7 +106,7 @@ def mark_of(kind: IndexKind, digest: bytes = b"") -> CID:
 
 
 def _marks(links: Iterable[CID]) -> dict[CID, tuple[IndexKind, bytes]]:
-    found = {}
+    marks = {}
     for link in links:
         if link.hash_code == IDENTITY and len(link.digest) <= _MARK_MAX:
             _, mark, rest = link.digest.partition(_MARK)
@@ -114,8 +114,8 @@ def _marks(links: Iterable[CID]) -> dict[CID, tuple[IndexKind, bytes]]:
                 for kind in IndexKind:
                     for digest in (b"", rest[1:33]):
                         if link == mark_of(kind, digest):
-                            found[link] = kind, digest
-    return found
+                            marks[link] = kind, digest
+    return marks
 
 
 class Uploads:
@@ -196,16 +196,16 @@ class Uploads:
             details = {"size": _PAGE, **({"cursor": cursor} if cursor else {})}
             (answer,) = await self._service.invoke([("upload/list", details)], what="list uploads")
             results, cursor = _page(answer, pages, unread)
-            found = []
+            page = []
             for row in results:
                 if isinstance(row, dict) and isinstance(row.get("root"), CID):
-                    found.append({name: row[name] for name in _FIELDS if name in row})
+                    page.append({name: row[name] for name in _FIELDS if name in row})
                 else:
                     unread.append(_label(row))
-            rows += found
+            rows += page
             if cursor is None:
                 break
-            pages.goes_on((str(row["root"]) for row in found), cursor, size=answer.message.size)
+            pages.goes_on((str(row["root"]) for row in page), cursor, size=answer.message.size)
 
     async def one(self, root: CID) -> Upload | None:
         """Return one entry, without reading the list if the service supports that."""
@@ -230,17 +230,17 @@ class Uploads:
     def note_added(self, root: CID, shards: Iterable[CID]) -> None:
         """Note a new entry. Its time is unknown here."""
         self._writes += 1
-        added, known = _upload({"root": root}, list(shards)), self.known.get(root)
-        if known is not None:
+        added, previous = _upload({"root": root}, list(shards)), self.known.get(root)
+        if previous is not None:
             added = Upload(
                 root,
-                known.shards | added.shards,
-                known.tags | added.tags,
-                known.inline | added.inline,
-                known.created,
+                previous.shards | added.shards,
+                previous.tags | added.tags,
+                previous.inline | added.inline,
+                previous.created,
                 "",
-                added.kind or known.kind,
-                added.marked or known.marked,
+                added.kind or previous.kind,
+                added.marked or previous.marked,
             )
         self.known[root] = added
 
@@ -254,23 +254,23 @@ class Uploads:
             self.known.pop(root, None)
 
     def _same(self, row: Mapping[str, Any]) -> bool:
-        known = self.known.get(row["root"])
-        return known is not None and known.changed == _changed(row)
+        upload = self.known.get(row["root"])
+        return upload is not None and upload.changed == _changed(row)
 
     async def _shards_apart(self, roots: Sequence[CID], unread: list[str]) -> dict[CID, list[CID]]:
         """Return the shards of uploads at services that list them apart. Roots some of whose shards cannot be
         read go to `unread`."""
-        found: dict[CID, list[CID]] = {root: [] for root in roots}
-        left: dict[CID, str | None] = dict.fromkeys(roots)
+        shards: dict[CID, list[CID]] = {root: [] for root in roots}
+        pending: dict[CID, str | None] = dict.fromkeys(roots)
         pages = {root: Pages(self._service.name) for root in roots}
-        while left:
+        while pending:
             calls = [
                 ("upload/shard/list", {"root": root, "size": _PAGE, **({"cursor": cursor} if cursor else {})})
-                for root, cursor in left.items()
+                for root, cursor in pending.items()
             ]
             answers = await self._service.invoke(calls, what="list shards", allow={"gone"})
             following: dict[CID, str | None] = {}
-            for root, answer in zip(left, answers, strict=True):
+            for root, answer in zip(pending, answers, strict=True):
                 if answer.receipt.error is not None:  # removed since
                     continue
                 odd: list[str] = []
@@ -278,12 +278,12 @@ class Uploads:
                 if odd or not _are_links(results):
                     unread.append(str(root))
                 links = [link for link in results if isinstance(link, CID)]
-                found[root] += links
+                shards[root] += links
                 if after is not None:
                     pages[root].goes_on(links, after)
                     following[root] = after
-            left = following
-        return {root: list(dict.fromkeys(links)) for root, links in found.items()}
+            pending = following
+        return {root: list(dict.fromkeys(links)) for root, links in shards.items()}
 
 
 def _page(answer: InvocationResult, pages: Pages, unread: list[str]) -> tuple[list[Any], str | None]:

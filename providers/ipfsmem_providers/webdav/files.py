@@ -167,19 +167,19 @@ class DavFiles(PlacedFiles):
             size = total if answer.status == 206 else answer.response.content_length
             data = bytearray()
             passed = 0
-            wanted = end - start
+            length = end - start
             async for piece in answer:
                 passed += len(piece)
                 if passed > skip:
                     data += piece[max(0, len(piece) - (passed - skip)) :]
-                if len(data) >= wanted and size is not None:
+                if len(data) >= length and size is not None:
                     break
-                if len(data) > wanted:
-                    del data[wanted:]
-            del data[wanted:]
+                if len(data) > length:
+                    del data[length:]
+            del data[length:]
         size = passed if size is None else size
-        if len(data) != min(wanted, max(0, size - start)):
-            raise ProviderUnavailable(f"{self.where} answered with {len(data)} of {wanted} bytes of {path}")
+        if len(data) != min(length, max(0, size - start)):
+            raise ProviderUnavailable(f"{self.where} answered with {len(data)} of {length} bytes of {path}")
         return Head(bytes(data), size)
 
     async def read_parts(self, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:

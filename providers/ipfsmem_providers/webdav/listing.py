@@ -141,18 +141,18 @@ class ListingParser:
             self.entries.append(_entry(self._found))
 
 
-def _entry(found: dict[str, str]) -> DavEntry:
-    if not found.get("href"):
+def _entry(fields: dict[str, str]) -> DavEntry:
+    if not fields.get("href"):
         raise NotAListing("an entry has no address")
-    path_of(found["href"])
-    size = found.get("prop getcontentlength", "")
+    path_of(fields["href"])
+    size = fields.get("prop getcontentlength", "")
     return DavEntry(
-        found["href"],
-        _status(found["status"]) if "status" in found else 200,
-        "prop collection" in found,
+        fields["href"],
+        _status(fields["status"]) if "status" in fields else 200,
+        "prop collection" in fields,
         int(size) if size.isascii() and size.isdigit() and len(size) < 19 else None,
-        found.get("prop getlastmodified", ""),
-        found.get("prop getetag", ""),
+        fields.get("prop getlastmodified", ""),
+        fields.get("prop getetag", ""),
     )
 
 

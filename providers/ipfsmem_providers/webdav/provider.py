@@ -37,11 +37,11 @@ class WebdavProvider(RemoteFolder):
 
         No network access. ConfigError for a bad address or unusable credentials.
         """
-        given = settings or {}
-        allow_http = choice(given, "WEBDAV_PLAIN_HTTP", ("refuse", "allow")) == "allow"
+        options = settings or {}
+        allow_http = choice(options, "WEBDAV_PLAIN_HTTP", ("refuse", "allow")) == "allow"
         address = parse(rest, allow_http=allow_http)
         user, password = (
-            token_for(given, name, address.url, kind="webdav", url_of=lambda rest: parse(rest, allow_http=True).url)
+            token_for(options, name, address.url, kind="webdav", url_of=lambda rest: parse(rest, allow_http=True).url)
             for name in ("WEBDAV_USER", "WEBDAV_PASSWORD")
         )  # fmt: skip
         if bool(user) != bool(password):
@@ -52,7 +52,7 @@ class WebdavProvider(RemoteFolder):
             )
         if ":" in user:
             raise ConfigError("WEBDAV_USER contains a colon, which Basic authentication does not allow")
-        super().__init__(DavFiles(address, user, password, given, now=lambda: clock() / 1e9), clock)
+        super().__init__(DavFiles(address, user, password, options, now=lambda: clock() / 1e9), clock)
 
     @staticmethod
     def lasting(rest: str) -> str:
