@@ -15,7 +15,7 @@ DEFAULT_NAMESPACE: Final = "default"
 VECTORS_LOCK: Final = "vectors.lock"
 #: Lock file of the background sync.
 BACKGROUND_LOCK: Final = "background.lock"
-_is_namespace = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
+_NAMESPACE = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 #: The XDG variable of settings and data on Linux, and the default folder below the home.
 _XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
@@ -55,12 +55,12 @@ def no_home(why: str = "") -> ConfigError:
 
 def is_namespace(name: str) -> bool:
     """Tell whether a text is a valid vault name."""
-    return bool(_is_namespace(name))
+    return bool(_NAMESPACE.fullmatch(name))
 
 
 def namespace_folder(home: Path, namespace: str) -> Path:
     """Return the directory of one vault. Raises ConfigError for an invalid name."""
-    if not _is_namespace(namespace):
+    if not _NAMESPACE.fullmatch(namespace):
         raise ConfigError(
             f"{namespace!r} is not a valid vault name",
             hint="A vault name is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",

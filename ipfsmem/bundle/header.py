@@ -49,7 +49,7 @@ _OTHER_TYPE = lazy_pattern(
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _DATES = frozenset(("created", "updated", "expires"))
-_is_number = lazy_pattern(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?").fullmatch
+_NUMBER = lazy_pattern(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?")
 _HAS_CONTROL = lazy_pattern(f"[{_CONTROL}]")
 #: Layout characters, not counted as control characters in a header.
 _LAYOUT = dict.fromkeys(map(ord, "\t\n"), " ")
@@ -108,7 +108,7 @@ def is_bare_value(name: str, value: str) -> bool:
         return _DAY_OF_NOW.fullmatch(value) is not None or not _has_other_type(value) or _is_instant(value)
     if name == "important" and value in ("true", "false"):
         return True
-    if name == "confidence" and _is_number(value):
+    if name == "confidence" and _NUMBER.fullmatch(value):
         return True
     return _OTHER_TYPE.fullmatch(value.replace("_", "")) is None  # as `_has_other_type`
 

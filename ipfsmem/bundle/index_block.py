@@ -22,7 +22,7 @@ INDEX_KEY = key_of_foreign_name(INDEX_FILE).key
 
 _START = b"<!-- ipfsmem index %b%b: made anew at each change; write above or below -->\n"
 _END = b"<!-- ipfsmem index end -->\n"
-_is_start = lazy_pattern(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->").fullmatch
+_START_FORM = lazy_pattern(rb"<!-- ipfsmem index ([0-9a-f]{8})(\+?): [^\n]*-->")
 _ATTENTION = b"Needs attention:"
 _LINK = lazy_pattern(r"\]\(\s*<([^<>\n]*)>|\]\(([^()\n]*)\)|\[\[([^\[\]\n|#]*)")
 _OURS = lazy_pattern(rb"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
@@ -46,7 +46,7 @@ def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
     text: list[bytes] = []
     at, n = -1, 0
     while n < len(lines):
-        start = _is_start(lines[n].strip())
+        start = _START_FORM.fullmatch(lines[n].strip())
         if start is None:
             text.append(lines[n])
             n += 1

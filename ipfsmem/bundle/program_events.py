@@ -26,8 +26,8 @@ USED: Final = "used"
 MAX_SPEC: Final = 512
 MAX_LEFT: Final = 16
 
-_is_label = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,31}").fullmatch
-_is_address = lazy_pattern(r"0x[0-9a-f]{40}").fullmatch
+_LABEL = lazy_pattern(r"[a-z0-9][a-z0-9-]{0,31}")
+_ADDRESS = lazy_pattern(r"0x[0-9a-f]{40}")
 _CONTROL = lazy_pattern("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -94,9 +94,9 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
     name, number, address = event["name"], event["key_number"], event["address"]
     if (
         not isinstance(name, str)
-        or not _is_label(name)
+        or not _LABEL.fullmatch(name)
         or not isinstance(address, str)
-        or not _is_address(address)
+        or not _ADDRESS.fullmatch(address)
     ):
         return None
     if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 2**31 - 1:

@@ -30,10 +30,10 @@ MAX_STEPS = 8
 MAX_SCOPES = 4_096
 
 Kind = Literal["user", "workspace", "agent"]
-_is_id = lazy_pattern(r"[0-9a-f]{32}").fullmatch
+_ID = lazy_pattern(r"[0-9a-f]{32}")
 _HOST = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+"
-_is_remote = lazy_pattern(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+").fullmatch
-_is_part = lazy_pattern(r"[^/\x00-\x1f\x7f-\x9f]+").fullmatch
+_REMOTE = lazy_pattern(_HOST + r"(?:/[^/\s?#@:\x00-\x1f\x7f-\x9f]+)+")
+_PART = lazy_pattern(r"[^/\x00-\x1f\x7f-\x9f]+")
 
 #: Identifies a project: `("id", 32 hex)` or `("remote", host and path, path inside the repository)`.
 ProjectId = tuple[str, ...]
@@ -140,14 +140,14 @@ def _check(card: Card) -> None:
 
 def _ident_ok(ident: ProjectId) -> bool:
     if len(ident) == 2 and ident[0] == "id":
-        return _is_id(ident[1]) is not None
+        return _ID.fullmatch(ident[1]) is not None
     if len(ident) == 3 and ident[0] == "remote":
         parts = ident[2].split("/") if ident[2] else []
         return (
-            _is_remote(ident[1]) is not None
+            _REMOTE.fullmatch(ident[1]) is not None
             and ident[1] == ident[1].lower()
             and not ident[1].endswith(".git")
-            and all(_is_part(part) and part not in (".", "..") for part in parts)
+            and all(_PART.fullmatch(part) and part not in (".", "..") for part in parts)
         )
     return False
 

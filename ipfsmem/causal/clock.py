@@ -18,7 +18,7 @@ MAX_COUNTER = 2**16 - 1
 #: Sorts before every real write: the clock value of imported texts (format section 1.5).
 ZERO = "0" * 16
 
-_is_hlc = lazy_pattern(r"[0-9a-f]{16}").fullmatch
+_HLC = lazy_pattern(r"[0-9a-f]{16}")
 
 
 def hlc(ms: int, counter: int = 0) -> str:
@@ -62,7 +62,7 @@ def corrected_hlc(last: str, now_ms: int) -> str | None:
 
 
 def _number(value: str) -> int:
-    if not _is_hlc(value):
+    if not _HLC.fullmatch(value):
         raise FormatError(f"{value!r} is not a clock value of 16 hex digits")
     return int(value, 16)
 

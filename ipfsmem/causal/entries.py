@@ -20,9 +20,9 @@ from ipfsmem.lazy_pattern import lazy_pattern
 _MEMORY, SEGMENT, _CARD = "m", "t", "c"
 #: Maximum length of an entry name, in characters.
 _LONGEST = 256
-_is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
-_is_number = lazy_pattern(r"0|[1-9][0-9]{0,15}").fullmatch
-_is_day = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_DEVICE = lazy_pattern(r"[0-9a-f]{16}")
+_NUMBER = lazy_pattern(r"0|[1-9][0-9]{0,15}")
+_DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class MemoryName(msgspec.Struct, frozen=True, gc=False):
@@ -152,8 +152,8 @@ def _parsed(name: str) -> EntryName | None:
         day, dev, i = parts[-3:]
         if (
             _real_day(day)
-            and _is_device(dev)
-            and _is_number(i)
+            and _DEVICE.fullmatch(dev)
+            and _NUMBER.fullmatch(i)
             and int(i) <= MAX_INT
             and (count == 4 or is_scope(scope))
         ):
@@ -165,7 +165,7 @@ def _parsed(name: str) -> EntryName | None:
 
 @lru_cache(maxsize=4096)
 def _real_day(text: str) -> bool:
-    if _is_day(text) is None:
+    if _DAY.fullmatch(text) is None:
         return False
     try:
         date.fromisoformat(text)

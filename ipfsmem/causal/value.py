@@ -4,8 +4,6 @@ A value names a body by hash. Its device signs the identity (dot, entry, body, c
 `loc` and `base` only locate sealed bytes and prove nothing.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from ipfsmem import canonical
@@ -30,12 +28,12 @@ MAX_OBJECT = 1024 * 1024
 _VALUE = b"ipfsmem/v1/value\0"
 _SEEN = b"ipfsmem/v1/seen\0"
 
-_is_device = lazy_pattern(r"[0-9a-f]{16}").fullmatch
-_is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
-_is_base = lazy_pattern(r"[0-9a-f]{32}").fullmatch
-_is_dot = lazy_pattern(r"[0-9a-f]{16}-[1-9][0-9]{0,15}").fullmatch
+_DEVICE = lazy_pattern(r"[0-9a-f]{16}")
+_HASH = lazy_pattern(r"[0-9a-f]{64}")
+_BASE = lazy_pattern(r"[0-9a-f]{32}")
+_DOT = lazy_pattern(r"[0-9a-f]{16}-[1-9][0-9]{0,15}")
 # 64 bytes are 86 base64url digits, the last with two bits only: one spelling per signature.
-is_signature = lazy_pattern(r"[A-Za-z0-9_-]{85}[AQgw]").fullmatch
+SIGNATURE = lazy_pattern(r"[A-Za-z0-9_-]{85}[AQgw]")
 
 
 class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -95,7 +93,7 @@ _decode_entry = msgspec.json.Decoder(Entry).decode
 
 def dot(dev: str, n: int) -> str:
     """Return the dot of the n-th write (from 1) of a device. Raises FormatError."""
-    if not _is_device(dev):
+    if not _DEVICE.fullmatch(dev):
         raise FormatError(f"{dev!r} is not a device id of 16 hex digits")
     if not 1 <= n <= canonical.MAX_INT:
         raise FormatError(f"a dot cannot have the number {n}")
@@ -104,7 +102,7 @@ def dot(dev: str, n: int) -> str:
 
 def split_dot(text: str) -> tuple[str, int]:
     """Return device and number of a dot, which has only one spelling. Raises FormatError."""
-    if not _is_dot(text):
+    if not _DOT.fullmatch(text):
         raise FormatError(f"{text!r} is not a dot: device id, hyphen, number")
     n = int(text[17:])
     if n > canonical.MAX_INT:
@@ -166,7 +164,7 @@ def check_value(entry_name: str, dot: str, value: Value, *, published: bool = Tr
 
 
 def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | None:
-    if not _is_device(value.h):
+    if not _DEVICE.fullmatch(value.h):
         return "h is not 16 hex digits"
     if value.kind == FORGOTTEN:
         if isinstance(name, SegmentName):
@@ -176,7 +174,7 @@ def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | No
         if value.b:
             return "a forgotten value has bases"
     elif value.kind == LIVE:
-        if value.body is None or not _is_hash(value.body):
+        if value.body is None or not _HASH.fullmatch(value.body):
             return "body is not a SHA-256"
         if value.loc is None:
             if published:
@@ -192,22 +190,24 @@ def _fault(name: EntryName, dev: str, value: Value, published: bool) -> str | No
     if value.author:
         if not isinstance(name, MemoryName) or value.kind != LIVE:
             return "only a memory's text is of somebody"
-        if (value.author != FOREIGN and not _is_device(value.author)) or value.author == dev:
+        if (value.author != FOREIGN and not _DEVICE.fullmatch(value.author)) or value.author == dev:
             return "of is neither another device's id nor foreign"
     if value.b:
         if len(value.b) > MAX_BASES or len(set(value.b)) < len(value.b):
             return f"b has repeats or more than {MAX_BASES} hashes"
-        if not all(map(_is_base, value.b)):
+        if not all(map(_BASE.fullmatch, value.b)):
             return "b holds something else than 32 hex digits"
     if value.base is not None and not (value.b and _loc_ok(value.base)):
         return "base is malformed, or without b"
-    if not is_signature(value.s) and (published or value.s):
+    if not SIGNATURE.fullmatch(value.s) and (published or value.s):
         return "s is not a signature"
     return None
 
 
 def _loc_ok(loc: Loc) -> bool:
-    return bool((not loc.ek or _is_device(loc.ek)) and _is_hash(loc.sha) and 0 <= loc.size <= MAX_OBJECT)
+    return bool(
+        (not loc.ek or _DEVICE.fullmatch(loc.ek)) and _HASH.fullmatch(loc.sha) and 0 <= loc.size <= MAX_OBJECT
+    )
 
 
 def hash32(body: str) -> str:
@@ -250,7 +250,7 @@ def sign_value(signer: Signer25519, entry_name: str, dot: str, value: Value, vau
 
 def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: bytes) -> bool:
     """Tell whether the 32-byte Ed25519 key `public` signed `value`. Never raises."""
-    if not is_signature(value.s):
+    if not SIGNATURE.fullmatch(value.s):
         return False
     signature = canonical.unb64(value.s, "s", 64)
     return verify(public, identity(entry_name, dot, value, vault), signature)
@@ -260,7 +260,7 @@ def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:
     """Return the bytes that a device signs to state its counter (format section 5)."""
     if len(vault) != 16:
         raise UsageError(f"a vault tag has 16 bytes, this has {len(vault)}")
-    if not _is_device(dev) or not _is_device(r) or not 0 < n <= canonical.MAX_INT:
+    if not _DEVICE.fullmatch(dev) or not _DEVICE.fullmatch(r) or not 0 < n <= canonical.MAX_INT:
         raise FormatError(f"({n}, {r!r}) of device {dev!r} is not a counter and 8 bytes of hex")
     return _SEEN + vault + bytes.fromhex(dev) + n.to_bytes(8, "big") + bytes.fromhex(r)
 
@@ -276,4 +276,4 @@ def verify_seen(public: bytes, vault: bytes, dev: str, seen: DeviceCounter) -> b
         message = seen_message(vault, dev, seen.n, seen.r)
     except FormatError:
         return False
-    return bool(is_signature(seen.s)) and verify(public, message, canonical.unb64(seen.s, "s", 64))
+    return bool(SIGNATURE.fullmatch(seen.s)) and verify(public, message, canonical.unb64(seen.s, "s", 64))

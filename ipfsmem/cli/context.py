@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ import click
 from ipfsmem.cli.app import SHORT, USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
 from ipfsmem.cli.options import NoRepeatedOptions, WholeNumber, not_empty
 from ipfsmem.errors import IncompleteError, NotFoundError, StorageError, UsageError
+from ipfsmem.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     import msgspec
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Names of UTC that need no time zone file.
 _UTC_NAMES: Final = frozenset(["UTC", "UTC0", "GMT", "GMT0", "Etc/UTC", "Etc/GMT", "Universal", "Zulu"])
 #: A zone that names its own offset, as `EST5EDT`.
-_POSIX_ZONE: Final = re.compile(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
+_POSIX_ZONE: Final = lazy_pattern(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
 #: Hint if the passphrase of this device's keys is missing.
 _LOCKED_HINT = "Unlock it: ipfsmem unlock. Or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
 

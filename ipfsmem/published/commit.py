@@ -12,7 +12,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem import canonical
-from ipfsmem.causal.value import DeviceCounter, is_signature
+from ipfsmem.causal.value import SIGNATURE, DeviceCounter
 from ipfsmem.errors import FormatError, LimitError, OpenError
 from ipfsmem.seal.objects import COMMIT, Sealer
 from ipfsmem.seal.primitives import Signer25519, verify
@@ -156,7 +156,10 @@ def _parse(text: bytes, signature: bytes) -> SignedCommit:
         and all(map(_is_hash, commit.prev))
         and commit.prev == sorted(set(commit.prev))
         and all(
-            _is_id(dev) and 1 <= seen.n <= canonical.MAX_INT and _is_id(seen.r) and is_signature(seen.s)
+            _is_id(dev)
+            and 1 <= seen.n <= canonical.MAX_INT
+            and _is_id(seen.r)
+            and SIGNATURE.fullmatch(seen.s)
             for dev, seen in commit.ctx.items()
         )
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
+import ipfsmem
 from ipfsmem.lazy_pattern import lazy_pattern
 
 WORD = r"(?P<word>[a-z]+)"
@@ -35,3 +38,13 @@ def test_a_lazy_pattern_is_compiled_once_and_not_before_it_is_used(monkeypatch: 
     assert lazy.search(b"a 12") is not None
     assert lazy.findall(b"1 2") == [b"1", b"2"]
     assert made == ["text", "pattern"]
+
+
+def test_no_module_compiles_a_lazy_pattern_while_it_is_imported() -> None:
+    found = []
+    for path in sorted(Path(ipfsmem.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            made = node.value if isinstance(node, ast.Attribute) else None
+            if isinstance(made, ast.Call) and getattr(made.func, "id", "") == "lazy_pattern":
+                found.append(f"{path.name}:{node.lineno}")
+    assert found == [], "a method of the pattern compiles it: keep the pattern, and call its method"
