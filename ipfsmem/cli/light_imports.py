@@ -61,16 +61,18 @@ def _instead(substitutes: dict[str, ModuleType | None]) -> Iterator[None]:
                 del modules[name]
 
 
+def _for_uuid() -> dict[str, ModuleType | None]:
+    """Return the substitute for `platform`, where `uuid` is about to import it."""
+    return {"platform": _platform()} if _ON_LINUX and "uuid" not in sys.modules else {}
+
+
 def load_click() -> None:
-    """Import click without `inspect`."""
-    with _instead({"inspect": _Inspect("inspect")}):
+    """Import click without `inspect`, and `uuid` without `platform`."""
+    with _instead({"inspect": _Inspect("inspect"), **_for_uuid()}):
         import click  # noqa: F401
 
 
 def load_msgspec() -> None:
     """Import msgspec without `typing_extensions`, for which it takes Python's own `typing`, and `uuid` without `platform`."""
-    substitutes: dict[str, ModuleType | None] = {"typing_extensions": None}
-    if _ON_LINUX and "uuid" not in sys.modules:
-        substitutes["platform"] = _platform()
-    with _instead(substitutes):
+    with _instead({"typing_extensions": None, **_for_uuid()}):
         import msgspec  # noqa: F401
