@@ -3,8 +3,6 @@
 A file name is always built from a checked key; external input is never used as a path.
 """
 
-from __future__ import annotations
-
 import hashlib
 import unicodedata
 from typing import NamedTuple

@@ -6,8 +6,6 @@ is (`derived_file`). A lost table does no harm. Uses before today go once a day 
 something else.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
@@ -42,7 +40,7 @@ class Use(NamedTuple):
     times_before: int = 0
     day_before: int = 0
 
-    def again(self, times: int, today: int) -> Use:
+    def again(self, times: int, today: int) -> "Use":
         """Return the use after `times` more uses today."""
         more = Use(self.times + times, today, self.untold + times, self.times_before, self.day_before)
         return more if self.day == today else more._replace(times_before=self.times, day_before=self.day)

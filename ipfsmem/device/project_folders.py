@@ -7,6 +7,8 @@ settings that `connect` keeps in `.agents/`; those of Claude Code name its proje
 
 from __future__ import annotations
 
+import functools
+
 import msgspec
 
 from ipfsmem.causal.cards import ProjectId
@@ -48,7 +50,10 @@ class _ProjectRow(msgspec.Struct):
     follow: list[str] = []
 
 
-_decoder = msgspec.json.Decoder(_ProjectRow)
+@functools.cache
+def _decoder() -> msgspec.json.Decoder[_ProjectRow]:
+    """Return the decoder, created on first use: most calls need none."""
+    return msgspec.json.Decoder(_ProjectRow)
 
 
 def connected_folders(replica: Replica) -> list[ProjectFolder]:
@@ -113,7 +118,7 @@ def _read(replica: Replica) -> _ProjectRow:
     if stored is None:
         return _ProjectRow([], [])
     try:
-        return _decoder.decode(replica.codec.open_row(stored))
+        return _decoder().decode(replica.codec.open_row(stored))
     except (msgspec.DecodeError, FormatError, OpenError) as error:
         raise damaged(replica.db.path, f"which folder is which project cannot be read: {error}") from None
 

@@ -5,8 +5,6 @@ The store does not decide what a write replaces or a join keeps: it stores its i
 codec seals whatever must not be readable there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

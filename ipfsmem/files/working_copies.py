@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -74,7 +74,7 @@ class FolderPreview(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class Detached(NamedTuple):
+class Detached(msgspec.Struct, frozen=True):
     """A folder that was let go of: files that came out of what was set aside, and why others were not taken in before."""
 
     brought_out: list[str]

@@ -600,7 +600,7 @@ class MemoryReader:
                 if value.body is None:
                     continue
                 known = self.overview.line(name, value)
-                line = None if known is None else known[:2]
+                line = None if known is None else (known.section, known.text)
             else:
                 view = view_of(parsed.key, entry)
                 for copy in view.conflicts:

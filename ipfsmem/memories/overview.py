@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -44,7 +44,7 @@ class ShownMemory(msgspec.Struct, frozen=True, gc=False, array_like=True):
     line: str
 
 
-class IndexLine(NamedTuple):
+class IndexLine(msgspec.Struct, frozen=True, gc=False):
     """The line of a memory in MEMORY.md; the section is empty for a memory in no index."""
 
     section: str

@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 
 import msgspec
 
@@ -47,13 +47,8 @@ class _MethodParameter(msgspec.Struct, frozen=True):
     default: object
 
 
-class _Takes(NamedTuple):
-    """The parameters of a method without its instance."""
-
-    in_order: list[_MethodParameter]
-    by_name: dict[str, _MethodParameter]
-    #: What any further arguments are.
-    rest: _MethodParameter | None
+#: The parameters of a method without its instance: in order, by name, and what any further arguments are.
+_Takes = tuple[list[_MethodParameter], dict[str, _MethodParameter], _MethodParameter | None]
 
 
 class MemoryPart:
@@ -162,7 +157,7 @@ def _takes(function: types.FunctionType) -> _Takes:
     each = {name: _MethodParameter(name, known.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
     rest = _MethodParameter(names[last], _NO_DEFAULT) if code.co_flags & _VAR_POSITIONAL else None
     by_name = {name: each[name] for name in names[max(1, code.co_posonlyargcount) : last]}
-    return _Takes([each[name] for name in ordered], by_name, rest)
+    return [each[name] for name in ordered], by_name, rest
 
 
 def _type_of(method: Callable[..., Any], parameter: str) -> Any:

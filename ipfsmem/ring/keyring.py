@@ -5,13 +5,11 @@ nothing verified is lost and an older ring adds nothing. Another's ring is reduc
 Meaning: `authority`; drops: `retention_rules`; new statements: `operations`.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -69,7 +67,7 @@ class _StoredRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vault: str
 
 
-class Room(NamedTuple):
+class Room(msgspec.Struct, frozen=True):
     """How much of each limit of format section 8 a ring uses."""
 
     #: bytes of keyring.json, whichever of its keys seals it
@@ -170,7 +168,7 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
 
-    def join(self, other: Ring | UnlockedKeyring) -> Ring:
+    def join(self, other: "Ring | UnlockedKeyring") -> "Ring":
         """Unite both rings' statements and keys. Returns this very object when the other adds nothing.
 
         Raises MembershipError for another vault's ring, LimitError when the union exceeds a limit; the caller
@@ -193,28 +191,28 @@ class Ring:
         self._adds_nothing |= theirs
         return self
 
-    def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> Ring:
+    def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> "Ring":
         """Return this ring with more verified statements and epoch keys."""
         return self._with(_union(self.statements, statements), keys, self.spare)
 
     def _with(
         self, statements: Iterable[Statement], keys: Iterable[EpochKey], spare: Iterable[EpochKey]
-    ) -> Ring:
+    ) -> "Ring":
         return Ring(self.vault, statements, keys, plain=self.plain, spare={*self.keys, *spare})
 
-    def with_spare(self, keys: Iterable[EpochKey]) -> Ring:
+    def with_spare(self, keys: Iterable[EpochKey]) -> "Ring":
         """Return this ring with additional keys that only let this device read."""
         new = set(keys) - {*self.keys, *self.spare}
         return self._with(self.statements, (), {*self.spare, *new}) if new else self
 
-    def without_spare(self, needed: Collection[str]) -> Ring:
+    def without_spare(self, needed: Collection[str]) -> "Ring":
         """Return this ring with no spare keys but those with these ids."""
         needed_keys = [ek for ek in self.spare if ek.id in needed]
         if len(needed_keys) == len(self.spare):
             return self
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=needed_keys)
 
-    def join_open_part(self, keyring: Keyring) -> Ring:
+    def join_open_part(self, keyring: "Keyring") -> "Ring":
         """Join the open part of a ring that this device cannot open, so that it stops sealing under a
         replaced key (format section 4)."""
         return self.join(UnlockedKeyring(keyring.vault, keyring.open, (), keyring.plain))
@@ -240,7 +238,7 @@ class Ring:
         return canonical.encode(stored)
 
     @classmethod
-    def restore(cls, data: bytes) -> Ring:
+    def restore(cls, data: bytes) -> "Ring":
         """Restore a ring from `dump`, kept by this device under its own key. Raises FormatError."""
         what = "the stored key ring"
         try:
@@ -294,7 +292,7 @@ class Ring:
         named = names_of(st for st in self.statements if st.body.by in roots)
         return others + _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
 
-    def _same_vault(self, other: Ring | UnlockedKeyring) -> None:
+    def _same_vault(self, other: "Ring | UnlockedKeyring") -> None:
         if other.vault != self.vault:
             raise MembershipError(f"the key ring is of vault {other.vault.hex()}, not of {self.vault.hex()}")
         if other.plain != self.plain:
@@ -316,7 +314,7 @@ class UnlockedKeyring:
         self.plain = plain
 
     @classmethod
-    def of_ring(cls, ring: Ring) -> UnlockedKeyring:
+    def of_ring(cls, ring: Ring) -> "UnlockedKeyring":
         """Return the content of a file that holds exactly this ring."""
         shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
         shown.unbounded_ring = ring

@@ -4,8 +4,6 @@ A statement from this module is well formed and signed by the key it names; `aut
 key had the right. No clock, no randomness, no secrets.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import threading

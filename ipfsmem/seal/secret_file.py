@@ -10,8 +10,6 @@ and `v` as associated data. `sum`, a prefix of the SHA-256 of the rest, tells a 
 passphrase.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import Final
 

@@ -8,12 +8,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
+import msgspec
 import pytest
 
+from ipfsmem.causal import value
 from ipfsmem.cli.light_imports import _Inspect
+from ipfsmem.device import access_counts, state
 from ipfsmem.errors import NotFoundError
 from ipfsmem.memory import Memory
+from ipfsmem.ring import keyring, statements
+from ipfsmem.seal import secret_file
 
 #: Prints what was loaded when a command has ended.
 LOADED = """
@@ -117,12 +123,12 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     assert not code, done.stderr
     assert sorted(HEAVY & set(loaded)) == []
     assert sorted(OF_LIBRARIES & set(loaded)) == [], "a seventh of a read"
+    assert sys.platform != "linux" or "platform" not in loaded
     ours = [name for name in loaded if name.startswith("ipfsmem.")]
     allowed = "agents" if call[0] == "hook" else None
     elsewhere = tuple(room for room in ELSEWHERE if room != allowed)
     assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(elsewhere)] == []
     if call[0] == "hook":
-        assert sys.platform != "linux" or "platform" not in loaded
         assert sorted(OF_COMMANDS & set(loaded)) == []
         assert sorted(OF_EVENTS & set(loaded)) == []
     if call[0] == "recall":
@@ -134,6 +140,18 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     if call[0] in ("read", "write", "list"):
         assert sorted(OF_OTHERS & set(loaded)) == []
     assert most * 3 // 4 < len(ours) <= most, "more than it was: look what it is needed for"
+
+
+@pytest.mark.parametrize(
+    "module", [access_counts, keyring, secret_file, state, statements, value], ids=lambda one: one.__name__
+)
+def test_structs_that_a_read_decodes_have_types_for_annotations(module: ModuleType) -> None:
+    structs = [
+        one for one in vars(module).values() if isinstance(one, type) and issubclass(one, msgspec.Struct)
+    ]
+    ours = [one for one in structs if one.__module__ == module.__name__]
+    texts = [hint for one in ours for hint in one.__annotations__.values() if isinstance(hint, str)]
+    assert ours and texts == [], "Python compiles each text: a twentieth of a read"
 
 
 @pytest.mark.parametrize(

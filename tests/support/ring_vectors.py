@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ipfsmem import canonical
 from ipfsmem.ring.keyring import Ring, parse_keyring, slot_text
 from ipfsmem.ring.operations import add_successor, create, enrolment_request, revoke, rotate
@@ -585,7 +587,7 @@ def build() -> dict[str, Any]:
                 "eks": [{"epoch": key.epoch, "id": key.id, "key": key.key.hex()} for key in ring.keys],
                 "opened_by": [one.name for one in PARTIES if not ring.plain and one.id in ring.view.members],
                 "not_opened_by": [one.name for one in PARTIES if one.id in ring.view.revoked],
-                "room": ring.room()._asdict(),
+                "room": msgspec.structs.asdict(ring.room()),
                 "view": view_of(ring),
             }
             for name, ring in made.items()

@@ -5,6 +5,7 @@ In a sealed vault everything about their location and content is sealed in the c
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import msgspec
@@ -68,7 +69,10 @@ class _Covered(msgspec.Struct, array_like=True):
     vanished: bytes
 
 
-_rows = msgspec.msgpack.Decoder(_Covered)
+@functools.cache
+def _rows() -> msgspec.msgpack.Decoder[_Covered]:
+    """Return the decoder, created on first use: most vaults have no linked folder."""
+    return msgspec.msgpack.Decoder(_Covered)
 
 
 class Copies:
@@ -107,7 +111,7 @@ class Copies:
         known = self._opened.get(id)
         if known is None or known[0] != stored:
             try:
-                known = stored, _rows.decode(cover.open_row(stored))
+                known = stored, _rows().decode(cover.open_row(stored))
             except (OpenError, msgspec.DecodeError, TypeError):
                 raise damaged(self._db.path, "the row of a linked folder cannot be read") from None
             self._opened[id] = known
