@@ -94,6 +94,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     listing: bool = False
     #: `read_stored` reads blocks from its own store, not from elsewhere or from a copy on this device (Raw).
     raw: bool = False
+    #: It keeps small objects outside of trees (SmallArea).
+    small: bool = False
     #: The data stays available to devices that are not running now, and after 48 hours.
     durable: bool = True
 
@@ -202,7 +204,7 @@ class Snapshots(Protocol):
     """Optional: a provider that can answer the reads of one sync from one listing."""
 
     def begin_snapshot(self, cache: bytes) -> None:
-        """Answer `get_name`, `pins`, `listing`, `missing_blocks`, `get_blocks` from a listing made when first needed.
+        """Answer `get_name`, `pins`, `listing`, `missing_blocks`, `get_blocks`, `list_small` from a listing made when first needed.
 
         Until `end_snapshot`, or the next call that writes or asks what is stored, unless each write notices what
         other devices changed since the listing. `cache`: what `end_snapshot` last returned on this device, or
@@ -219,7 +221,8 @@ class GroupCommit(Protocol):
     """Optional: a provider for which each durable write is a round trip, and that stores several writes as one."""
 
     def begin_group(self) -> None:
-        """Hold back what this task writes with `put_car`, `pin`, `unpin` and `put_name` until the group ends.
+        """Hold back what this task writes with `put_car`, `pin`, `unpin`, `put_name`, `put_small` and `remove_small` until the
+        group ends.
 
         These calls return before their writes are durable, and this task's reads see them. Writes of other
         tasks do not wait. Never fails. Groups do not nest.
@@ -242,6 +245,34 @@ class Listing(Protocol):
         Cheap, and as short as the provider can keep it: once per sync. An entry that vanished or changed may
         have removed blocks or pins; a new one removed nothing. A hint like `has`.
         """
+
+
+class SmallArea(Protocol):
+    """Methods of a provider with the capability `small`: objects of at most 1 MiB, read one by one.
+
+    Names and limits are in ipfsmem.provider.small_objects. An object is in no tree and no pack: neither merging nor
+    `collect` removes it, only `remove_small` does. Boxes are independent. Anyone who may write there can add
+    objects: a name proves the content's hash, and nothing about its author. ProviderRefused for a bad name.
+    """
+
+    async def put_small(self, name: str, data: bytes) -> None:
+        """Store an object durably, at once. ProviderRefused if `data` is not the content of that name."""
+
+    async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+        """Return the objects of at most SMALL_BATCH boxes with their bytes; of each box the first LISTED_MAX by name.
+
+        One request where the provider can, whatever the number of boxes. A hint: an object may be gone or
+        damaged when it is read.
+        """
+
+    async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return at most SMALL_BATCH objects, each checked against its name. Absent, damaged and unreadable ones are left out.
+
+        If an outage leaves an object's presence unknown, raise ProviderUnavailable.
+        """
+
+    async def remove_small(self, names: Collection[str]) -> None:
+        """Remove at most SMALL_BATCH objects; success when already absent."""
 
 
 class Raw(Protocol):
@@ -362,6 +393,11 @@ def lister(provider: Provider) -> Listing | None:
 def raw_reader(provider: Provider) -> Raw | None:
     """Return the provider as a Raw; None when it does not support that."""
     return cast("Raw", provider) if provider.capabilities.raw else None
+
+
+def small_area(provider: Provider) -> SmallArea | None:
+    """Return the provider as a SmallArea; None when it does not support that."""
+    return cast("SmallArea", provider) if provider.capabilities.small else None
 
 
 def unsupported(provider: Provider, what: str) -> ProviderRefused:

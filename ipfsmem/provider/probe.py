@@ -1,4 +1,4 @@
-"""Probe a provider: upload, has, list, read back, name and unpin, each executed and checked.
+"""Probe a provider: upload, has, list, read back, name, small objects and unpin, each executed and checked.
 
 It uploads a few random bytes under its own name, removed at the end, and compares what comes back file by
 file. It has no access to memories or keys.
@@ -20,7 +20,8 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.provider.abilities import good_for, limits
-from ipfsmem.provider.contract import HostTrial, Pin, Provider
+from ipfsmem.provider.contract import HostTrial, Pin, Provider, small_area
+from ipfsmem.provider.small_objects import small_box, small_name
 from ipfsmem.published.ipns_record import make_record, verify_record
 from ipfsmem.seal.primitives import Signer25519
 
@@ -87,6 +88,7 @@ class _Trial:
         await self._step("fetch blocks", can.blocks and can.put, self._fetch_blocks)
         await self._step("fetch tree", can.dag and can.put, self._fetch_tree)
         await self._step("names", can.names, self._names)
+        await self._step("small objects", can.small, self._small)
         await self._step("unpin", can.unpin and can.list, self._unpin)
         if isinstance(self.provider, HostTrial):
             await self._step("host", True, self.provider.try_host)
@@ -174,6 +176,23 @@ class _Trial:
         if back is None or verify_record(name, back).value != leads_to:
             raise _ContractViolation("another record than the published one is served")
         return f"{name[:16]}… put and read back"
+
+    async def _small(self) -> str:
+        area = small_area(self.provider)
+        assert area is not None, "declared"
+        data = self.random(200)
+        name = small_name(box := small_box(self.random(32)), "test", data)
+        await area.put_small(name, data)
+        try:
+            if await area.list_small([box]) != {name: len(data)}:
+                raise _ContractViolation("a small object is not in the list")
+            if await area.get_small([name]) != {name: data}:
+                raise _ContractViolation("a small object came back not, or with other bytes")
+        finally:
+            await area.remove_small([name])
+        if await area.get_small([name]):
+            raise _ContractViolation("a small object is still there after its removal")
+        return "put, listed, read back and removed"
 
     async def _unpin(self) -> str:
         for pin in await self._own_pins():

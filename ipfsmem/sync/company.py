@@ -42,6 +42,7 @@ from ipfsmem.provider.contract import (
     Raw,
     Repair,
     Settling,
+    SmallArea,
     Snapshots,
     Unpinning,
     Unreading,
@@ -72,10 +73,28 @@ _STEP: Final = 0.05
 #: A pin name that is never used.
 _NOBODYS: Final = "ipfsmem-nobody"
 #: Optional methods of providers, as coroutines: those that answer soon, and all.
-_SOON: Final = tuple(one.__name__ for one in (Listing.listing, Repair.missing_blocks, Raw.read_stored))
+_SOON: Final = tuple(
+    one.__name__
+    for one in (
+        Listing.listing,
+        Repair.missing_blocks,
+        Raw.read_stored,
+        SmallArea.list_small,
+        SmallArea.get_small,
+    )
+)
 _OFFERS: Final = (
     *_SOON,
-    *(one.__name__ for one in (Collecting.collect, Unpinning.unpin_all, Connecting.connect)),
+    *(
+        one.__name__
+        for one in (
+            Collecting.collect,
+            Unpinning.unpin_all,
+            Connecting.connect,
+            SmallArea.put_small,
+            SmallArea.remove_small,
+        )
+    ),
 )
 
 

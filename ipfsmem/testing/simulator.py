@@ -27,6 +27,7 @@ from ipfsmem.errors import (
     SealError,
 )
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported, with_blocks
+from ipfsmem.provider.small_objects import is_small, listed, require_boxes, require_names, require_small
 from ipfsmem.published import ipns_record
 from ipfsmem.testing.clock import MockClock, SeededRandom
 
@@ -41,6 +42,7 @@ FULL: Final = Capabilities(
     unpin=True,
     names=True,
     raw=True,
+    small=True,
 )
 
 
@@ -51,6 +53,7 @@ class SimCloud:
         self.blocks: dict[CID, bytes] = {}
         self.pins: list[Pin] = []
         self.names: dict[str, list[bytes]] = {}  #: every accepted record, oldest first
+        self.small: dict[str, bytes] = {}  #: small objects by name
         self._handles = 0
 
     def handle(self) -> str:
@@ -240,6 +243,38 @@ class SimProvider:
         found |= {f"{pin.cid} {pin.name}": 1 for pin in cloud.pins}
         self._leave(number, "listing", [], [name.encode() for name in found])
         return found
+
+    async def put_small(self, name: str, data: bytes) -> None:
+        """Store a small object."""
+        number = await self._enter("put_small", self._capabilities.small)
+        require_small(name, data)
+        self.cloud.small[name] = data
+        self._leave(number, "put_small", [name.encode(), data], [])
+
+    async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+        """Return the small objects of boxes."""
+        number = await self._enter("list_small", self._capabilities.small)
+        require_boxes(boxes)
+        found = listed(((name, len(data)) for name, data in self.cloud.small.items()), boxes)
+        self._leave(number, "list_small", [box.encode() for box in boxes], [name.encode() for name in found])
+        return found
+
+    async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Return small objects that are sound."""
+        number = await self._enter("get_small", self._capabilities.small)
+        require_names(names)
+        there = {name: self.cloud.small.get(name, b"") for name in names}
+        found = {name: data for name, data in there.items() if is_small(name, data)}
+        self._leave(number, "get_small", [name.encode() for name in names], found.values())
+        return found
+
+    async def remove_small(self, names: Collection[str]) -> None:
+        """Remove small objects."""
+        number = await self._enter("remove_small", self._capabilities.small)
+        require_names(names)
+        for name in names:
+            self.cloud.small.pop(name, None)
+        self._leave(number, "remove_small", [name.encode() for name in names], [])
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Yield the tree under `root` in one answer, changed by the faults."""

@@ -222,6 +222,7 @@ def test_providers_know_the_contract_only() -> None:
         "ipfsmem.device.shared_folder",
         "ipfsmem.provider.base",
         "ipfsmem.provider.contract",
+        "ipfsmem.provider.small_objects",  # names and limits of the contract
         "ipfsmem.published.ipns_record",
         "ipfsmem.dream.chat",  # what a model that answers promises
         "ipfsmem.recall.embedder",  # what a model of embeddings promises

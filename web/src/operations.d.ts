@@ -1129,6 +1129,7 @@ export type Capabilities = {
   readonly names: boolean
   readonly listing: boolean
   readonly raw: boolean
+  readonly small: boolean
   readonly durable: boolean
 }
 

@@ -4,6 +4,7 @@
     pins/<16 hex of SHA-256(name)>/<cid>.<milliseconds>.json       one pin, fully described by its key
     pins/<16 hex of SHA-256(name)>/<sha256>.pins                   many pins under this name
     names/<k51...>/<SHA-256 of the record>
+    small/<box>/<label>.<sha256>                                   small objects: one list request finds those of a box
 
 A bucket cannot rename, and devices that write at the same time do not see each other. So:
 
@@ -39,6 +40,7 @@ from ipfsmem_providers.packs.lost_blocks import LOST
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head, PassedOver
 from ipfsmem_providers.packs.pins import PackPins, is_list, is_single, tag_of
+from ipfsmem_providers.packs.small_files import SmallFiles
 from ipfsmem_providers.packs.spans import cut, joined
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs, PackWriter
 
@@ -64,7 +66,7 @@ _KEPT: Final = 64 * 1024 * 1024
 
 
 class BucketObjectStore:
-    """`packs`, `pins` or `names` in a bucket, as an object store (packs/object_store.py)."""
+    """`packs`, `pins`, `names` or `small` in a bucket, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 16 * 1024
 
@@ -315,6 +317,20 @@ class BucketCollector(Collector):
         self._objects.unlink(f"{name[:64]}{GOING}")
         self._packs.forget(name)
         return True
+
+
+class BucketSmallFiles(SmallFiles):
+    """The small objects of a bucket: those of one box have keys with one prefix."""
+
+    separator = "/"
+
+    def __init__(self, store: BucketObjectStore) -> None:
+        super().__init__(store)
+        self._objects = store
+
+    def remove(self, names: Collection[str]) -> None:
+        """Do `SmallFiles.remove` with one request."""
+        self._objects.remove([*names])
 
 
 class BucketPins(PackPins):

@@ -35,6 +35,7 @@ from ipfsmem_providers.bucket.layout import (
     BucketObjectStore,
     BucketPacks,
     BucketPins,
+    BucketSmallFiles,
 )
 from ipfsmem_providers.bucket.objects import Objects
 from ipfsmem_providers.bucket.prices import idle_cost
@@ -64,8 +65,8 @@ class BucketProvider(PackedStore):
         address = parse(rest)
         check_installed()
         self.objects = Objects(address, settings or {})
-        packs, pins, names = (
-            BucketObjectStore(self.objects, kind, clock) for kind in ("packs", "pins", "names")
+        packs, pins, names, small = (
+            BucketObjectStore(self.objects, kind, clock) for kind in ("packs", "pins", "names", "small")
         )
         self._bucket_packs, self._packs_store = BucketPacks(packs, clock), packs
         self._bucket_names = BucketNameRecords(names, clock)
@@ -73,6 +74,7 @@ class BucketProvider(PackedStore):
             self._bucket_packs,
             BucketPins(pins, lambda: clock() // 1_000_000),
             self._bucket_names,
+            BucketSmallFiles(small),
             # Requests have their own time-outs; this bounds an endless list of empty pages, which obstore skips.
             BlockingWork(self.objects.where, self.objects.light),
             clock,

@@ -21,13 +21,13 @@ from ipfsmem_providers.packs.index import read_at
 from ipfsmem_providers.packs.object_store import FileInfo, Head, PassedOver
 
 #: The folders inside a shared folder.
-STORE_NAMES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names", "small")
 _FULL: Final = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class FolderObjectStore(SharedFolder):
-    """`packs`, `pins` or `names` in a shared folder, as an object store (packs/object_store.py)."""
+    """`packs`, `pins`, `names` or `small` in a shared folder, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 1 << 20
 

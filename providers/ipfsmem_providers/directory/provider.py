@@ -2,6 +2,7 @@
 
     pins/<cid>.<16 hex of SHA-256(name)>.json, pins/<sha256>.pins
     names/<k51...>.<16 hex of SHA-256(record)>.ipns-record
+    small/<box>.<label>.<sha256>
 
 and packs as in packs/provider.py. Any sync program may copy the folder, file by file. It is created only if the settings
 say so: an unplugged stick must not become a folder on the system's disk.
@@ -23,6 +24,7 @@ from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import PackPins
 from ipfsmem_providers.packs.provider import PackedStore
+from ipfsmem_providers.packs.small_files import SmallFiles
 from ipfsmem_providers.packs.store import Packs
 
 T = TypeVar("T")
@@ -52,12 +54,13 @@ class DirectoryProvider(PackedStore):
             self._folder = Path(path).expanduser().absolute()
         except (RuntimeError, ValueError) as error:
             raise ConfigError(f"{path!r} is not the path of a folder: {error}") from None
-        packs, pins, names = (FolderObjectStore(self._folder, kind) for kind in STORE_NAMES)
-        self._stores = (packs, pins, names)
+        packs, pins, names, small = (FolderObjectStore(self._folder, kind) for kind in STORE_NAMES)
+        self._stores = (packs, pins, names, small)
         super().__init__(
             Packs(packs),
             PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
+            SmallFiles(small),
             BlockingWork(
                 f"folder {self._folder}",
                 _silence(settings or {}),
@@ -77,11 +80,11 @@ class DirectoryProvider(PackedStore):
         return f"directory:{self._folder}"
 
     def _checked(self, work: Callable[..., T], *args: object) -> T:
-        packs, pins, names = self._stores
+        packs, pins, names, small = self._stores
         with disk_errors(self._folder):
             if not self._folder.is_dir():
                 raise gone(self._folder)
-            with packs.held_open(), pins.held_open(), names.held_open():
+            with packs.held_open(), pins.held_open(), names.held_open(), small.held_open():
                 if packs.is_there():
                     self._used = True
                 elif self._used:  # a mount point without its mount looks like an empty folder

@@ -128,7 +128,7 @@ class BlobReader:
 
 
 class GitObjectStore:
-    """`packs`, `pins` or `names` in a branch, as an object store (packs/object_store.py)."""
+    """`packs`, `pins`, `names` or `small` in a branch, as an object store (packs/object_store.py)."""
 
     cheap_read_bytes = 1 << 20
 
@@ -336,11 +336,10 @@ class GitCollector(Collector):
 
 def object_stores(
     view: Callable[[], BranchView], repository: CacheRepository, where: str
-) -> tuple[GitObjectStore, GitObjectStore, GitObjectStore]:
-    """Return the object stores of packs, pins and names."""
+) -> tuple[GitObjectStore, ...]:
+    """Return the object stores, in the order of STORE_NAMES."""
     blobs = BlobReader(repository)
-    packs, pins, names = (GitObjectStore(kind, view, repository, blobs, where) for kind in STORE_NAMES)
-    return packs, pins, names
+    return tuple(GitObjectStore(kind, view, repository, blobs, where) for kind in STORE_NAMES)
 
 
 def default_cache(home: Path | None) -> Path:

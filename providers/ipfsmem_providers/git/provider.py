@@ -59,6 +59,7 @@ from ipfsmem_providers.packs.collection import Collector
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import PackPins
 from ipfsmem_providers.packs.provider import PackedStore
+from ipfsmem_providers.packs.small_files import SmallFiles
 from ipfsmem_providers.packs.store import PackWriter
 from ipfsmem_providers.settings import seconds
 
@@ -121,11 +122,12 @@ class GitProvider(PackedStore):
         #: The packs shown in the snapshot, as this device left them.
         self._shown: dict[str, PackState] = {}
         self._group: ContextVar[_Group | None] = ContextVar("group", default=None)
-        packs, pins, names = object_stores(self._view, self.repository, self.name)
+        packs, pins, names, small = object_stores(self._view, self.repository, self.name)
         super().__init__(
             GitPacks(packs),
             PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
+            SmallFiles(small),
             BlockingWork(self.name, stall * 1.5 + 2.0),
             clock,
         )

@@ -29,7 +29,7 @@ from ipfsmem_providers.git.errors import OTHER_HINT, RULES_HINT, explain, is_dam
 from ipfsmem_providers.git.program import Finished, GitProgram, LocalFailure
 from ipfsmem_providers.packs.blocking_work import heartbeat, is_cancelled
 
-STORE_NAMES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names", "small")
 #: Other files in the root of our branch: a text for people who open it.
 README: Final = "README.md"
 _TEXT: Final = b"This branch is written by ipfsmem: encrypted memories of AI agents. Nothing here is meant to be read, merged or edited.\n"

@@ -16,10 +16,12 @@ from typing import BinaryIO, Final, Protocol, cast
 
 from ipfsmem.device.shared_folder import TEMPORARY
 from ipfsmem.errors import FormatError, ProviderError
+from ipfsmem.provider.small_objects import SMALL_MAX
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.index import scan
 from ipfsmem_providers.packs.object_store import FileInfo, PassedOver
 from ipfsmem_providers.packs.pins import LIST_READ_MAX, NO_STAND_IN, holds_pins, is_pin, own_name
+from ipfsmem_providers.packs.small_files import holds_small, is_small_file
 from ipfsmem_providers.packs.store import is_pack
 
 #: The prefix of hidden files.
@@ -58,9 +60,9 @@ def hidden_name(name: str) -> str:
 
 
 def hidden_file(name: str) -> str:
-    """Return the own name of a hidden pack or pin; "" for any other file. Earlier versions hid a pack as `.new-<name>`."""
+    """Return the own name of a hidden pack, pin or small object; "" for any other file. Earlier versions hid a pack as `.new-<name>`."""
     own = own_name(name)
-    return own if is_pack(own) or is_pin(own) else ""
+    return own if is_pack(own) or is_pin(own) or is_small_file(own) else ""
 
 
 def is_hidden_pack(name: str) -> bool:
@@ -198,6 +200,8 @@ def _restore(store: SweptStore, own: str, best: str, files: Mapping[str, FileInf
 def _soundness(store: SweptStore, name: str, own: str, size: int) -> float:
     """Return how sound the bytes of a file are as those of `own`: infinity if they are, else the bytes of sound blocks."""
     with store.open_listed(name, size) as file:
+        if is_small_file(own):
+            return math.inf if holds_small(own, file.read(SMALL_MAX + 1)) else 0
         if not is_pack(own):
             return math.inf if holds_pins(own, file.read(LIST_READ_MAX)) else 0
         hashed, sound = _Hashed(file), 0

@@ -1,4 +1,4 @@
-"""A provider with packs, pins and name records in three object stores: the common part of `directory`, `bucket`, `git` and
+"""A provider with packs, pins, name records and small objects in four object stores: the common part of `directory`, `bucket`, `git` and
 `webdav`.
 
     packs/<sha256>.car                       blocks, as ordinary CAR files (store.py)
@@ -7,6 +7,7 @@
     packs/<sha256>.lost                      its blocks found damaged (lost_blocks.py)
     pins/...                                 pins, one by one and in lists (pins.py)
     names/...                                signed records (names.py)
+    small/...                                small objects (small_files.py)
 
 Files are immutable and named after their content, so any number of devices may use one location concurrently without a
 lock. Files of others are left alone. Their provider.py, or remote/provider.py, defines location, errors and time limits.
@@ -25,12 +26,14 @@ from ipfsmem.content.cid import CID
 from ipfsmem.errors import ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
+from ipfsmem.provider.small_objects import require_boxes, require_names, require_small
 from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.packs.blocking_work import BlockingWork
 from ipfsmem_providers.packs.collection import Collector, Roots
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.object_store import PassedOver
 from ipfsmem_providers.packs.pins import PackPins
+from ipfsmem_providers.packs.small_files import SmallFiles
 from ipfsmem_providers.packs.store import Packs, PackWriter
 
 T = TypeVar("T")
@@ -45,6 +48,7 @@ _CAPABILITIES: Final = Capabilities(
     names=True,
     listing=True,
     raw=True,
+    small=True,
 )
 _SHA256: Final = b"\x12\x20"
 _NAME_MAX: Final = 255
@@ -56,7 +60,7 @@ _COLLECT_SECONDS: Final = 900.0
 
 
 class PackedStore(ProviderBase):
-    """Three object stores as a provider. See ipfsmem.provider.contract for the methods."""
+    """Four object stores as a provider. See ipfsmem.provider.contract for the methods."""
 
     #: A new pack of this many bytes is placed, and another one begun. None: one pack for each upload.
     pack_bytes: int | None = None
@@ -68,11 +72,12 @@ class PackedStore(ProviderBase):
         packs: Packs,
         pins: PackPins,
         names: NameRecords,
+        small: SmallFiles,
         blocking: BlockingWork,
         clock: Callable[[], int],
     ) -> None:
         """`clock` returns nanoseconds since 1970 UTC."""
-        self._packs, self._pins, self._names = packs, pins, names
+        self._packs, self._pins, self._names, self._small = packs, pins, names, small
         self._blocking = blocking
         self._clock = clock
 
@@ -151,6 +156,27 @@ class PackedStore(ProviderBase):
         ProviderRefused when a pin's tree is incomplete here, so that its needs are unknown.
         """
         return await self._run(self._collect, more=_COLLECT_SECONDS)
+
+    async def put_small(self, name: str, data: bytes) -> None:
+        """See `SmallArea`."""
+        require_small(name, data)
+        await self._run(self._small.put, name, data)
+
+    async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+        """See `SmallArea`."""
+        require_boxes(boxes)
+        return await self._run(self._small.sizes, boxes, snapshot=True) if boxes else {}
+
+    async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+        """See `SmallArea`."""
+        require_names(names)
+        return await self._run(self._small.read, names, more=self.step_seconds, snapshot=True)
+
+    async def remove_small(self, names: Collection[str]) -> None:
+        """See `SmallArea`."""
+        require_names(names)
+        if names:
+            await self._run(self._small.remove, names)
 
     async def missing_blocks(self) -> list[CID]:
         """Return blocks found damaged here that no other pack holds."""

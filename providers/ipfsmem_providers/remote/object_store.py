@@ -1,4 +1,4 @@
-"""`packs`, `pins` or `names` of a folder on another machine, as an object store (packs/object_store.py).
+"""`packs`, `pins`, `names` or `small` of a folder on another machine, as an object store (packs/object_store.py).
 
 Within one call of the provider, links and placeholders are looked up in the listing that was made for the files. During a
 snapshot all calls share one listing of each folder.
@@ -32,7 +32,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 #: The folders inside a shared folder.
-STORE_NAMES: Final = ("packs", "pins", "names")
+STORE_NAMES: Final = ("packs", "pins", "names", "small")
 #: The prefix of unfinished files, as in a shared folder.
 TEMPORARY: Final = ".new-"
 #: A file of up to this many bytes is read whole into memory; a larger one part by part.

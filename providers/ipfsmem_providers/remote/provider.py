@@ -20,6 +20,7 @@ from ipfsmem_providers.packs.index import Index
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import PackPins, holds_pins
 from ipfsmem_providers.packs.provider import PackedStore
+from ipfsmem_providers.packs.small_files import SmallFiles
 from ipfsmem_providers.packs.store import LEFTOVER_SECONDS, Inventory, Packs
 from ipfsmem_providers.remote.collection import RemoteCollector
 from ipfsmem_providers.remote.files import RemoteFiles
@@ -80,12 +81,15 @@ class RemoteFolder(PackedStore):
         """`clock` returns nanoseconds since 1970 UTC."""
         self._remote = remote
         self._snapshot = Snapshot(remote.scan_seconds)
-        packs, pins, names = (RemoteObjectStore(remote, folder, self._snapshot) for folder in STORE_NAMES)
+        packs, pins, names, small = (
+            RemoteObjectStore(remote, folder, self._snapshot) for folder in STORE_NAMES
+        )
         self._packs_store, self._remote_stores = packs, (packs, pins, names)
         super().__init__(
             RemotePacks(packs),
             PackPins(pins, lambda: clock() // 1_000_000, lambda: clock() / 1e9),
             NameRecords(names),
+            SmallFiles(small),
             # Requests have their own time-outs; this bounds one that drips.
             BlockingWork(remote.where, _REQUEST_SECONDS),
             clock,

@@ -7,6 +7,7 @@ and what is not promised is refused.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 import tomllib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
@@ -21,7 +22,19 @@ from ipfsmem.content.reader import Reader
 from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import ProviderRefused
-from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, lister, raw_reader, same_root
+from ipfsmem.provider.contract import (
+    Block,
+    Capabilities,
+    Collecting,
+    Pin,
+    Provider,
+    SmallArea,
+    lister,
+    raw_reader,
+    same_root,
+    small_area,
+)
+from ipfsmem.provider.small_objects import SMALL_MAX, small_box, small_name
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from tests.unit.providers.sick_lab import KINDS, Bench, bench
@@ -111,6 +124,7 @@ def test_method_without_capability_is_refused(at: Bench) -> None:
                     await call()
                     pytest.fail(f"{at.kind}: {what} was not refused")
         assert (lister(provider) is not None, raw_reader(provider) is not None) == (can.listing, can.raw)
+        assert (small_area(provider) is not None) == can.small
 
     run(body())
 
@@ -263,5 +277,102 @@ def test_concurrent_calls_return_the_same_answers(at: Bench) -> None:
                 assert set(answer) == {root}
             else:
                 assert (answer if isinstance(answer, Pin) else answer[0]).cid == root
+
+    run(body())
+
+
+# -- small objects -----------------------------------------------------------------------------------------------------
+
+BOX, OTHER_BOX = small_box(b"a" * 32), small_box(b"b" * 32)
+
+
+def small(label: str, data: bytes, box: str = BOX) -> tuple[str, bytes]:
+    return small_name(box, label, data), data
+
+
+def area_of(provider: Provider) -> SmallArea:
+    area = small_area(provider)
+    if area is None:
+        pytest.skip("no small objects")
+    return area
+
+
+def test_small_objects_come_back_on_another_device(at: Bench) -> None:
+    async def body() -> None:
+        objects = dict([small("a.1", b"one"), small("a.2", bytes(SMALL_MAX)), small("b", b"two")])
+        other = dict([small("a.1", b"one", OTHER_BOX)])
+        one, two = at.open(), at.open()
+        area = area_of(one)
+        assert await area.list_small([BOX, OTHER_BOX]) == {} == await area.list_small([])
+        assert await area.get_small([*objects]) == {} == await area.get_small([])
+        for name, data in (*objects.items(), *other.items(), *objects.items()):
+            await area.put_small(name, data)
+        area = area_of(two)
+        assert await area.list_small([BOX]) == {name: len(data) for name, data in objects.items()}
+        everything = objects | other
+        assert await area.list_small([OTHER_BOX, BOX]) == {
+            name: len(data) for name, data in everything.items()
+        }
+        assert await area.get_small([*everything, small("none", b"none")[0]]) == everything
+        first = min(objects)
+        for _ in range(2):
+            await area_of(one).remove_small([first, small("none", b"none")[0]])
+        assert await area.get_small([first]) == {}
+        assert (await area.list_small([BOX])).keys() == objects.keys() - {first}
+        await one.close()
+        await two.close()
+
+    run(body())
+
+
+def test_small_objects_with_wrong_names_are_refused(at: Bench) -> None:
+    async def body() -> None:
+        area = area_of(at.open())
+        name, data = small("a", b"one")
+        too_much = bytes(SMALL_MAX + 1)
+        bad = f"{BOX}/a.{hashlib.sha256(too_much).hexdigest()}"
+        for wrong, content in ((name, b"two"), ("../../a", data), (f"{BOX}/../a", data), (bad, too_much)):
+            with pytest.raises(ProviderRefused):
+                await area.put_small(wrong, content)
+        with pytest.raises(ProviderRefused):
+            await area.get_small([name, "../../etc/passwd"])
+        with pytest.raises(ProviderRefused):
+            await area.remove_small(["../../a"])
+        with pytest.raises(ProviderRefused):
+            await area.list_small(["../packs"])
+        assert await area.list_small([BOX]) == {}
+
+    run(body())
+
+
+def test_small_objects_outlive_unpin_and_collection(at: Bench) -> None:
+    async def body() -> None:
+        provider = at.open()
+        area, can = area_of(provider), provider.capabilities
+        name, data = small("a", b"kept")
+        await area.put_small(name, data)
+        if can.put:
+            await filled(at)
+        if can.list and can.unpin:
+            for pin in await provider.pins("n"):
+                await provider.unpin(pin)
+        if isinstance(provider, Collecting) and at.kind != "rclone":
+            await provider.collect()
+        fresh = at.open()
+        assert await area_of(fresh).get_small([name]) == {name: data}
+        assert await area_of(fresh).list_small([BOX]) == {name: len(data)}
+
+    run(body())
+
+
+def test_many_small_objects_are_put_at_once(at: Bench) -> None:
+    async def body() -> None:
+        objects = dict(small(f"n.{n}", b"%d" % n) for n in range(12))
+        one, two = area_of(at.open()), area_of(at.open())
+        await asyncio.gather(
+            *((one, two)[n % 2].put_small(name, data) for n, (name, data) in enumerate(objects.items()))
+        )
+        assert await one.get_small([*objects]) == objects
+        assert (await two.list_small([BOX])).keys() == objects.keys()
 
     run(body())

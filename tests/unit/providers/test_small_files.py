@@ -1,0 +1,185 @@
+"""Small objects where their layout matters: files in a folder, keys in a bucket, commits in a branch; damaged and hostile ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ipfsmem_providers.bucket import objects as bucket_objects
+from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.directory.files import FolderObjectStore
+from ipfsmem_providers.packs.hidden import hidden_name
+from ipfsmem_providers.packs.object_store import Head
+from ipfsmem_providers.packs.small_files import SmallFiles
+
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.small_objects import SMALL_MAX, small_box, small_name
+from tests.unit.provider.make_small_vectors import DATA, OUT, build, text
+from tests.unit.providers.bucket_lab import bucket
+from tests.unit.providers.git_lab import Repository
+from tests.unit.providers.test_git import published
+
+BOX = small_box(b"a" * 32)
+NAME = small_name(BOX, "a", b"one")
+FILE = NAME.replace("/", ".", 1)
+
+
+def run(body: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(body)
+
+
+def test_small_objects_have_the_names_and_places_of_the_vectors(tmp_path: Path) -> None:
+    vectors = json.loads(OUT.read_text("utf-8"))
+    assert text(build()) == OUT.read_text("utf-8")
+    assert {bool(row["parts"]) for row in vectors["names"]} == {True, False}
+    places = vectors["files"]
+
+    async def body() -> None:
+        await DirectoryProvider(tmp_path).put_small(places["name"], DATA)
+        with bucket() as at:
+            await at.open().put_small(places["name"], DATA)
+            assert f"{at.prefix}/{places['bucket']}" in at.server.objects
+
+    run(body())
+    assert (tmp_path / places["folder"]).read_bytes() == DATA
+
+
+def test_entries_of_others_are_passed_over_in_a_folder(tmp_path: Path) -> None:
+    async def body() -> None:
+        provider = DirectoryProvider(tmp_path)
+        await provider.put_small(NAME, b"one")
+        folder = tmp_path / "small"
+        names = [small_name(BOX, label, b"x") for label in ("damaged", "folder", "large", "link", "pipe")]
+        damaged, inside, large, link, pipe = (folder / name.replace("/", ".", 1) for name in names)
+        damaged.write_bytes(b"y")
+        inside.mkdir()
+        large.write_bytes(bytes(SMALL_MAX + 1))
+        link.symlink_to(folder / FILE)
+        os.mkfifo(pipe)
+        (folder / "notes.txt").write_text("of somebody else")
+        assert await provider.list_small([BOX]) == {NAME: 3, names[0]: 1}
+        assert await provider.get_small([NAME, *names]) == {NAME: b"one"}
+        await provider.put_small(names[0], b"x")
+        await provider.put_small(names[1], b"x")
+        assert await provider.get_small(names[:2]) == dict.fromkeys(names[:2], b"x")
+        assert (folder / "notes.txt").exists()
+
+    run(body())
+
+
+def test_a_hidden_small_object_is_restored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+    async def body() -> None:
+        provider = DirectoryProvider(tmp_path)
+        await provider.put_small(NAME, b"one")
+        folder, old = tmp_path / "small", time.time() - 3 * 86_400
+        other = small_name(BOX, "b", b"two")
+        (folder / FILE).rename(folder / hidden_name(FILE))
+        (folder / hidden_name(other.replace("/", ".", 1))).write_bytes(b"not two")
+        for file in folder.iterdir():
+            os.utime(file, (old, old))
+        assert await provider.list_small([BOX]) == {}
+        await provider.collect()
+        assert await provider.get_small([NAME, other]) == {NAME: b"one"}
+
+    run(body())
+
+
+class Refusing(FolderObjectStore):
+    """A folder in which some files may not be read."""
+
+    refused: frozenset[str] = frozenset()
+    error: Exception = ProviderRefused("403")
+
+    def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
+        if self.refused & set(names):
+            raise self.error
+        return super().heads(names, length)
+
+
+def test_a_refused_small_object_does_not_hide_the_others(tmp_path: Path) -> None:
+    store = Refusing(tmp_path, "small")
+    small = SmallFiles(store)
+    other = small_name(BOX, "b", b"two")
+    small.put(NAME, b"one")
+    small.put(other, b"two")
+    for error in (ProviderRefused("403"), PermissionError("13")):
+        store.refused, store.error = frozenset([FILE]), error
+        assert small.read([NAME, other]) == {other: b"two"}
+        with pytest.raises(type(error)):
+            small.read([NAME])
+        store.refused = frozenset([FILE, other.replace("/", ".", 1)])
+        with pytest.raises(type(error)):
+            small.read([NAME, other])
+    store.error = ProviderUnavailable("503")  # whether it is there is unknown
+    with pytest.raises(ProviderUnavailable):
+        small.read([NAME, other])
+
+
+def test_a_bucket_lists_many_boxes_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        with bucket() as at:
+            boxes = [small_box(b"%032d" % n) for n in range(20)]
+            writer, reader = at.open(), at.open()
+            for box in boxes:
+                await writer.put_small(small_name(box, "a", b"one"), b"one")
+            assert dict(writer.objects.requests) == {"PUT": 20}
+            found = await reader.list_small(boxes)
+            assert dict(reader.objects.requests) == {"LIST": 1} and len(found) == 20
+            assert len(await reader.get_small([*found])) == 20
+            await reader.remove_small([*found][1:])
+            left = dict.fromkeys(sorted(found)[:1], 3)
+            assert await reader.list_small(boxes) == left
+            # Others' objects that are too many for one list cost requests, and no answer.
+            flood = small_box(b"flood")
+            for n in range(8):
+                await writer.put_small(small_name(flood, str(n), b"x"), b"x")
+            monkeypatch.setattr(bucket_objects, "_LIST_MAX", 7)
+            assert await reader.list_small(boxes) == left
+
+    run(body())
+
+
+def test_a_snapshot_answers_the_list_of_small_objects(tmp_path: Path) -> None:
+    async def body() -> None:
+        with bucket() as at:
+            await at.open().put_small(NAME, b"one")
+            reader = at.open()
+            reader.begin_snapshot(b"")
+            assert await reader.pins("n") == [] and await reader.list_small([BOX]) == {NAME: 3}
+            assert await reader.get_small([NAME]) == {NAME: b"one"}
+            assert dict(reader.objects.requests) == {"LIST": 1, "GET": 1}
+            await reader.remove_small([NAME])
+            assert await reader.list_small([BOX]) == {}
+
+    run(body())
+
+
+def test_small_objects_of_a_group_are_one_commit_and_outlive_squashes(tmp_path: Path) -> None:
+    at = Repository(tmp_path)
+
+    async def body() -> None:
+        one = at.open({"git_squash": 3})
+        other = small_name(BOX, "b", b"two")
+        one.begin_group()
+        await one.put_small(NAME, b"one")
+        await one.put_small(other, b"two")
+        assert await one.get_small([NAME]) == {NAME: b"one"}
+        assert await at.open().list_small([BOX]) == {}
+        await one.commit_group()
+        assert at.commits() == 1
+        one.begin_group()
+        await one.remove_small([other])
+        one.discard_group()
+        for turn in range(5):
+            await published(one, str(turn))
+        assert one.repository.squashes >= 1
+        fresh = at.open()
+        assert await fresh.get_small([*await fresh.list_small([BOX])]) == {NAME: b"one", other: b"two"}
+
+    run(body())
