@@ -29,7 +29,7 @@ WRITES: dict[str, Callable[[Memory], object]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_python_warns_of_a_secret_at_the_line_that_wrote_it(name: str) -> None:
+def test_python_warns_about_a_secret_at_the_calling_line(name: str) -> None:
     memory = Memory.load("alex", "none")
     with pytest.warns(WritingAdvice, match=SAID) as heard:
         WRITES[name](memory)
@@ -61,9 +61,7 @@ def test_python_advises_on_a_missing_description_once_per_vault(tmp_path: Path) 
             memory.write("third", SECRET)
 
 
-def test_the_command_line_says_it_on_the_error_stream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_prints_advice_on_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli = Cli(tmp_path, monkeypatch)
     cli.ok("init", "--mode", "local")
     for command in (
@@ -93,12 +91,12 @@ def test_the_command_line_says_it_on_the_error_stream(
         ("knowledge_add_entity", {"name": "Ada", "entity_type": "p", "properties": {"token": SECRET}}),
     ],
 )
-def test_each_tool_that_writes_says_it_once(tool: str, given: dict[str, Any]) -> None:
+def test_each_writing_tool_reports_advice_once(tool: str, given: dict[str, Any]) -> None:
     done = Model(Memory.load("alex", "none"))(tool, **given)
     assert not done.is_error and done.text.count(SAID) == 1, done.text
 
 
-def test_an_answer_over_http_says_it(tmp_path: Path) -> None:
+def test_http_answer_contains_advice(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         async with client.put("/v1/memories/k", json={"body": SECRET}, headers=NEW) as made:
             assert made.status == 201

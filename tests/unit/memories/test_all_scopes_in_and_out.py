@@ -1,4 +1,4 @@
-"""All scopes of a memory out and in again: folder, zip, CAR, fork; what is mapped, and what is refused (format 1.6)."""
+"""Export and import of all scopes: folder, zip, CAR, fork; scope maps, and refused input (format 1.6)."""
 
 from __future__ import annotations
 
@@ -77,12 +77,11 @@ def out_in_every_way(memory: Memory, folder: Path) -> dict[str, Path]:
     return places
 
 
-def test_everything_goes_out_and_comes_in_again(
+def test_export_and_import_preserve_all_scopes(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """Folder, zip, CAR and fork carry all scopes: what is shown, beside, behind a forget, whose word it
-    is, titles, ids, `into` and events; what came out of the copy is the same, byte for byte.
-    """
+    """Folder, zip, CAR and fork: shown texts, alternatives, texts behind a forget, owners, titles, ids, `into` and
+    events."""
     places = out_in_every_way(full, tmp_path)
     for name, place in places.items():
         other = made(name)
@@ -106,10 +105,7 @@ def test_everything_goes_out_and_comes_in_again(
         assert found == everything_in(full)
 
 
-def test_the_same_memory_gives_the_same_bytes_and_the_root_of_its_folder(
-    full: Memory, tmp_path: Path
-) -> None:
-    """A zip says nothing of when it was made, and the CAR has the root that any IPFS program gives the folder."""
+def test_export_is_reproducible_and_its_car_root_is_that_of_the_folder(full: Memory, tmp_path: Path) -> None:
     places = out_in_every_way(full, tmp_path)
     again = io.BytesIO()
     full.bundles.export_zip(again)
@@ -127,8 +123,7 @@ def test_the_same_memory_gives_the_same_bytes_and_the_root_of_its_folder(
             assert not [scope for scope in ("work", "o") if scope != own and f"of {scope}".encode() in data]
 
 
-def test_one_scope_alone(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
-    """A scope that was chosen goes alone, whatever the form; a blob of the whole memory says what it leaves out."""
+def test_one_scope_is_exported_alone(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
     full.scope("work").bundles.export_folder(tmp_path / "work")
     assert {p.name for p in (tmp_path / "work").iterdir()} == {"scopes"}
     other = made("other")
@@ -170,10 +165,10 @@ def test_text_of_others_in_a_forgotten_scope_is_named(full: Memory, tmp_path: Pa
 # -- maps ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_token_that_is_here_already_takes_a_persons_word(
+def test_foreign_bundle_with_an_existing_scope_token_needs_a_map(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """A foreign bundle of all scopes with our token. Nothing is put together because names are equal."""
+    """Equal names do not make two scopes one."""
     full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.scope("work").write("tone", "my own work")
@@ -216,7 +211,7 @@ def test_a_token_that_is_here_already_takes_a_persons_word(
         ({"w\u202eork": "work"}, UsageError, r"w\\u202eork"),
     ],
 )
-def test_wrong_maps_are_refused_before_anything_is_written(
+def test_invalid_scope_map_is_refused_before_anything_is_written(
     full: Memory,
     made: Callable[[str], Memory],
     tmp_path: Path,
@@ -234,7 +229,7 @@ def test_wrong_maps_are_refused_before_anything_is_written(
     assert (everything_in(mine), mine.replica.store.frame) == before
 
 
-def test_into_one_scope_only_what_has_no_other(
+def test_import_into_one_scope_requires_a_bundle_of_one_scope(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     full.bundles.export_folder(tmp_path / "out")
@@ -249,8 +244,8 @@ def test_into_one_scope_only_what_has_no_other(
     assert done.added and everything_in(mine)["here"]["texts"] == everything_in(full)["work"]["texts"]
 
 
-def test_a_backup_brings_back_what_it_has(full: Memory, tmp_path: Path) -> None:
-    """`same`: scopes of one name are one; what a person said here of a scope stays, unless it replaces."""
+def test_import_of_a_backup_restores_its_scopes(full: Memory, tmp_path: Path) -> None:
+    """`same`: scopes of one name are one; titles set here remain unless the import replaces."""
     full.bundles.export_folder(tmp_path / "out")
     before = everything_in(full)
     full.scope("work").write("tone", "newer")
@@ -265,7 +260,7 @@ def test_a_backup_brings_back_what_it_has(full: Memory, tmp_path: Path) -> None:
     assert full.bundles.import_(tmp_path / "out", same=True, strategy="replace", prune=True).forgotten == 1
 
 
-def test_a_bundle_forgets_nothing_of_ours(
+def test_imported_forget_hides_no_existing_text(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """What a bundle says is forgotten stands behind a forget only where nothing stands under that key here."""
@@ -286,7 +281,7 @@ def zip_of(files: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-def test_hostile_names_in_an_imported_tree_are_named_or_refused(
+def test_hostile_names_in_an_imported_tree_are_reported_or_refused(
     made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
     """Names that differ by case or normal form, ways out of the folder, cards that are none: left out by name."""
@@ -371,7 +366,7 @@ def test_hostile_zip_is_limited_and_not_followed(made: Callable[[str], Memory], 
     assert memory.files()["t"] == b"t\n" and said_in(memory.scope("s"), "t") == "s"
 
 
-def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
+def test_invalid_cars_are_refused(full: Memory, made: Callable[[str], Memory], tmp_path: Path) -> None:
     memory = made("m")
     out = io.BytesIO()
     full.bundles.export_car(out)
@@ -393,12 +388,10 @@ def test_cars_that_lie(full: Memory, made: Callable[[str], Memory], tmp_path: Pa
     assert memory.files() == {} and memory.scopes.names() == []
 
 
-def test_thousands_of_scopes_are_taken_or_refused_at_once(
+def test_thousands_of_scopes_are_imported_in_linear_time_or_refused(
     made: Callable[[str], Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As many scopes as a vault may have come in with one import and go out with one export, in time that grows with
-    their number; one more is refused before anything is written.
-    """
+    """One scope over the limit of a vault is refused before anything is written."""
     import time
 
     memory = made("m")
@@ -428,7 +421,7 @@ def test_thousands_of_scopes_are_taken_or_refused_at_once(
         memory.bundles.import_(tree(21), maps={f"s{i}": f"s{i}" for i in range(20)})
 
 
-def test_bounds_of_a_tree(
+def test_imported_tree_is_bounded(
     made: Callable[[str], Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = made("m")
@@ -469,7 +462,7 @@ def test_import_preview_reports_backup_changes_and_changes_nothing(tmp_path: Pat
         assert not done.dry_run and done.replaced == said.replaced
 
 
-def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_damaged_backup_is_imported_completely_or_not_at_all(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.write("tone", "direct")
         memory.write("plan", "soon")
@@ -504,7 +497,7 @@ def test_a_backup_that_is_damaged_comes_in_whole_or_not_at_all(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("here", [0, 10, 64])
-def test_a_scope_with_more_ids_than_one_card_comes_back_with_all(
+def test_scope_with_more_ids_than_one_card_is_imported_with_all(
     made: Callable[[str], Memory], tmp_path: Path, here: int
 ) -> None:
     memory, other = made("m"), made("other")

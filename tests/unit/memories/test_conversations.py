@@ -1,4 +1,5 @@
-"""A session as an agent's loop has it: saved turn by turn, resumed on another device, compacted, and never in the agent's way."""
+"""A session in an agent's loop: saved turn by turn, resumed on another device, compacted, without raising into the
+agent."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def words(items: list[dict[str, Any]]) -> list[str]:
     return [read_message(item).text for item in items]
 
 
-def test_each_turn_is_saved_once_with_the_whole_history(memory: Memory) -> None:
-    """The whole history is given each turn; instructions of the system are left out."""
+def test_repeated_full_history_saves_each_turn_once(memory: Memory) -> None:
+    """System instructions are not saved."""
     chat, history = memory.sessions.conversation("chat"), [SYSTEM]
     for number in range(3):
         history += turn(number)
@@ -74,15 +75,14 @@ def test_history_saved_by_two_handles_is_stored_once(memory: Memory) -> None:
     assert words(memory.sessions.items("chat").items) == words(turn("ok")) * 3
 
 
-def test_the_same_words_after_a_resume_are_new(memory: Memory) -> None:
+def test_same_words_after_a_resume_are_new_messages(memory: Memory) -> None:
     memory.sessions.add("chat", [one for _ in range(15) for one in turn("ok")])
     chat = memory.sessions.conversation("chat")
     assert chat.save([*chat.resume(), *turn("ok")]) == (2, "")
     assert len(memory.sessions.items("chat").items) == 32
 
 
-def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
-    """Without the instructions of the system of that time."""
+def test_resume_returns_the_last_twenty_messages_from_a_request_on(memory: Memory) -> None:
     memory.sessions.add("chat", [SYSTEM, *(one for n in range(15) for one in turn(n)), turn("last")[0]])
     back = memory.sessions.conversation("chat").resume()
     assert words(back) == [text for n in range(6, 15) for text in words(turn(n))] + ["question last"]
@@ -93,8 +93,7 @@ def test_the_last_twenty_come_back_from_a_request_on(memory: Memory) -> None:
     assert memory.sessions.known()[0].session == "chat" and memory.sessions.resume("nobody").items == []
 
 
-def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memory) -> None:
-    """Each message is there once, however often the program saves its whole history."""
+def test_trimmed_history_has_forty_messages_and_all_are_saved(memory: Memory) -> None:
     chat, history = memory.sessions.conversation("chat"), list[Any]()
     for number in range(60):
         history = [*chat.trim([*history, turn(number)[0]]), turn(number)[1]]
@@ -103,7 +102,7 @@ def test_a_running_history_is_cut_to_forty_and_goes_on_being_saved(memory: Memor
 
 
 @given(st.lists(st.tuples(st.sampled_from(["yes", "no", "ok"]), st.integers(0, 6)), max_size=12))
-def test_no_message_is_lost_or_doubled_however_alike_they_are(steps: list[tuple[str, int]]) -> None:
+def test_equal_messages_are_neither_lost_nor_duplicated(steps: list[tuple[str, int]]) -> None:
     kept: list[Any] = []
 
     class Kept:
@@ -127,7 +126,7 @@ def test_no_message_is_lost_or_doubled_however_alike_they_are(steps: list[tuple[
         assert kept == said
 
 
-def test_days_of_a_search_are_those_of_the_zone_that_is_given(memory: Memory) -> None:
+def test_search_by_days_uses_the_given_time_zone(memory: Memory) -> None:
     world = memory.replica.world
     world.now = lambda: 1_795_905_000_000  # 2026-11-28T22:30Z
     memory.sessions.add("chat", [{"role": "user", "content": "The otter sleeps."}])
@@ -160,7 +159,7 @@ def test_session_is_compacted_automatically_and_stays_searchable(memory: Memory)
     assert len(memory.sessions.items("chat").items) == 84
 
 
-def test_a_call_and_its_answer_stay_together(memory: Memory) -> None:
+def test_call_and_its_answer_are_kept_together(memory: Memory) -> None:
     called = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look"}}]},
@@ -180,7 +179,7 @@ def test_a_call_and_its_answer_stay_together(memory: Memory) -> None:
     assert rest == [called[0], *more] and "question 1" in read_message(summary).text
 
 
-def test_a_summariser_of_ones_own_and_one_that_fails(
+def test_failing_custom_summariser_is_reported_and_loses_nothing(
     memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory.sessions.add("chat", [one for n in range(30) for one in turn(n)])
@@ -205,10 +204,10 @@ def test_a_summariser_of_ones_own_and_one_that_fails(
     assert "no model answers" in caplog.text
 
 
-def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
+def test_failed_save_is_not_raised_and_loses_no_message(
     memory: Memory, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed write is reported, and the next save includes its messages."""
+    """The next save includes its messages."""
     chat = memory.sessions.conversation("chat")
     chat.save(turn(0))
 
@@ -226,7 +225,7 @@ def test_nothing_is_raised_into_the_agent_and_nothing_is_lost(
     assert chat.save([*turn(0), *turn(3)]).problem and chat.resume() == []
 
 
-def test_titles_names_and_the_order_of_sessions(memory: Memory) -> None:
+def test_sessions_have_titles_names_and_an_order(memory: Memory) -> None:
     name = memory.sessions.create(title="The  boat").session
     assert len(name) == 12 and int(name, 16) >= 0
     assert memory.sessions.told(name).title == "The boat" and memory.sessions.items(name).items == []
@@ -242,7 +241,7 @@ def test_titles_names_and_the_order_of_sessions(memory: Memory) -> None:
         memory.sessions.search("  ")
 
 
-def test_the_conversation_goes_on_on_the_other_device(lab: Lab) -> None:
+def test_conversation_continues_on_another_device(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -266,7 +265,7 @@ def test_the_conversation_goes_on_on_the_other_device(lab: Lab) -> None:
     assert len(a.sessions.items("chat").items) == 94
 
 
-def test_pydantic_ai_messages_go_round(memory: Memory) -> None:
+def test_pydantic_ai_messages_round_trip(memory: Memory) -> None:
     messages = need_extra("pydantic-ai", "pydantic_ai.messages")
     from ipfsmem.adapters import pydantic_ai as adapter
 
@@ -300,7 +299,7 @@ def test_pydantic_ai_messages_go_round(memory: Memory) -> None:
     assert len(memory.sessions.items("chat").items) == 106
 
 
-def test_a_real_agent_of_pydantic_ai_goes_on(memory: Memory) -> None:
+def test_real_pydantic_ai_agent_continues_a_session(memory: Memory) -> None:
     pydantic_ai = need_extra("pydantic-ai", "pydantic_ai")
     from pydantic_ai.models.test import TestModel
 
@@ -398,7 +397,9 @@ def test_compacted_pydantic_ai_session_keeps_prompt_without_repeats(
     assert [one.text for one in said if one.is_request] == [str(number) for number in range(8)]
 
 
-def test_settings_of_sessions(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_settings_are_applied_and_checked(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "config.toml"
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
     file.write_text("[sessions]\nresume = 4\ncompact_at = 6\ncompact_keep = 2\nsummary = 300\n")

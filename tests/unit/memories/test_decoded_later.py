@@ -1,4 +1,4 @@
-"""A table of which each entry is decoded when it is asked for is like one that is decoded at once."""
+"""A table that decodes entries on access equals one that is decoded at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dreams over real memories: proposed, done whole or not at all, taken back, on several devices at once without a loss."""
+"""Dreams over real memories: proposed, applied atomically, undone, and concurrent on several devices without loss."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def of(*steps: Step) -> Any:
     return lambda notes, progress: Proposal(steps=steps, looked_at=len(notes))
 
 
-def test_a_dream_is_proposed_looked_at_done_and_taken_back(memory: Memory) -> None:
+def test_dream_is_proposed_shown_applied_and_undone(memory: Memory) -> None:
     memory.write("a", TEA)
     memory.write("b", TEA, description="What they drink")
     memory.write("c", "See [[a]], [[a]] and [[b]]")
@@ -82,7 +82,7 @@ def test_a_dream_is_proposed_looked_at_done_and_taken_back(memory: Memory) -> No
         memory.dreams.undo()
 
 
-def test_a_step_is_not_done_when_somebody_wrote_what_it_goes_by(memory: Memory) -> None:
+def test_step_is_skipped_when_its_source_changed(memory: Memory) -> None:
     for key in ("a", "b"):
         memory.write(key, TEA)
         memory.write(f"{key}_2", f"{TEA} And {key}.", type="project")
@@ -100,7 +100,7 @@ def test_a_step_is_not_done_when_somebody_wrote_what_it_goes_by(memory: Memory) 
         memory.dreams.apply()
 
 
-def test_taking_back_leaves_what_was_written_since(memory: Memory) -> None:
+def test_undo_of_a_dream_keeps_later_writes(memory: Memory) -> None:
     for key in ("a", "b"):
         memory.write(key, TEA)
     memory.write("c", "See [[a]] and [[b]]")
@@ -135,7 +135,7 @@ def test_dream_undo_texts_are_kept_until_a_replacing_text_is_forgotten(memory: M
             assert b"green tea" not in path.read_bytes(), path
 
 
-def test_a_proposal_goes_with_what_it_speaks_of(memory: Memory) -> None:
+def test_proposal_is_dropped_when_its_memory_is_forgotten(memory: Memory) -> None:
     memory.write("a", TEA)
     memory.write("b", TEA)
     memory.dreams.propose()
@@ -162,7 +162,7 @@ def test_memory_forgotten_elsewhere_leaves_proposals_and_undo_texts(lab: Lab) ->
     assert home.dreams.proposed() is not None and len(home.dreams.list()) == 1
 
 
-def test_others_texts_conflicts_and_sessions_are_left_alone(lab: Lab) -> None:
+def test_pending_texts_conflicts_and_sessions_are_not_changed(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -176,7 +176,7 @@ def test_others_texts_conflicts_and_sessions_are_left_alone(lab: Lab) -> None:
     assert made.looked_at == 1 and not made.steps
 
 
-def test_two_devices_that_dream_at_once_lose_no_sentence(lab: Lab) -> None:
+def test_concurrent_dreams_on_two_devices_lose_no_sentence(lab: Lab) -> None:
     a = lab.create("a")
     a.write("x", TEA)
     a.write("y", TEA)
@@ -197,7 +197,7 @@ def test_two_devices_that_dream_at_once_lose_no_sentence(lab: Lab) -> None:
 
 @settings(max_examples=cases(6, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_random_dreams_beside_writes_lose_nothing(
+def test_random_dreams_with_concurrent_writes_lose_nothing(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     with lab_in(tmp_path_factory.mktemp("dreams")) as lab:
@@ -231,7 +231,7 @@ def test_random_dreams_beside_writes_lose_nothing(
         assert all(sentence.rstrip(".") in here for sentence in written)
 
 
-def test_only_one_process_dreams_and_another_may_abort_it(memory: Memory, tmp_path: Path) -> None:
+def test_one_process_dreams_at_a_time_and_another_may_abort_it(memory: Memory, tmp_path: Path) -> None:
     memory.write("a", TEA)
     folder = memory.replica.folder
     assert folder is not None and not memory.dreams.abort()
@@ -277,7 +277,9 @@ def test_check_for_a_running_dream_does_not_block_a_dream(tmp_path: Path) -> Non
     assert all(one.exception() is None for one in looking)
 
 
-def test_when_one_begins_by_itself(memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_automatic_dream_starts_when_it_is_due(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert memory.dreams.status().waits_for == "the settings do not allow it"
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nsessions = 1\n")
@@ -317,7 +319,7 @@ def dreams_when_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
 
 
-def test_clock_far_ahead_lets_dreams_remove_no_text_unseen_by_a_person(
+def test_clock_ahead_removes_no_text_in_a_dream_without_approval(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     dreams_when_due(monkeypatch, tmp_path)
@@ -428,7 +430,7 @@ def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
     assert len(keys(memory)) == 2
 
 
-def test_one_begins_by_itself_also_where_no_agent_ends_a_turn(
+def test_automatic_dream_starts_without_an_agent_too(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """`sync --every`, which a service runs, looks whether it is time."""
@@ -501,7 +503,7 @@ def said_twice_in(memory: Memory, *scopes: str) -> list[Memory]:
     return found
 
 
-def test_each_scope_keeps_its_proposal_until_done_replaced_or_forgotten(memory: Memory) -> None:
+def test_each_scope_has_its_own_proposal(memory: Memory) -> None:
     here, work, home = said_twice_in(memory, "", "work", "home")
     made = [one.dreams.propose() for one in (here, work, home)]
     assert [one.dreams.proposed() for one in (here, work, home)] == made
@@ -518,7 +520,7 @@ def test_each_scope_keeps_its_proposal_until_done_replaced_or_forgotten(memory: 
     assert work.dreams.proposed() is None
 
 
-def test_the_last_dreams_of_each_scope_can_be_taken_back(memory: Memory) -> None:
+def test_last_dreams_of_each_scope_can_be_undone(memory: Memory) -> None:
     here, work = said_twice_in(memory, "", "work")
     assert here.dreams.run().outcome is not None
     for _ in range(KEPT + 1):
@@ -577,7 +579,7 @@ def test_damaged_proposal_is_ignored_and_replaced_by_the_next(memory: Memory) ->
 
 
 @pytest.mark.parametrize("scope", ["", "work"])
-def test_a_dream_is_of_one_scope(memory: Memory, scope: str) -> None:
+def test_dream_covers_one_scope(memory: Memory, scope: str) -> None:
     here, there = said_twice_in(memory, *(("work", "")[:: -1 if not scope else 1]))
     here.dreams.propose()
     assert there.dreams.proposed() is None
@@ -601,7 +603,7 @@ def test_dream_too_large_for_one_event_is_applied_and_lists_its_changes(memory: 
     assert len(event["removed"]) == 280 and "together" not in event
 
 
-def test_a_dreamer_that_proposes_too_much_changes_nothing(memory: Memory) -> None:
+def test_oversized_proposal_changes_nothing(memory: Memory) -> None:
     memory.write("a", TEA)
     dreams = Dreams(memory._open.memories)
     steps = (
@@ -620,7 +622,7 @@ def test_memory_made_by_a_dreamer_is_undone(memory: Memory) -> None:
     assert memory.dreams.undo().back == ("new",) and keys(memory) == []
 
 
-def test_damaged_notes_are_as_none(memory: Memory) -> None:
+def test_damaged_dream_notes_are_ignored(memory: Memory) -> None:
     assert memory.replica.folder is not None
     (memory.replica.folder / "dream.json").write_bytes(b"{")
     assert dream_notes(memory.replica.folder).worked == 0

@@ -1,4 +1,4 @@
-"""Dreams with a model: it proposes through its few tools and changes nothing, whatever it or a memory says."""
+"""Dreams with a model: it proposes through a few tools and changes nothing, whatever it or a memory says."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_model_proposal_is_shown_applied_and_undone(
     assert body(memory, "tea") == "They drink tea." and len(memory.list()) == 8
 
 
-def test_orders_in_a_memory_and_calls_of_other_tools_do_nothing(
+def test_instructions_in_a_memory_and_unknown_tools_have_no_effect(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     memory.write("order", ORDER)
@@ -137,7 +137,7 @@ def test_orders_in_a_memory_and_calls_of_other_tools_do_nothing(
     assert f"> {ORDER}" in answers[0] and answers[1 + len(keys)] == ("error: unknown tool 'shell' in a dream")
 
 
-def test_two_memories_are_not_removed_for_each_other(
+def test_pair_of_duplicates_is_not_removed_completely(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     both = (("tea", "tea_too"), ("tea_too", "tea"), ("fact_1", "fact_1"), ("fact_1", "none"))
@@ -151,7 +151,7 @@ def test_two_memories_are_not_removed_for_each_other(
     assert [step.changes[0].key for step in found.steps] == ["tea"] and found.refused == 3
 
 
-def test_a_dream_that_changes_nothing_leaves_its_tokens_and_cost(
+def test_dream_without_changes_records_tokens_and_cost(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server = ChatServer(in_turn(calls(("list_memories", {})), "Nothing to do."))
@@ -167,7 +167,7 @@ def test_a_dream_that_changes_nothing_leaves_its_tokens_and_cost(
     )  # fmt: skip
 
 
-def test_an_unreachable_model_has_a_hint_about_the_model(
+def test_unreachable_model_has_a_hint_about_the_model(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -180,7 +180,7 @@ def test_an_unreachable_model_has_a_hint_about_the_model(
     assert "Check that the model runs" in error.value.hint and "sync" not in error.value.hint
 
 
-def test_a_dream_that_fails_half_way_leaves_its_tokens(
+def test_failed_dream_records_its_tokens(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     server = ChatServer(in_turn(calls(("list_memories", {}))))
@@ -191,7 +191,7 @@ def test_a_dream_that_fails_half_way_leaves_its_tokens(
     assert used.agent == "dream" and used.input_tokens > 0
 
 
-def test_nothing_is_proposed_for_what_the_model_has_not_read_whole(
+def test_memory_not_read_completely_by_the_model_is_not_changed(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     memory.write("long", "word " * 30_000)
@@ -210,15 +210,13 @@ def test_nothing_is_proposed_for_what_the_model_has_not_read_whole(
     assert [step.changes[0].key for step in found.steps] == ["long"] and found.refused == 4
 
 
-def test_a_model_that_never_ends_is_ended(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_endless_model_is_stopped(memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     server = ChatServer(lambda messages: calls(("list_memories", {})))
     found = ask(memory, server, monkeypatch, tmp_path)
     assert len(server.asked) == MOST_ROUNDS and not found.steps
 
 
-def test_of_thousands_of_calls_in_one_answer_the_first_are_done(
+def test_thousands_of_calls_in_one_answer_are_limited(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Each comes back with its answer in every question that follows."""
@@ -229,7 +227,7 @@ def test_of_thousands_of_calls_in_one_answer_the_first_are_done(
     assert sum(one["role"] == "tool" for one in server.asked[-1]["messages"]) == MOST_CALLS
 
 
-def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
+def test_dream_waiting_for_a_slow_model_can_be_aborted(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     may_go_on, asked = threading.Event(), threading.Event()
@@ -273,7 +271,7 @@ def test_a_dream_whose_model_takes_its_time_is_aborted_while_it_waits(
     ],
     ids=["no JSON", "no choice", "calls that are none", "no such model", "too long", "led away"],
 )
-def test_nonsense_of_an_endpoint_ends_the_dream_in_words(
+def test_invalid_answer_of_an_endpoint_ends_the_dream_with_an_error(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: Any, error: type[IpfsmemError]
 ) -> None:
     server = ChatServer(in_turn("Done."))
@@ -287,7 +285,7 @@ def test_nonsense_of_an_endpoint_ends_the_dream_in_words(
     )
 
 
-def test_an_endpoint_that_is_down_or_not_named(
+def test_unreachable_or_unconfigured_endpoint_is_an_error(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="no model is named"):

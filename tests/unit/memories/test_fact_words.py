@@ -1,4 +1,5 @@
-"""Facts near a new one, found by an index of their words: the same decisions as by recall, also after changes and by another process."""
+"""Facts similar to a new one, found by a word index: the same decisions as by recall, also after changes and in
+another process."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_word_index_follows_edits_and_deletes(
     assert back is not None and back.action == "added"
 
 
-def test_word_index_takes_a_text_that_arrives_later(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_index_adds_a_text_fetched_later(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     added = memory.facts.add("User likes tea", "preference")
     words = FactWords(memory._open.memories)
     with monkeypatch.context() as patch, memory.replica.reading():
@@ -104,7 +105,7 @@ sayings = st.lists(
 
 
 @given(sayings, sayings)
-def test_nearness_is_the_greater_share_of_words_or_stems(said: str, there: str) -> None:
+def test_similarity_is_the_greater_share_of_words_or_stems(said: str, there: str) -> None:
     words, known = words_of(said), words_of(there)
     wanted, stems_there = frozenset(stems(words)), frozenset(stems(known))
     one = fact_words.FactEntry(known, len({*known}), stems_there, "fact", "")
@@ -178,7 +179,7 @@ def test_limits_hide_the_same_with_and_without_the_word_index(
     assert len(by_index[-1]) > 4
 
 
-def test_a_look_that_fails_leaves_no_change_half_taken_in(
+def test_failed_refresh_leaves_no_change_partly_indexed(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(facts, "_MANY", 0)

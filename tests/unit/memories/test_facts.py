@@ -1,5 +1,5 @@
-"""Facts as an agent has them: held against those that are there, changed with a history, taken away so that they can come back, and
-out of sight on one device where there are too many."""
+"""Facts: compared with existing ones, edited with a history, deleted with a way back, and hidden locally over a
+limit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_known_fact_is_not_added_twice_and_a_fuller_fact_replaces(memory: Memory
     )
 
 
-def test_the_opposite_is_flagged_until_somebody_edits_it(memory: Memory) -> None:
+def test_contradicting_fact_is_flagged_until_it_is_edited(memory: Memory) -> None:
     remember(memory, "User likes tea with milk")
     made = memory.facts.add("User does not like tea with milk", "preference")
     assert (
@@ -70,7 +70,7 @@ def test_the_opposite_is_flagged_until_somebody_edits_it(memory: Memory) -> None
     assert not memory.facts.edit(made.fact.key, "User does not like tea with milk").conflict
 
 
-def test_nothing_is_saved_of_an_empty_fact_and_wrong_ones_are_refused(
+def test_empty_fact_is_ignored_and_an_invalid_one_refused(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for wrong in (
@@ -122,7 +122,7 @@ def test_deleted_fact_is_restored_with_its_whole_history(memory: Memory) -> None
             wrong()
 
 
-def test_nobody_writes_what_a_memory_said_before(memory: Memory) -> None:
+def test_history_of_a_memory_cannot_be_forged(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     memory.facts.edit(key, "User likes coffee")
     before, name = memory.facts.history(key), f"ipfsmem-history/{key}"
@@ -137,7 +137,7 @@ def test_nobody_writes_what_a_memory_said_before(memory: Memory) -> None:
     assert memory.facts.history(key) == before
 
 
-def test_forgetting_a_fact_leaves_no_word_of_what_it_ever_said_on_the_disk(tmp_path: Path) -> None:
+def test_forgotten_fact_leaves_none_of_its_texts_on_the_disk(tmp_path: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         key = remember(memory, "User likes zanzibarian tea")
         memory.facts.edit(key, "User likes patagonian coffee")
@@ -150,7 +150,7 @@ def test_forgetting_a_fact_leaves_no_word_of_what_it_ever_said_on_the_disk(tmp_p
     assert not any(word in left for word in (b"zanzibarian", b"patagonian", b"quixotic"))
 
 
-def test_two_devices_that_change_one_fact_keep_both_histories(tmp_path: Path) -> None:
+def test_concurrent_edits_of_one_fact_keep_both_histories(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     try:
         a = lab.create("a")
@@ -175,7 +175,7 @@ def test_two_devices_that_change_one_fact_keep_both_histories(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("order", "left"), [("first", "cd"), ("oldest", "ad"), ("confidence", "bd")])
-def test_facts_over_limit_are_hidden_and_come_back(
+def test_facts_over_limit_are_hidden_and_can_be_shown_again(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, left: str
 ) -> None:
     ticks = itertools.count(memory.replica.world.now())
@@ -200,7 +200,7 @@ def test_facts_over_limit_are_hidden_and_come_back(
     assert sorted(memory.hidden.bring_back()) == sorted(made.hidden[1:])
 
 
-def test_hidden_fact_written_or_said_again_is_shown(memory: Memory) -> None:
+def test_hidden_fact_is_shown_when_written_or_added_again(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     memory.write("tone", "direct")
     assert memory.hidden.add([key, "tone"]).keys == (key, "tone") and not memory.hidden.add([key])
@@ -218,7 +218,7 @@ def test_hidden_fact_written_or_said_again_is_shown(memory: Memory) -> None:
         memory.hidden.add(["tone"], why="x" * 201)
 
 
-def test_scopes_keep_their_facts_apart(memory: Memory) -> None:
+def test_scopes_have_separate_facts(memory: Memory) -> None:
     work = memory.scope("work")
     remember(work, "User likes tea")
     key = remember(memory, "User likes tea with milk")
@@ -227,7 +227,7 @@ def test_scopes_keep_their_facts_apart(memory: Memory) -> None:
     assert not work.hidden.list() and [one.scope for one in work.hidden.list(everywhere=True)] == [""]
 
 
-def test_a_damaged_row_hides_nothing(tmp_path: Path) -> None:
+def test_damaged_row_of_hidden_keys_hides_nothing(tmp_path: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         memory.write("tone", "direct")
         memory.hidden.add(["tone"])
@@ -236,14 +236,14 @@ def test_a_damaged_row_hides_nothing(tmp_path: Path) -> None:
         assert [one.key for one in memory.list()] == ["tone"] and not memory.hidden.list()
 
 
-def test_a_fact_that_is_no_text_is_refused(memory: Memory) -> None:
+def test_fact_that_is_not_text_is_refused(memory: Memory) -> None:
     with pytest.raises((UsageError, LimitError, ValueError)):
         memory.facts.add("half \ud800")
     assert said(memory) == []
 
 
-def test_a_fact_takes_no_place_of_another_text(memory: Memory) -> None:
-    """The key follows from the text, and what stands there may have become something else."""
+def test_fact_does_not_reuse_the_key_of_an_edited_fact(memory: Memory) -> None:
+    """The key is derived from the text, and the memory under it may have changed."""
     key = remember(memory, "User likes tea")
     memory.facts.edit(key, "User prefers coffee over anything")
     again = remember(memory, "User likes tea")
@@ -251,7 +251,7 @@ def test_a_fact_takes_no_place_of_another_text(memory: Memory) -> None:
     assert remember(memory, "User likes tea") == again
 
 
-def test_all_facts_are_in_the_default_context_whole_with_category(memory: Memory) -> None:
+def test_default_context_has_all_facts_with_category(memory: Memory) -> None:
     assert memory.context().text == "" == memory.context(layout="full").text
     long = "has a rule of many words, " * 70
     for n in range(200):
@@ -299,7 +299,7 @@ def test_facts_over_an_exact_budget_are_counted_restrictions_stay(memory: Memory
     assert block.listed == len(lines) and block.left_out == 302 - len(lines)
 
 
-def test_facts_of_others_forgotten_and_hidden_ones_are_not_in_the_context(memory: Memory) -> None:
+def test_pending_forgotten_and_hidden_facts_are_not_in_the_context(memory: Memory) -> None:
     key = remember(memory, "User likes tea")
     memory.scope("shop").facts.add("The shop opens at nine", "convention")
     memory.facts.delete(key)
@@ -310,7 +310,7 @@ def test_facts_of_others_forgotten_and_hidden_ones_are_not_in_the_context(memory
     assert "shop opens" not in memory.context().text
 
 
-def test_a_contradiction_does_not_lift_the_worth_of_a_fact(memory: Memory) -> None:
+def test_contradiction_does_not_raise_the_confidence_of_a_fact(memory: Memory) -> None:
     plain = memory.facts.add("User drinks black coffee", "preference")
     opposed = memory.facts.add("User does not drink black coffee", "preference")
     assert plain is not None and opposed is not None and opposed.fact.conflict
@@ -350,9 +350,7 @@ def test_fact_written_meanwhile_by_another_process_is_not_replaced(
     assert left.forgotten and texts == ["User hates tea only"]
 
 
-def test_a_second_context_opens_no_fact_again_and_follows_changes(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_context_rereads_only_changed_facts(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     tea, boat = remember(memory, "User likes tea"), remember(memory, "The boat is at pier 7", "project")
     remember(memory.scope("shop"), "The shop opens at nine")
     memory.recall("tea")  # so that there is an index

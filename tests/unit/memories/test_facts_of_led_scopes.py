@@ -1,4 +1,4 @@
-"""Facts, values and the graph of a scope that leads to another: reached through both, as its memories and sessions are."""
+"""Facts, values and the graph of a redirected scope are reached through both scopes, like its memories and sessions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def texts(memory: Memory) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("scope", ["sub", "top"])
-def test_facts_of_led_scope_are_listed_read_and_deleted(memory: Memory, scope: str) -> None:
+def test_facts_of_redirected_scope_are_listed_read_and_deleted(memory: Memory, scope: str) -> None:
     sub, top, part = memory.scope("sub"), memory.scope("top"), memory.scope(scope)
     old = added(sub, "Ada likes tea.")
     both = added(sub, "The team meets on Monday.")
@@ -65,7 +65,7 @@ def test_facts_of_led_scope_are_listed_read_and_deleted(memory: Memory, scope: s
 
 
 @pytest.mark.parametrize("scope", ["sub", "top"])
-def test_fact_of_led_scope_is_compared_with_new_one_and_edited(memory: Memory, scope: str) -> None:
+def test_fact_of_redirected_scope_is_compared_with_new_one_and_edited(memory: Memory, scope: str) -> None:
     sub, part = memory.scope("sub"), memory.scope(scope)
     tea = added(sub, "Ada likes tea.")
     meets = added(sub, "The team meets on Monday.")
@@ -88,7 +88,7 @@ def test_fact_of_led_scope_is_compared_with_new_one_and_edited(memory: Memory, s
     assert texts(sub) == [("sub", "Ada likes tea."), ("sub", "The team meets on Monday.")]
 
 
-def test_many_facts_are_compared_with_those_of_led_scope(memory: Memory) -> None:
+def test_many_facts_are_compared_with_those_of_a_redirected_scope(memory: Memory) -> None:
     tea = added(memory.scope("sub"), "Ada likes green tea with milk.")
     memory.scopes.redirect("sub", "top")
     top = memory.scope("top")
@@ -98,7 +98,7 @@ def test_many_facts_are_compared_with_those_of_led_scope(memory: Memory) -> None
     assert again is not None and (again.action, again.fact.key) == ("updated", tea.key)
 
 
-def test_history_of_led_scope_goes_on_after_a_clock_that_was_ahead(lab: Lab) -> None:
+def test_history_of_redirected_scope_continues_after_a_clock_ahead(lab: Lab) -> None:
     a = lab.create("a")
     for scope in ("sub", "top"):
         a.scopes.make(scope)
@@ -114,7 +114,7 @@ def test_history_of_led_scope_goes_on_after_a_clock_that_was_ahead(lab: Lab) -> 
 
 
 @pytest.mark.parametrize("scope", ["sub", "top"])
-def test_values_of_led_scope_are_listed_read_set_and_deleted(memory: Memory, scope: str) -> None:
+def test_values_of_redirected_scope_are_listed_read_set_and_deleted(memory: Memory, scope: str) -> None:
     sub, top, part = memory.scope("sub"), memory.scope("top"), memory.scope(scope)
     sub.values.set("colour", "red")
     sub.values.set("both", 1)
@@ -138,7 +138,7 @@ def test_values_of_led_scope_are_listed_read_set_and_deleted(memory: Memory, sco
 
 
 @pytest.mark.parametrize("scope", ["sub", "top"])
-def test_graph_of_led_scope_is_read_changed_and_deleted(memory: Memory, scope: str) -> None:
+def test_graph_of_redirected_scope_is_read_changed_and_deleted(memory: Memory, scope: str) -> None:
     sub, top, part = memory.scope("sub"), memory.scope("top"), memory.scope(scope)
     before = part.graph
     sub.graph.add("Ada", "person", ["likes tea"])
@@ -183,7 +183,7 @@ def test_graph_and_facts_of_nested_scopes_are_read_through_each(memory: Memory) 
     assert [one.name for one in memory.scope("top").graph.list()] == ["entity top"]
 
 
-def test_text_of_others_in_led_scope_hides_no_own_fact(memory: Memory) -> None:
+def test_pending_text_in_redirected_scope_hides_no_own_fact(memory: Memory) -> None:
     sub, top = memory.scope("sub"), memory.scope("top")
     fact = added(sub, "Ada likes tea.")
     with Memory.load(mode="none") as other:

@@ -96,7 +96,7 @@ def forget_before_it_is_written(
     "once_it_lies_beside", [False, True], ids=["before it is on the disk", "beside its place"]
 )
 @pytest.mark.parametrize("make", EVERY_WAY)
-def test_index_made_while_another_process_forgets_has_nothing_of_it(
+def test_index_saved_during_a_forget_omits_the_forgotten_text(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     make: Callable[[Memory], object],

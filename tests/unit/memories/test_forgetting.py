@@ -1,4 +1,4 @@
-"""What a forgotten memory leaves on this device: in mode `local` no byte of any of its texts."""
+"""Traces of a forgotten memory on this device: in mode `local` no byte of its texts remains."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def holding(lab: Lab) -> list[str]:
 
 @pytest.mark.parametrize("count", [1, 60])
 @pytest.mark.parametrize("adopt", [False, True])
-def test_a_forgotten_text_leaves_nothing_on_the_disk_in_mode_local(
+def test_forgotten_text_leaves_no_byte_on_the_disk_in_mode_local(
     tmp_path: Path, count: int, adopt: bool
 ) -> None:
-    """Every version of a forgotten text stayed in the database. Its name and description are texts of it too."""
+    """Name and description are texts too."""
     lab = Lab(tmp_path, adopt=adopt)
     memory = lab.start()
     for n in range(count):
@@ -80,10 +80,9 @@ def test_merge_bases_of_plain_files_survive_forgetting_of_another_memory(tmp_pat
 
 
 @pytest.mark.parametrize("parts", [1, 5])
-def test_forgotten_session_leaves_nothing_after_one_collection(
+def test_forgotten_session_leaves_no_byte_after_one_collection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
 ) -> None:
-    """Once for each part it looked through the whole database."""
     lab = Lab(tmp_path)
     memory = lab.start()
     memory.write_text("other", b"another text\n")
@@ -112,7 +111,7 @@ def test_forgotten_session_leaves_nothing_after_one_collection(
     lab.memory.close()
 
 
-def test_forgotten_scope_leaves_nothing_in_mode_local(tmp_path: Path) -> None:
+def test_forgotten_scope_leaves_no_byte_in_mode_local(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     memory = lab.start()
     memory.write_text("other", b"another text\n")
@@ -131,7 +130,7 @@ def test_forgotten_scope_leaves_nothing_in_mode_local(tmp_path: Path) -> None:
     lab.memory.close()
 
 
-def test_forget_says_the_scope_and_is_false_without_a_memory(tmp_path: Path) -> None:
+def test_forget_returns_the_scope_and_false_without_a_memory(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         shop = memory.scope("shop")
         gone = shop.forget("tone", seen=shop.write("tone", "direct").seen)
@@ -147,7 +146,7 @@ def test_forget_says_the_scope_and_is_false_without_a_memory(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["seen", "not-seen"])
-def test_forget_of_a_scope_below_keeps_the_earlier_texts_only_if_asked(tmp_path: Path, seen: bool) -> None:
+def test_forget_in_a_lower_scope_keeps_earlier_texts_on_request(tmp_path: Path, seen: bool) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         shop = memory.scope("shop")
         keys = [shop.facts.add(f"{what} opens at nine").fact.key for what in ("The shop", "The bakery")]
@@ -164,7 +163,7 @@ def test_forget_of_a_scope_below_keeps_the_earlier_texts_only_if_asked(tmp_path:
             assert bool(earlier(memory._open.memories.in_scope("shop"), key)) is keep
 
 
-def test_forgotten_memory_takes_no_text_of_its_namesake_in_another_scope(
+def test_forget_requires_no_text_of_the_same_key_in_another_scope(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Edits of a linked folder are merged with it."""
@@ -210,7 +209,7 @@ def test_forgotten_scope_leaves_no_text_in_its_folder_or_in_mode_local(tmp_path:
         assert memory.read("plan") is not None
 
 
-def test_segments_are_read_without_a_step_for_each_memory(tmp_path: Path) -> None:
+def test_reading_segments_takes_constant_steps_per_memory(tmp_path: Path) -> None:
     """A forget reads the segments of a day several times."""
     calls = list[int]()
     with Memory.create("alex", "local", home=tmp_path) as memory:

@@ -1,4 +1,5 @@
-"""The graph of a memory: derived from texts, kept in step with them, changed by writing them, and never of others or of another scope."""
+"""The graph is derived from texts, follows them, is changed by writing them, and excludes pending texts and other
+scopes."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def joined(memory: Memory) -> set[tuple[str, str, str]]:
     return {(one.begin, one.type, one.end) for one in memory.graph.relations()}
 
 
-def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
+def test_entities_are_memories_with_their_texts(memory: Memory) -> None:
     memory.graph.add("Ada Lovelace", "person", ["born 1815"])
     memory.graph.add("Acme", "company")
     assert memory.graph.relate("ada lovelace", "works at", "acme")
@@ -42,7 +43,7 @@ def test_entities_are_memories_and_texts_are_the_graph(memory: Memory) -> None:
     assert joined(memory) == set() and not memory.facts.list()
 
 
-def test_removed_observation_is_restored_and_prose_is_not_rewritten(memory: Memory) -> None:
+def test_deleted_observation_can_be_restored_and_prose_is_unchanged(memory: Memory) -> None:
     memory.graph.add("Bob", "person", ["likes tea", "is tall"])
     memory.graph.add("Acme")
     memory.graph.relate("bob", "works at", "acme")
@@ -68,7 +69,7 @@ def test_removed_observation_is_restored_and_prose_is_not_rewritten(memory: Memo
             wrong()
 
 
-def test_nothing_of_another_scope_of_others_or_hidden_is_in_it(memory: Memory) -> None:
+def test_graph_omits_other_scopes_pending_and_hidden_texts(memory: Memory) -> None:
     memory.graph.add("Acme")
     memory.scope("work").graph.add("Secret plan", "plan")
     memory.scope("work").write("note", "[[acme]] and [[secret_plan]]")
@@ -82,8 +83,8 @@ def test_nothing_of_another_scope_of_others_or_hidden_is_in_it(memory: Memory) -
     assert joined(memory) == {("mine", "links_to", "acme")}
 
 
-def test_entity_gives_no_seen_of_a_text_that_is_hidden_here(memory: Memory) -> None:
-    """Whoever is shown the entity of a scope that leads here deletes nothing else."""
+def test_entity_of_a_redirected_scope_has_the_token_of_the_shown_text(memory: Memory) -> None:
+    """Its caller deletes nothing else."""
     memory.scope("sub").graph.add("Ada", "person", ["likes tea"])
     top = memory.scope("top")
     top.graph.add("Ada", "person", ["likes coffee"])
@@ -99,7 +100,7 @@ def test_entity_gives_no_seen_of_a_text_that_is_hidden_here(memory: Memory) -> N
     assert [one.key for one in top.hidden.list()] == ["ada"]
 
 
-def test_wrong_questions_are_refused(memory: Memory) -> None:
+def test_invalid_graph_calls_are_refused(memory: Memory) -> None:
     memory.graph.add("Acme")
     for call in (lambda: memory.graph.around("acme", 99), lambda: memory.graph.list(limit=0), lambda: memory.graph.search(" "), lambda: memory.graph.add("a\nb"), lambda: memory.graph.add("x", observations=[" "])):  # fmt: skip
         with pytest.raises(UsageError):
@@ -113,7 +114,7 @@ def test_wrong_questions_are_refused(memory: Memory) -> None:
     assert [one.key for one in memory.graph.list()] == ["acme"]
 
 
-def test_the_nine_operations_of_the_reference_server(memory: Memory) -> None:
+def test_reference_server_operations_are_supported(memory: Memory) -> None:
     model = Model(memory, names=["graph"])
     assert tuple(model.tools) == GRAPH and not set(GRAPH) & {*EVERYDAY, *PEERS}
     model("create_entities", entities=[{"name": "Ada", "entityType": "person", "observations": ["born 1815"]}, {"name": "Acme", "entityType": "company", "observations": []}])  # fmt: skip
@@ -197,7 +198,7 @@ def test_procedures_and_episodes_are_saved_by_their_tools(memory: Memory) -> Non
     model.refused("record_episode", content=" - ")
 
 
-def test_recall_shows_what_hits_are_joined_with_where_it_is_asked_for(memory: Memory) -> None:
+def test_recall_includes_relations_on_request(memory: Memory) -> None:
     memory.graph.add("Ada", "person", ["likes green tea"])
     memory.graph.add("Acme", "company")
     memory.graph.relate("Ada", "works at", "Acme")

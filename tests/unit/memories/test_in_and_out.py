@@ -1,4 +1,4 @@
-"""Export, import and fork: what goes in and out, what cannot, and that this is said."""
+"""Export, import and fork: transferred data, omitted data, and the report of omissions."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def _lose(memory: Memory, key: str) -> None:
 # -- out ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
-    """Conflict copies are counted and named, and leaving them out is agreed to."""
+def test_export_file_names_omitted_alternatives(lab: Lab) -> None:
     a = _contested(lab)
     files = [file for item in a.conflicts() for file in item.files]
     assert len(files) == 2
@@ -81,8 +80,8 @@ def test_a_blob_says_which_conflict_copies_it_leaves_out(lab: Lab) -> None:
     assert json.loads(a.bundles.export(partial=True))["files"].keys() == {"tone.md"}
 
 
-def test_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp_path: Path) -> None:
-    """Nothing is lost on the way to another memory; what hides behind a forget goes along, and is not revived."""
+def test_folder_export_includes_alternatives_and_import_restores_them(lab: Lab, tmp_path: Path) -> None:
+    """Alternatives behind a forget are included and stay forgotten."""
     a = _contested(lab)
     a.bundles.export_folder(tmp_path / "out")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
@@ -97,7 +96,7 @@ def test_a_folder_carries_conflict_copies_and_an_import_takes_them(lab: Lab, tmp
         ]
 
 
-def test_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Path) -> None:
+def test_alternative_file_without_its_memory_is_imported_as_a_memory(memory: Memory, tmp_path: Path) -> None:
     """A copy alone in a folder, or edited by somebody, is a text of that key all the same."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "tone.conflict-00000000.md").write_text("only this\n")
@@ -110,7 +109,6 @@ def test_a_conflict_copy_without_its_memory_is_one(memory: Memory, tmp_path: Pat
 
 
 def test_export_counts_missing_texts(lab: Lab, tmp_path: Path) -> None:
-    """A text or a piece of the timeline that is not on this device is no reason to say that all is there."""
     a = lab.create("a")
     a.write("tone", "t")
     a.write("music", "m")
@@ -134,8 +132,7 @@ def test_export_counts_missing_texts(lab: Lab, tmp_path: Path) -> None:
         assert copy.files() == {"tone": a.files()["tone"]}
 
 
-def test_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tmp_path: Path) -> None:
-    """A fork has every text, where it stood: shown, beside it, or behind the forget."""
+def test_fork_preserves_conflicts_and_forgotten_texts(lab: Lab, tmp_path: Path) -> None:
     a = _contested(lab)
     with a.fork("copy", home=tmp_path / "f") as copy:
         assert texts(copy) == texts(a) and copy.files() == a.files()
@@ -147,10 +144,9 @@ def test_a_fork_carries_conflicts_and_what_is_forgotten_stays_so(lab: Lab, tmp_p
 
 @pytest.mark.parametrize("bytes_", [b"\xff\xfe no text", b"---\n" + b"name: x\n" * 1000 + b"---\n"])
 @pytest.mark.parametrize("another", [False, True])
-def test_a_writer_that_stores_no_text_keeps_nobody_from_an_export(
+def test_invalid_stored_text_does_not_block_an_export(
     lab: Lab, tmp_path: Path, another: bool, bytes_: bytes
 ) -> None:
-    """One such memory, of a device of one's own or of somebody else, ended every blob and every bundle with an error, `--partial` too."""
     a = lab.create("a")
     a.write("tone", "t")
     lab.sync(a)
@@ -184,8 +180,7 @@ def test_a_writer_that_stores_no_text_keeps_nobody_from_an_export(
 # -- in ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory) -> None:
-    """One key that is full does not keep the others out, and its text is not dropped in silence."""
+def test_fifth_concurrent_text_is_reported_and_the_rest_imported(memory: Memory) -> None:
     for i in range(4):
         assert memory.bundles.import_(blob({"tone.md": f"v{i}"})).problems == ()
     done = memory.bundles.import_(blob({"a.md": "a", "tone.md": "v4", "z.md": "z"}))
@@ -196,8 +191,8 @@ def test_a_fifth_version_of_one_key_is_named_and_the_rest_goes_in(memory: Memory
     assert memory.bundles.import_(blob({"tone.md": "v4"})).kept_beside == 1
 
 
-def test_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
-    """A machine goes back to a snapshot, and yesterday's export is imported."""
+def test_event_with_a_reused_id_is_imported(lab: Lab) -> None:
+    """As after a restored machine snapshot."""
     a = lab.create("a")
     a.note("e1")
     lab.save("a", "yesterday")
@@ -210,8 +205,7 @@ def test_an_event_whose_id_was_used_again_goes_in(lab: Lab) -> None:
     assert a.bundles.import_(exported).events == 0 and a.bundles.import_(a.bundles.export()).events == 0
 
 
-def test_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
-    """Same thought: an export that went through another memory adds nothing here."""
+def test_event_returning_under_another_id_is_not_duplicated(memory: Memory, tmp_path: Path) -> None:
     memory.note("waved", style="enthusiastic")
     with Memory.create("z", "local", home=tmp_path / "z") as z:
         z.bundles.import_(memory.bundles.export())
@@ -220,8 +214,7 @@ def test_events_that_come_back_under_another_id_are_not_doubled(memory: Memory, 
     assert events(memory) == ["waved"]
 
 
-def test_replace_shows_what_was_forgotten_or_beside(memory: Memory) -> None:
-    """`replace` shows the incoming text, also one that was known and not shown."""
+def test_replacing_import_shows_forgotten_and_alternative_texts(memory: Memory) -> None:
     memory.write("s", "the text")
     backup = memory.bundles.export()
     memory.forget("s")
@@ -244,8 +237,7 @@ def test_import_replace_of_two_texts_for_one_key_keeps_both(memory: Memory) -> N
     assert memory.files()["foo-9091a707"] == b"two\n" and len(all_texts(memory)) == 2
 
 
-def test_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memory) -> None:
-    """Same thought: the import has that memory, though not in a form that can be taken."""
+def test_prune_forgets_nothing_while_a_record_is_unreadable(memory: Memory) -> None:
     memory.write("tone", "mine")
     with pytest.raises(FormatError, match="tone"):
         memory.bundles.import_(
@@ -263,15 +255,13 @@ def test_prune_forgets_nothing_while_a_record_could_not_be_read(memory: Memory) 
         '{"timeline":[],"files":{"a.md":"\\ud800","b.md":"1","b.md":"2"}}',
     ],
 )
-def test_a_name_that_stands_twice_is_an_error(memory: Memory, text: str) -> None:
-    """Of two files under one name none is dropped in silence."""
+def test_duplicate_name_in_an_export_file_is_an_error(memory: Memory, text: str) -> None:
     with pytest.raises(FormatError, match="twice"):
         memory.bundles.import_(text)
     assert memory.files() == {}
 
 
-def test_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None:
-    """What a reader that takes the last one would drop stays in the line."""
+def test_event_with_a_duplicate_field_is_kept_as_raw_text(memory: Memory) -> None:
     line = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","note":"first","note":"second"}'
     nested = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":1,"a":2},"text":"with \\":"}'
     fine = '{"ts":"2026-04-14T12:00:00.000Z","type":"t","in":{"a":{"a":2}},"text":"with \\": in it"}'
@@ -280,10 +270,7 @@ def test_an_event_with_a_name_twice_is_kept_as_it_is(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("form", ["folder", "blob"])
-def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
-    memory: Memory, tmp_path: Path, form: str
-) -> None:
-    """One event beyond the bound kept a whole backup out; two of one id kept it from being read."""
+def test_overlong_line_is_reported_and_the_rest_imported(memory: Memory, tmp_path: Path, form: str) -> None:
     twins = [json.loads(TOO_LONG) | {"id": "q", "x": letter * 70_000} for letter in "yz"]
     events = [json.loads(TOO_LONG), *twins, json.loads(SHORT)]
     if form == "blob":
@@ -301,8 +288,8 @@ def test_a_line_that_is_too_long_is_named_and_the_rest_comes_in(
     assert "3 lines of more than 65,536 bytes" in problem
 
 
-def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_path: Path) -> None:
-    """Format 1.4: of equal lines in the files of two days each is an event, and none of 1970."""
+def test_line_that_is_not_an_event_has_the_day_of_its_file(memory: Memory, tmp_path: Path) -> None:
+    """Format 1.4: equal lines in the files of two days are two events."""
     place = tmp_path / "theirs"
     base = place / "timeline"
     base.mkdir(parents=True)
@@ -315,7 +302,7 @@ def test_a_line_that_is_no_event_has_the_day_of_its_file(memory: Memory, tmp_pat
 
 
 @pytest.mark.skipif(not hasattr(os, "fwalk") or not hasattr(os, "geteuid"), reason="no such folders here")
-def test_a_folder_that_cannot_be_looked_into_is_named(
+def test_unreadable_folder_is_reported(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was left out without a word, and the import ended well: half of a backup passed for all of it."""
@@ -346,8 +333,7 @@ def test_a_folder_that_cannot_be_looked_into_is_named(
     assert problem == "a folder called memory was left out with all that is in it: permission denied"
 
 
-def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_path: Path) -> None:
-    """As any other file that cannot be read; it kept everything out."""
+def test_link_in_place_of_scope_json_is_reported(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "b" / "memory").mkdir(parents=True)
     (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
     (tmp_path / "b" / "scope.json").symlink_to(tmp_path / "elsewhere")
@@ -358,7 +344,7 @@ def test_a_link_in_place_of_what_is_beside_a_base_is_named(memory: Memory, tmp_p
 
 @pytest.mark.parametrize("above", ["m/m", "m", "."])
 @pytest.mark.parametrize("program", [None, "claude-code"])
-def test_the_home_is_no_folder_to_import(
+def test_vault_folder_cannot_be_imported(
     memory: Memory, tmp_path: Path, above: str, program: str | None
 ) -> None:
     memory.write("tone", "Short sentences.")
@@ -369,8 +355,8 @@ def test_the_home_is_no_folder_to_import(
     assert texts(memory) == {"tone": {"Short sentences."}}
 
 
-def test_a_state_db_is_a_memory_only_beside_the_keys_of_a_device(memory: Memory, tmp_path: Path) -> None:
-    """Other programs call their database so too."""
+def test_state_db_marks_a_vault_only_next_to_a_device_key(memory: Memory, tmp_path: Path) -> None:
+    """Other programs use the same file name."""
     place = tmp_path / "theirs"
     place.mkdir()
     (place / "tone.md").write_text("Short sentences.\n")
@@ -382,7 +368,7 @@ def test_a_state_db_is_a_memory_only_beside_the_keys_of_a_device(memory: Memory,
         memory.bundles.import_(place)
 
 
-def test_the_home_of_other_memories_is_no_folder_to_import(memory: Memory, tmp_path: Path) -> None:
+def test_home_of_other_vaults_cannot_be_imported(memory: Memory, tmp_path: Path) -> None:
     with Memory.create("theirs", "local", home=tmp_path / "other") as other:
         other.write("music", "Cello.")
     for place in (tmp_path / "other", tmp_path / "other" / "theirs"):
@@ -391,7 +377,7 @@ def test_the_home_of_other_memories_is_no_folder_to_import(memory: Memory, tmp_p
     assert memory.bundles.import_(tmp_path / "other" / "theirs" / "memory").added == 1
 
 
-def test_wrong_arguments_of_exports_and_imports_are_named(memory: Memory) -> None:
+def test_invalid_arguments_of_export_and_import_are_named(memory: Memory) -> None:
     """An error of Python's own library, or a text that contradicts itself, says nothing about what to do."""
     for export in (memory.bundles.export_zip, memory.bundles.export_car, memory.bundles.export_published):
         with pytest.raises(UsageError, match=r"out is a file opened for bytes \(mode wb\), not StringIO"):
@@ -412,7 +398,7 @@ def test_export_to_an_empty_path_is_refused(
     assert not any(empty.iterdir())
 
 
-def test_export_into_a_folder_that_is_filled_meanwhile_leaves_it_as_it_is(
+def test_export_into_a_folder_filled_meanwhile_leaves_it_unchanged(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.write("tone", "Be brief.", description="How to answer")

@@ -1,4 +1,4 @@
-"""The graph that is kept for the next process: with it the answers are those of one made of the texts."""
+"""The graph saved for the next process gives the same answers as one derived from the texts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ operations = st.lists(
 
 @settings(max_examples=cases(15, 150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations)
-def test_whatever_is_done_between_processes_it_is_as_made_of_the_texts(
+def test_saved_graph_equals_a_fresh_one_after_any_changes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, ...]]
 ) -> None:
     home = tmp_path_factory.mktemp("kept")
@@ -100,7 +100,9 @@ def test_whatever_is_done_between_processes_it_is_as_made_of_the_texts(
         memory.close()
 
 
-def test_the_next_process_reads_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_process_reads_no_text_with_a_saved_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for number in range(20):
             memory.write(f"e{number}", f"- knows [[e{(number * 7 + 1) % 20}]]")
@@ -116,7 +118,7 @@ def test_the_next_process_reads_no_text(tmp_path: Path, monkeypatch: pytest.Monk
         assert kept(memory.scope("work")) == fresh(memory, "work")
 
 
-def test_a_small_one_is_not_kept_and_what_is_damaged_is_made_anew(
+def test_small_graph_is_not_saved_and_a_damaged_one_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
@@ -136,7 +138,7 @@ def test_a_small_one_is_not_kept_and_what_is_damaged_is_made_anew(
     assert images(tmp_path) == []
 
 
-def test_no_word_of_a_sealed_memory_lies_open_and_what_is_forgotten_goes(tmp_path: Path) -> None:
+def test_saved_graph_of_a_sealed_vault_is_sealed_and_forgets(tmp_path: Path) -> None:
     with lab_in(tmp_path) as lab:
         a = lab.create("a")
         a.write("secret_key", "- knows [[somebody_secret]]", name="Secret Name")
@@ -180,10 +182,10 @@ def test_saved_graph_includes_a_text_fetched_later(lab: Lab) -> None:
     assert [one.end for one in b.graph.relations()] == ["two"]
 
 
-def test_a_look_that_fails_leaves_no_change_half_taken_in(
+def test_failed_refresh_leaves_no_change_partly_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in this process nor in the graph that it keeps for the next one."""
+    """Neither in this process nor in the saved graph."""
     decode, failed = graphs.decode_entry, list[str]()
 
     def fails_once(name: str, text: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""The headers that a list keeps for the next process: with them it opens no text, and says what one without them says."""
+"""The headers saved by a list for the next process: it opens no text and returns the same list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lines(memory: Memory, scope: str = "") -> list[Any]:
     return (memory.scope(scope) if scope else memory).list()
 
 
-def test_the_next_process_opens_what_changed_and_nothing_else(lab: Lab, opened: list[str]) -> None:
+def test_next_process_opens_only_changed_texts(lab: Lab, opened: list[str]) -> None:
     memory = lab.create("a")
     for n in range(5):
         memory.write(f"k{n}", f"Text {n}", name=f"Name {n}", tags=["a", f"t{n}"])
@@ -153,7 +153,7 @@ def test_list_of_many_scopes_rebuilds_no_index(tmp_path: Path, monkeypatch: pyte
     assert [path.stat().st_mtime_ns for path in found] == written
 
 
-def test_a_small_list_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_list_saves_no_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea")
@@ -161,7 +161,7 @@ def test_a_small_list_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert images(tmp_path) == []
 
 
-def test_a_text_that_is_written_again_is_dated_as_of_then(lab: Lab) -> None:
+def test_rewritten_text_has_its_new_date(lab: Lab) -> None:
     memory = lab.create("a")
     part = memory._open.memories
 

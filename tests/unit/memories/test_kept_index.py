@@ -1,4 +1,4 @@
-"""The index that recall keeps for the next process: with it the answers are those of one made of the texts."""
+"""The search index saved for the next process gives the same answers as one built from the texts."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def blocks(memory: Memory) -> list[Any]:
 
 @settings(max_examples=cases(6, 60), deadline=None)
 @given(st.data(), st.sampled_from(["local", "encrypted-ipfs"]))
-def test_the_answers_with_a_kept_index_are_those_without(
+def test_answers_are_the_same_with_and_without_a_saved_index(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, mode: str
 ) -> None:
     lab = Lab(tmp_path_factory.mktemp("lab"))
@@ -162,7 +162,7 @@ def reopened(lab: Lab, memory: Memory, mode: str) -> Memory:
     return lab.open("a") if mode == "encrypted-ipfs" else lab_local(lab)
 
 
-def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
+def test_recall_in_the_next_process_reads_only_the_shown_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -182,7 +182,7 @@ def test_a_recall_in_the_next_process_reads_no_text_but_those_it_shows(
 
 
 @pytest.mark.parametrize("asked", [{}, {"kind": "all"}, {"type": "user"}])
-def test_the_first_recall_opens_each_text_once(
+def test_first_recall_opens_each_text_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:
     lists = "- [MEMORY](MEMORY.md)\n- [k1](k1.md)\n- [green](green.md)\n"
@@ -226,7 +226,7 @@ def test_programs_of_two_versions_on_one_vault_do_not_reread_texts(
 
 
 @pytest.mark.parametrize("damage", ["torn", "garbled", "of another memory", "rest of another form"])
-def test_a_kept_index_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str) -> None:
+def test_unusable_saved_index_is_rebuilt(tmp_path: Path, damage: str) -> None:
     for name in ("alex", "other"):
         with Memory.load(name, "local", home=tmp_path) as memory:
             memory.write("k", f"tea of {name}")
@@ -251,7 +251,7 @@ def test_a_kept_index_that_does_not_fit_is_made_anew(tmp_path: Path, damage: str
         assert "k.md" in memory.context().text
 
 
-def test_an_index_of_words_that_does_not_open_is_made_of_the_texts(tmp_path: Path) -> None:
+def test_damaged_word_index_is_rebuilt_from_the_texts(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea")
         memory.recall("tea")
@@ -301,7 +301,7 @@ def test_forgotten_text_is_in_no_temporary_index_of_a_killed_process(tmp_path: P
     assert [path.name for path in folder.iterdir() if path.suffix == ".tmp"] == []
 
 
-def test_a_sealed_memory_keeps_no_word_and_no_scope_in_the_clear(lab: Lab) -> None:
+def test_saved_index_of_a_sealed_vault_is_sealed(lab: Lab) -> None:
     memory = lab.create("a")
     memory.scope("zebrascope").write("zebrakey", "tea with zebraword", name="Zebraname")
     for tokens in ((), ("zebrascope",)):
@@ -313,7 +313,7 @@ def test_a_sealed_memory_keeps_no_word_and_no_scope_in_the_clear(lab: Lab) -> No
         assert not path.is_file() or b"zebra" not in path.read_bytes().lower()
 
 
-def test_of_many_stacks_the_last_four_are_kept(tmp_path: Path) -> None:
+def test_indexes_of_the_last_four_stacks_are_saved(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         for n in range(7):
             memory.scope(f"s{n}").write("k", "tea")
@@ -323,7 +323,7 @@ def test_of_many_stacks_the_last_four_are_kept(tmp_path: Path) -> None:
     assert len(images(tmp_path)) == 4
 
 
-def test_a_small_memory_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_vault_saves_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea")
@@ -331,7 +331,7 @@ def test_a_small_memory_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert images(tmp_path) == []
 
 
-def test_a_collection_takes_the_kept_index_along(lab: Lab) -> None:
+def test_collection_deletes_the_saved_index(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("k", "tea")
     memory.recall("tea")
@@ -359,14 +359,14 @@ def test_index_status_is_shown_and_reindex_rebuilds(tmp_path: Path) -> None:
         assert {hit.key for hit in memory.recall("tea").hits} == {"k", "other"}
 
 
-def test_no_index_is_kept_of_a_memory_that_writes_nothing() -> None:
+def test_vault_in_mode_none_saves_no_index() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("k", "tea")
         assert not memory.maintenance.reindex().kept
 
 
 @pytest.mark.parametrize("forgets", ["this process", "another process"])
-def test_an_index_in_memory_is_not_kept_with_what_was_forgotten_since(tmp_path: Path, forgets: str) -> None:
+def test_saved_index_omits_texts_forgotten_since_it_was_built(tmp_path: Path, forgets: str) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with zebrax")
         memory.write("other", "tea")
@@ -420,10 +420,10 @@ def test_index_of_few_memories_is_saved_without_text_forgotten_elsewhere(
         assert kept is not None and b"zebrax" not in bytes(kept.index) + kept.rest
 
 
-def test_a_look_that_fails_leaves_no_change_half_taken_in(
+def test_failed_refresh_leaves_no_change_partly_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in this process nor in the index that it keeps for the next one."""
+    """Neither in this process nor in the saved index."""
     shown_of, failed = search_index.shown_of, list[str]()
 
     def fails_once(part: MemoryStore, key: str, entry: Entry) -> Any:
@@ -447,9 +447,7 @@ def test_a_look_that_fails_leaves_no_change_half_taken_in(
     assert found == again == {"first", "second", "third"}
 
 
-def test_an_index_of_words_that_does_not_open_is_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_word_index_is_saved_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_index, "_STALE", 50)
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea")
@@ -493,7 +491,7 @@ def test_saved_index_that_differs_from_the_texts_is_detected_and_rebuilt(tmp_pat
 
 
 @pytest.mark.parametrize("events", [0, 1])
-def test_a_context_with_a_kept_index_does_not_look_at_every_entry(
+def test_context_with_a_saved_index_does_not_read_every_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: int
 ) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -509,9 +507,7 @@ def test_a_context_with_a_kept_index_does_not_look_at_every_entry(
 
 @pytest.mark.parametrize("of", ["", "work"])
 @pytest.mark.parametrize("what", ["event", "message"])
-def test_an_index_knows_whether_its_scopes_have_events_or_messages(
-    tmp_path: Path, of: str, what: str
-) -> None:
+def test_index_knows_whether_its_scopes_have_events_or_messages(tmp_path: Path, of: str, what: str) -> None:
     seen = []
 
     def look() -> None:
@@ -620,7 +616,7 @@ def look(memory: Memory, kind: Any) -> None:
     after=st.lists(doing, max_size=4),
     mode=st.sampled_from(["local", "encrypted-ipfs"]),
 )
-def test_a_session_start_has_the_same_block_with_any_index_or_none(
+def test_session_start_block_is_the_same_with_any_index_or_none(
     tmp_path_factory: pytest.TempPathFactory, before: list[Any], after: list[Any], mode: ModeName
 ) -> None:
     home = tmp_path_factory.mktemp("home")
@@ -665,7 +661,7 @@ def remove(home: Path) -> None:
         path.unlink()
 
 
-def test_a_session_start_reads_no_header_with_the_index_of_everything(
+def test_session_start_reads_no_header_with_a_full_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody recalled there by words of memories alone, as where only hooks and sessions are at work."""
@@ -684,7 +680,7 @@ def test_a_session_start_reads_no_header_with_the_index_of_everything(
     assert (block.listed, opened) == (40, ["k03"]) and "- [preference] tea" in block.text
 
 
-def test_an_index_opened_for_its_memories_alone_is_not_ready_for_words(tmp_path: Path) -> None:
+def test_index_loaded_for_memories_alone_is_not_ready_for_words(tmp_path: Path) -> None:
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with milk", type="user")
         memory.sessions.add("talk", [{"role": "user", "content": "tea"}])

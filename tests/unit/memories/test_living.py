@@ -82,7 +82,7 @@ def test_incrementally_tracked_texts_equal_a_full_scan(tmp_path: Path, seed: int
         assert {group.scope for group in living.spoken} <= {""}
 
 
-def test_changes_that_are_read_node_by_node_are_all_changes(tmp_path: Path) -> None:
+def test_changes_read_node_by_node_are_complete(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         with writing(memory.replica) as written:
             memories = MemoryStore(memory.replica)

@@ -1,5 +1,5 @@
-"""Recall by meaning: a real endpoint's vectors find what no word does, are kept sealed, are of one model, and whatever the endpoint
-does recall goes on by words and says so once."""
+"""Recall by meaning: vectors of one model, stored sealed; when the endpoint fails, recall uses words and reports it
+once."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def keys(found: Any) -> list[str]:
     return [hit.key for hit in found.hits]
 
 
-def test_a_paraphrase_is_found_that_shares_no_word(memory: Memory, name: Name, url: str) -> None:
+def test_paraphrase_without_a_common_word_is_found(memory: Memory, name: Name, url: str) -> None:
     assert keys(memory.recall("wayfaring")) == []
     name(model="hashed-words", base_url=url)
     assert "on this machine" in memory.recall("kitchen").notice
@@ -146,7 +146,7 @@ def test_question_is_not_embedded_while_few_searched_texts_have_vectors(
     assert memory.recall("the last question").by_meaning and "the last question" in server.texts
 
 
-def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
+def test_fact_is_embedded_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
     name(model="hashed-words", base_url=url)
     memory.facts.add("The user likes espresso from the machine")
     made_all(memory, 3)
@@ -156,7 +156,7 @@ def test_a_fact_is_asked_about_once(memory: Memory, name: Name, url: str, server
     assert server.texts.count("The user really likes espresso from that machine") == 1
 
 
-def test_only_new_or_changed_texts_are_sent_and_forgotten_ones_erased(
+def test_new_or_changed_texts_are_embedded_and_forgotten_ones_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -174,7 +174,7 @@ def test_only_new_or_changed_texts_are_sent_and_forgotten_ones_erased(
     assert after is not None and len(after) == 2 and set(after.ids) < set(before.ids)
 
 
-def test_another_model_starts_anew_and_two_are_never_mixed(
+def test_another_model_replaces_all_vectors_and_two_are_never_mixed(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -214,7 +214,7 @@ def test_forgotten_text_keeps_no_vector_in_a_temporary_file(memory: Memory, befo
 def test_vectors_of_two_models_are_kept_and_forgotten_ones_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """As an older and a newer program do that work on one memory."""
+    """As when an older and a newer program use one vault."""
     models = {"hashed-words": 256, "other-words": 128}
     for model, dimension in models.items():
         name(model=model, base_url=url)
@@ -241,7 +241,9 @@ def test_vectors_of_two_models_are_kept_and_forgotten_ones_erased(
         assert [len(kept.vectors) for kept in left if kept] == [1, 1]
 
 
-def test_vectors_of_other_models_are_few_and_go_a_week_later(memory: Memory, name: Name, url: str) -> None:
+def test_vectors_of_other_models_are_few_and_deleted_after_a_week(
+    memory: Memory, name: Name, url: str
+) -> None:
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
     own = vectors_file(memory.replica)
@@ -259,9 +261,7 @@ def test_vectors_of_other_models_are_few_and_go_a_week_later(memory: Memory, nam
     assert [path.exists() for path in others] == [True, False, False, False]
 
 
-def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
-    tmp_path: Path, name: Name, url: str
-) -> None:
+def test_sealed_vault_stores_no_readable_words_or_vectors(tmp_path: Path, name: Name, url: str) -> None:
     name(model="hashed-words", base_url=url)
     home = tmp_path / "sealed"
     with Memory.create(
@@ -280,10 +280,10 @@ def test_no_word_and_no_vector_of_a_sealed_memory_lies_open_on_the_disk(
         assert memory.recall("espressos").by_meaning
 
 
-def test_vectors_unreadable_for_a_moment_are_not_computed_again(
+def test_temporarily_unreadable_vectors_are_not_recomputed(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever had too many files open at that moment lost all of them."""
+    """As with too many open files."""
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
 
@@ -354,7 +354,7 @@ def test_recall_falls_back_to_words_with_one_notice_if_endpoint_fails(
         memory.recall("kitchen", threshold=0.1)
 
 
-def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
+def test_text_refused_by_the_model_delays_no_other_vector(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     """Whoever shares a memory may write one, and it would be the newest at each try."""
@@ -376,7 +376,7 @@ def test_a_text_that_the_model_refuses_keeps_no_other_without_its_vector(
     assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # by its beginning
 
 
-def test_a_question_that_the_model_refuses_keeps_no_other_from_being_asked(
+def test_question_refused_by_the_model_blocks_no_other_question(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     server.refuses = lambda text: 400 if "POISON" in text else 0
@@ -399,7 +399,7 @@ def test_endpoint_that_refuses_everything_is_not_asked_for_each_text(
     assert server.refused == 2  # the texts, and then one that every model takes
 
 
-def test_an_endpoint_that_is_down_or_has_no_key_is_no_error(
+def test_unreachable_endpoint_or_missing_key_is_not_an_error(
     memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name(model="hashed-words", base_url="http://127.0.0.1:9/v1")
@@ -422,7 +422,7 @@ def test_an_endpoint_that_is_down_or_has_no_key_is_no_error(
         time.sleep(0.02)
 
 
-def test_the_key_comes_from_the_variable_and_goes_to_that_address_only(
+def test_api_key_is_read_from_its_variable_and_sent_to_one_address(
     tmp_path: Path, memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = EmbeddingsServer(key="a-long-key")
@@ -440,7 +440,7 @@ def test_the_key_comes_from_the_variable_and_goes_to_that_address_only(
     assert "keys are not allowed in a file" in said and "a-long-key" not in said
 
 
-def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Memory, name: Name) -> None:
+def test_status_names_the_embedding_host_and_whether_it_is_local(memory: Memory, name: Name) -> None:
     assert not [line for line in memory.status().notices if "model" in line]
     name(provider="ollama")
     (said,) = [line for line in memory.status().notices if "nomic-embed-text" in line]
@@ -464,7 +464,7 @@ def test_where_texts_go_is_said_and_this_machine_is_told_from_another(memory: Me
         ("ollama", "", "nomic-embed-text", "127.0.0.1"),
     ],
 )
-def test_a_provider_has_a_usual_model_and_the_user_s_own_goes_before_it(
+def test_provider_has_a_default_model_that_settings_override(
     memory: Memory,
     name: Name,
     monkeypatch: pytest.MonkeyPatch,
@@ -487,7 +487,7 @@ def test_a_provider_has_a_usual_model_and_the_user_s_own_goes_before_it(
     assert "my-own" in said() and model not in said() and host in said()
 
 
-def test_a_threshold_needs_a_model_and_is_a_cosine(memory: Memory, name: Name) -> None:
+def test_threshold_requires_a_model_and_is_a_cosine(memory: Memory, name: Name) -> None:
     with pytest.raises(UsageError, match="none is named"):
         memory.recall("kitchen", threshold=0.5)
     with pytest.raises(UsageError) as caught:
@@ -507,7 +507,7 @@ def test_threshold_right_after_a_write_finds_the_new_text(memory: Memory, name: 
     assert sorted(keys(memory.recall("espresso", threshold=0.2))) == ["drinks", "guests"]
 
 
-def test_threshold_in_an_empty_memory_finds_nothing(memory: Memory, name: Name, url: str) -> None:
+def test_threshold_in_an_empty_vault_finds_nothing(memory: Memory, name: Name, url: str) -> None:
     name(model="hashed-words", base_url=url)
     for one in memory.list():
         memory.forget(one.key)
@@ -603,7 +603,6 @@ def asked_until(
 def test_messages_and_events_are_found_by_meaning_once_requested(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """Only memories had vectors, and an answer about messages said that it went by meaning all the same."""
     name(model="hashed-words", base_url=url)
     memory.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "assistant", "content": "Nice!"}])
     memory.note("note", text="The roof was mended", speaker="Ana")
@@ -627,7 +626,7 @@ def test_messages_and_events_are_found_by_meaning_once_requested(
     assert memory.recall("lisboa trains").by_meaning
 
 
-def test_a_message_that_gets_another_neighbour_has_another_vector(
+def test_message_with_a_new_neighbour_is_embedded_again(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -676,10 +675,10 @@ def test_forgotten_text_of_any_kind_loses_its_vector(
     assert not [text for text in server.texts if PET in text]
 
 
-def test_the_vectors_of_an_earlier_version_are_taken(
+def test_vectors_of_an_earlier_version_are_used(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """They are of memories alone, without a list of days and sessions."""
+    """They cover memories only."""
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
     kept = load_vectors(memory.replica)
@@ -720,7 +719,7 @@ def ended(memory: Memory) -> None:
             assert not thread.is_alive()
 
 
-def test_process_after_all_vectors_were_made_looks_for_none(
+def test_process_with_complete_vectors_searches_for_no_missing_ones(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name(model="hashed-words", base_url=url)
@@ -825,10 +824,10 @@ def test_sealed_vectors_and_session_names_are_not_readable_on_disk(
         assert not any(word in stored for word in (b"marmalade", b"quinces", b"puppy", b"mended"))
 
 
-def test_two_processes_keep_both_vectors_and_restore_no_forgotten_ones(
+def test_concurrent_saves_keep_both_vectors_and_no_forgotten_ones(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """Each looks at the state and at the file once more before it puts its own in the place."""
+    """Each process rereads the state and the file before it replaces it."""
     name(model="hashed-words", base_url=url)
     memory.sessions.add("talk", [{"role": "user", "content": PET}])
     memory.recall("anything", kind="message")
@@ -880,10 +879,9 @@ def test_vector_of_memory_forgotten_during_save_is_not_restored(
     assert after is not None and len(set(before.ids) - set(after.ids)) == 2 and len(times) > 1
 
 
-def test_vectors_are_stored_while_those_of_previous_model_are_pending(
+def test_vectors_are_stored_while_those_of_the_previous_model_are_pending(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They counted as stored when the thread of the model before had stored its own."""
     reached, go = threading.Event(), threading.Event()
 
     def waiting(replica: Any, kept: Any) -> Any:
@@ -913,10 +911,10 @@ def test_vectors_are_stored_while_those_of_previous_model_are_pending(
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["sync", "sync that cannot publish"])
-def test_vectors_of_what_another_device_forgot_go_with_the_sync(
+def test_vectors_of_texts_forgotten_elsewhere_are_erased_by_a_sync(
     fails: bool, tmp_path: Path, name: Name, url: str
 ) -> None:
-    """Those of the model that is set now, and of the models before it."""
+    """Also those of former models."""
     provider, wallet = SimProvider(SimCloud()), Unlock(RawKeySigner(bytes(31) + b"\x0e"))
     with load(tmp_path, "a", provider, wallet=wallet) as a:
         a.write("drinks", "An espresso machine stands in the kitchen")

@@ -1,4 +1,4 @@
-"""What each mode leaves on this device's disk: `none` nothing, `local` plain files and its state."""
+"""Files of each mode on this device: `none` writes nothing, `local` plain files and its state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def use_everything(memory: Memory) -> None:
     assert memory.files().keys() == {"tone"}
 
 
-def test_none_writes_nothing_and_accepts_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mode_none_writes_nothing_and_accepts_every_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "IPFSMEM_HOME", "TMPDIR"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -76,7 +78,7 @@ def test_none_writes_nothing_and_accepts_every_call(tmp_path: Path, monkeypatch:
     again.close()
 
 
-def test_local_keeps_plain_files_and_state_and_nothing_else(tmp_path: Path) -> None:
+def test_mode_local_stores_plain_files_and_its_state_only(tmp_path: Path) -> None:
     memory = Memory.load("x", mode="local", home=tmp_path / "home")
     use_everything(memory)
     memory.close()
@@ -91,13 +93,13 @@ def test_local_keeps_plain_files_and_state_and_nothing_else(tmp_path: Path) -> N
     again.close()
 
 
-def test_a_memory_that_is_kept_nowhere_takes_no_folder_of_plain_files(tmp_path: Path) -> None:
+def test_vault_in_mode_none_refuses_a_folder_of_plain_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none"):
         Memory.create("x", "none", home=tmp_path / "home", memory_dir=tmp_path / "plain")
     assert tree(tmp_path) == []
 
 
-def test_a_sealed_memory_leaves_no_plain_file(tmp_path: Path) -> None:
+def test_sealed_vault_leaves_no_plain_file(tmp_path: Path) -> None:
     memory = Memory.create("x", "encrypted-ipfs", home=tmp_path, passphrase=False)
     use_everything(memory)
     memory.close()

@@ -243,7 +243,7 @@ def public(owner: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(owner) if not name.startswith("_") and name.islower()}
 
 
-def test_every_operation_that_reads_has_a_row() -> None:
+def test_every_reading_operation_has_a_row() -> None:
     assert public(MemoryStack) == OF_STACK.keys()
     assert ({"index", "files"} | public(MemoryMethods)) - NOT_READING == OF_SCOPE.keys()
     for part, rows in OF_PARTS.items():
@@ -304,7 +304,7 @@ def marks(value: Any) -> set[int]:
 
 @settings(max_examples=cases(25, 300), deadline=None)
 @given(operations, st.lists(st.sampled_from(SCOPES[1:]), max_size=3, unique=True))
-def test_a_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], tokens: list[str]) -> None:
+def test_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], tokens: list[str]) -> None:
     allowed = {SCOPES.index(scope) for scope in (*tokens, "")}
     with filled(done) as memory:
         for name, call in OF_STACK.items():
@@ -321,7 +321,7 @@ def test_a_stack_shows_nothing_of_another_scope(done: list[tuple[str, str, str]]
 
 @settings(max_examples=cases(15, 200), deadline=None)
 @given(operations)
-def test_a_part_of_one_scope_shows_nothing_of_another(done: list[tuple[str, str, str]]) -> None:
+def test_part_of_one_scope_shows_nothing_of_another(done: list[tuple[str, str, str]]) -> None:
     with filled(done) as memory:
         for scope in SCOPES:
             there = memory.scope(scope) if scope else memory
@@ -333,7 +333,7 @@ def test_a_part_of_one_scope_shows_nothing_of_another(done: list[tuple[str, str,
 
 @settings(max_examples=cases(15, 150), deadline=None)
 @given(operations, st.sampled_from(SCOPES))
-def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], scope: str) -> None:
+def test_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]], scope: str) -> None:
     allowed = {SCOPES.index(scope), 0}
     with filled(done) as memory:
         model = Model(memory, names=SETS, scope=scope or None)
@@ -349,7 +349,7 @@ def test_a_tool_shows_nothing_of_another_scope(done: list[tuple[str, str, str]],
 
 @settings(max_examples=cases(20, 200), deadline=None)
 @given(operations, st.lists(st.sampled_from(SCOPES[1:]), max_size=2, unique=True))
-def test_hits_and_scores_are_those_of_a_vault_without_the_other_scopes(
+def test_hits_and_scores_equal_those_of_a_vault_without_other_scopes(
     done: list[tuple[str, str, str]], tokens: list[str]
 ) -> None:
     def noted(hit: FoundMoment) -> Any:
@@ -377,7 +377,7 @@ def test_hits_and_scores_are_those_of_a_vault_without_the_other_scopes(
         assert found(whole) == found(part)
 
 
-def test_the_rows_of_the_tools_do_show_what_they_may() -> None:
+def test_tool_rows_show_the_texts_of_their_scope() -> None:
     done = [("work", "a", what) for what in ("entity", "relate", "fact", "use", "say", "dream")]
     with filled(done) as memory:
         model = Model(memory, names=SETS, scope="work")
@@ -417,8 +417,8 @@ def test_rows_of_parts_show_the_texts_of_their_scope() -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES[1:])
-def test_the_reading_rows_do_show_what_they_may(scope: str) -> None:
-    """Else the properties above would hold of nothing."""
+def test_reading_rows_show_the_texts_of_their_scope(scope: str) -> None:
+    """Otherwise the properties above would hold trivially."""
     with filled([(scope, "a", "tea"), ("", "b", "milk"), (scope, "", "note")]) as memory:
         for name in ("read", "list", "recall", "context"):
             assert marks(OF_STACK[name](memory.stack(scope))) == {0, SCOPES.index(scope)}, name

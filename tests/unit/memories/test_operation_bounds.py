@@ -69,7 +69,9 @@ def test_every_parameter_has_bounds_or_is_free(home: Path) -> None:
 
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("part", range(4))
-def test_out_of_bounds_is_refused_and_changes_nothing(face: str, part: int, home: Path, before: str) -> None:
+def test_out_of_bounds_value_is_refused_and_changes_nothing(
+    face: str, part: int, home: Path, before: str
+) -> None:
     rows = [op for op in ROWS if face in op.faces][part::4]
     with Memory.load(NAME, home=home) as memory:
         asked = [(op, *one) for op in rows for one in tries(op, face, memory)]

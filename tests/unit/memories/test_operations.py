@@ -1,4 +1,5 @@
-"""What was done with a memory here: noted once, by whom, bounded, sealed where the memory is, and without a text."""
+"""The list of operations on a vault: recorded once, with the interface, bounded, sealed like the vault, without
+texts."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def settings_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int) -> 
     monkeypatch.setenv("IPFSMEM_CONFIG", str(tmp_path / "config.toml"))
 
 
-def test_forgetting_a_scope_without_memories_is_noted_as_done(memory: Memory) -> None:
+def test_forgetting_a_scope_without_memories_is_recorded_as_done(memory: Memory) -> None:
     memory.scopes.make("work")
     assert memory.scopes.forget("work").forgotten == 0
     assert told(memory)[-1] == "python scope forget work/work"
@@ -88,7 +89,7 @@ def test_writes_are_audited_once_with_interface_and_reads_are_not(memory: Memory
     }
 
 
-def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
+def test_name_that_is_not_text_is_refused_and_recorded(memory: Memory) -> None:
     with pytest.raises(KeyNameError):
         memory.write("k\ud800", "x")
     with pytest.raises(UsageError, match="invalid session name"):
@@ -102,7 +103,7 @@ def test_a_name_that_is_no_text_is_refused_as_ever(memory: Memory) -> None:
     ]
 
 
-def test_they_are_chosen_by_name_scope_and_time(tmp_path: Path) -> None:
+def test_operations_are_filtered_by_name_scope_and_time(tmp_path: Path) -> None:
     clock = MockClock()
     with Memory.create(
         "m", "local", home=Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
@@ -158,7 +159,7 @@ def test_export_for_a_program_is_recorded_also_if_it_fails(memory: Memory) -> No
     assert told(memory, operation="export") == ["python export work/", "python export play/ NotFoundError"]
 
 
-def test_only_the_newest_stay_and_none_where_the_settings_say_so(
+def test_operations_are_limited_to_the_newest_or_disabled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings_say(tmp_path, monkeypatch, 20)
@@ -178,7 +179,7 @@ def test_only_the_newest_stay_and_none_where_the_settings_say_so(
         assert not memory.operations.list() and not (tmp_path / "m" / "operations").exists()
 
 
-def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path) -> None:
+def test_sealed_operation_list_hides_names_and_their_lengths(tmp_path: Path) -> None:
     with Memory.create(
         "m", "encrypted-ipfs", passphrase=False, provider=str(tmp_path), home=tmp_path
     ) as memory:
@@ -200,7 +201,7 @@ def test_in_a_sealed_memory_neither_a_name_nor_its_length_is_seen(tmp_path: Path
         assert not other.operations.list()  # of another device's keys
 
 
-def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, tmp_path: Path) -> None:
+def test_damaged_operation_list_loses_only_damaged_records(memory: Memory, tmp_path: Path) -> None:
     file = tmp_path / "m" / "operations"
     for key in ("one", "two", "three"):
         memory.write(key, "x")
@@ -216,7 +217,7 @@ def test_a_damaged_list_loses_what_is_damaged_and_fails_nothing(memory: Memory, 
     assert memory.read("five") is not None
 
 
-def test_two_processes_write_one_list(tmp_path: Path) -> None:
+def test_two_processes_write_one_operation_list(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as one, Memory.load("m", home=tmp_path) as other:
         for memory in (one, other, one, other):
             memory.note("said")
@@ -291,7 +292,7 @@ def _half_noted(memory: Memory, tmp_path: Path) -> tuple[Path, bytes]:
     return path, data[-100:]
 
 
-def test_an_operation_half_of_which_is_there_at_a_rewrite_is_kept(
+def test_operation_partly_written_during_a_rewrite_is_kept(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device import operations
@@ -309,7 +310,7 @@ def test_an_operation_half_of_which_is_there_at_a_rewrite_is_kept(
     assert [one.key for one in operations.operations(memory.replica, 100)] == ["at 9"]
 
 
-def test_an_operation_is_noted_behind_one_that_is_being_appended(
+def test_operation_is_appended_after_one_that_is_being_written(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device import operations
@@ -330,7 +331,7 @@ def test_an_operation_is_noted_behind_one_that_is_being_appended(
     assert found == ["new", "at 9", "at 1"]
 
 
-def test_an_operation_is_noted_whole_on_a_disk_that_takes_it_in_pieces(
+def test_operation_is_written_completely_in_several_small_writes(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device import operations

@@ -1,4 +1,5 @@
-"""What holds for every operation through every face: its name is in the table, a run is recorded, and all faces answer the same fields."""
+"""Properties of every operation in every interface: it is in the table, a run is recorded, and the fields are the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No change of a single part of a session approves what an import brought: by whatever way it comes, on whatever device."""
+"""No change of a single session part approves imported messages, by any operation on any device."""
 
 from __future__ import annotations
 
@@ -78,9 +78,7 @@ def without_approval(memory: Memory, changed: dict[str, tuple[str, str]]) -> Non
             memory.forget(key)
 
 
-def test_restored_approval_is_refused_and_its_undoing_is_not_undone(
-    published: Memory, tmp_path: Path
-) -> None:
+def test_restored_approval_is_refused_and_cannot_be_undone(published: Memory, tmp_path: Path) -> None:
     taken_in(published, tmp_path / "agent.db")
     changed = approved_by_person(published)
     assert given(published) == {"", "work", "home"} and len(changed) == 1
@@ -94,7 +92,7 @@ def test_restored_approval_is_refused_and_its_undoing_is_not_undone(
     assert given(published) == set() and pending(published) == len(PENDING)
 
 
-def test_restored_text_does_not_take_the_mark_away(published: Memory, tmp_path: Path) -> None:
+def test_restored_text_does_not_remove_the_import_mark(published: Memory, tmp_path: Path) -> None:
     mark = taken_in(published, tmp_path / "agent.db")
     key, text = other_part(published, mark, no_mark(published, mark))
     _, plain = other_part(published, mark)
@@ -166,7 +164,7 @@ def test_imported_part_does_not_approve(line: str, strategy: str, memory: Memory
     assert given(memory) == set() and pending(memory) == len(PENDING)
 
 
-def test_promoted_part_of_others_does_not_approve(memory: Memory, tmp_path: Path) -> None:
+def test_approved_part_of_others_does_not_approve_messages(memory: Memory, tmp_path: Path) -> None:
     mark = taken_in(memory, tmp_path / "agent.db")
     key, text = other_part(memory, mark, approval(mark))
     bundle = tmp_path / "bundle"
@@ -192,8 +190,8 @@ def test_added_item_that_is_a_mark_of_imports_is_refused(kind: str, memory: Memo
     assert pending(memory) == len(PENDING)
 
 
-def test_devices_merged_of_which_one_approved_have_what_it_saw_approved(tmp_path: Path) -> None:
-    """The other imported the same conversation meanwhile: its own copy, which nobody saw, stays pending."""
+def test_merge_approves_only_what_the_approving_device_saw(tmp_path: Path) -> None:
+    """The copy imported on the other device stays pending."""
     provider = SimProvider(SimCloud())
     a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
     with a, b:
@@ -256,10 +254,10 @@ def test_approved_part_of_a_forgotten_session_is_restored(published: Memory, tmp
     assert published.sessions.told("talk").messages and not pending(published)
 
 
-def test_restored_scope_has_no_message_whose_mark_is_not_kept(
+def test_restored_scope_omits_messages_whose_mark_is_missing(
     published: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another device said in the same session comes back."""
+    """Messages of another device in the same session are restored."""
     mark = taken_in(published, tmp_path / "agent.db", "work")
     work = published.scope("work")
     imported, text = len(work.files()), work.files()[mark].decode()
@@ -280,7 +278,7 @@ def test_restored_scope_has_no_message_whose_mark_is_not_kept(
     assert (restored.memories, restored.not_fetched) == (1, imported)
 
 
-def test_part_that_ends_with_long_number_is_not_cut_off() -> None:
+def test_part_that_ends_with_a_long_number_is_complete() -> None:
     key = "session-a-0123456789abcdef-0"
     part = b"---\nname: Talk\ntype: session\nsession: a\n---\n\n" + b'{"item":{"size":' + b"9" * 5000
     assert not is_cut_off(key, part + b"}}\n")

@@ -1,4 +1,4 @@
-"""Pending imported messages reach no context and no hook, in any scope and on any device, whatever is deleted later."""
+"""Pending imported messages are in no context and no hook, in any scope and on any device, also after deletions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_pending_messages_reach_no_hook(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["forget", "write"])
-def test_part_that_says_what_is_pending_is_not_taken_away_alone(how: str, tmp_path: Path) -> None:
+def test_part_with_the_pending_mark_is_not_deleted_alone(how: str, tmp_path: Path) -> None:
     with Memory.create("default", "local", home=tmp_path) as memory:
         mark = taken_in(memory, tmp_path / "agent.db")
         with pytest.raises(UsageError, match=r"'talk' are pending.* as a whole"):

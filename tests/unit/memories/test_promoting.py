@@ -1,4 +1,4 @@
-"""A memory of one scope becomes one of another: in one step, of what was seen, over nothing that was not."""
+"""Moving a memory from one scope to another: atomic, of the shown text, and without replacing an unseen one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_promoted_memory_moves_and_the_timeline_records_it(memory: Memory) -> No
     assert memory.read("tabs").data == made.data and shop.list().memories == ()  # type: ignore[union-attr]
 
 
-def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
+def test_promote_replaces_no_unseen_text(memory: Memory) -> None:
     shop = memory.scope("shop")
     before = shop.write("tabs", "two blanks")
     mine = memory.write("tabs", "tabs")
@@ -50,7 +50,7 @@ def test_nothing_is_replaced_that_was_not_seen(memory: Memory) -> None:
     assert [item.key for item in memory.list()] == ["tabs"] and not memory.conflicts()
 
 
-def test_own_text_of_a_scope_that_leads_to_the_target_is_not_hidden_unseen(memory: Memory) -> None:
+def test_promote_hides_no_unseen_text_of_a_redirected_scope(memory: Memory) -> None:
     below = memory.scope("sub").write("tabs", "tabs")
     memory.scopes.make("top")
     memory.scopes.redirect("sub", "top")
@@ -80,7 +80,7 @@ def test_promote_of_pending_or_unknown_memory_is_refused(memory: Memory, tmp_pat
     assert memory.list().memories == () and not memory.timeline.read()
 
 
-def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path) -> None:
+def test_concurrent_promote_and_write_lose_no_text(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a = lab.create("a")
     a.scope("shop").write("tabs", "tabs")
@@ -97,7 +97,7 @@ def test_of_two_devices_that_write_meanwhile_none_loses_its_text(tmp_path: Path)
         assert left.forgotten and texts == ["tabs, and no trailing blanks"]
 
 
-def test_the_earlier_texts_of_a_fact_go_along(memory: Memory) -> None:
+def test_promoted_fact_keeps_its_history(memory: Memory) -> None:
     shop = memory.scope("shop")
     made = shop.facts.add("User likes tea", "preference")
     assert made is not None

@@ -1,4 +1,4 @@
-"""A reason that cannot be noted is refused before anything is taken away, and what stacks give agents is noted."""
+"""An invalid reason is refused before anything is deleted, and deliveries to agents are recorded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def forgets_a_scope(memory: Memory, reason: str) -> object:
 
 @pytest.mark.parametrize("reason", [LONG, HALF, "x" * (MAX_REASON + 1)])
 @pytest.mark.parametrize("take", [forgets, deletes_a_fact, deletes_a_session, forgets_a_scope])
-def test_a_reason_that_cannot_be_noted_takes_nothing_away(
+def test_invalid_reason_deletes_nothing(
     tmp_path: Path, take: Callable[[Memory, str], object], reason: str
 ) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
@@ -51,9 +51,7 @@ def test_a_reason_that_cannot_be_noted_takes_nothing_away(
         take(memory, "x" * MAX_REASON)
 
 
-def test_the_command_line_and_the_tool_refuse_a_long_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_and_tool_refuse_a_long_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli = Cli(tmp_path, monkeypatch)
     cli.ok("init", "--mode", "local")
     cli.ok("write", "tone", "--body", "direct")
@@ -74,7 +72,7 @@ def test_the_command_line_and_the_tool_refuse_a_long_reason(
     assert "at most 1,000" in model.refused("forget", key="tone", confirm=seen, reason=LONG)
 
 
-def test_recalls_through_stacks_and_tools_are_noted_and_checked(tmp_path: Path) -> None:
+def test_recalls_through_stacks_and_tools_are_recorded_and_checked(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.write("tone", "music")
         memory.scope("work").write("role", "music")

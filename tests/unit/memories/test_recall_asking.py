@@ -1,4 +1,4 @@
-"""Recall as agents ask: several phrasings, a time range in words, a person; what is refused says what to do next."""
+"""Recall with several phrasings, a time range in words, or a person; refusals name the next step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def memory() -> Memory:
         ("2026-11-01", "2026-11-01", "2026-11-02"),  # of 25 hours
     ],
 )
-def test_a_time_range_in_words_is_of_local_days(said: str, begin: str, end: str | None) -> None:
+def test_time_range_in_words_uses_local_days(said: str, begin: str, end: str | None) -> None:
     wanted = TimeRange(ms(begin), FOREVER if end is None else ms(end))
     assert time_range(said, NOW, CALIFORNIA) == wanted
 
@@ -79,7 +79,7 @@ def test_a_time_range_in_words_is_of_local_days(said: str, begin: str, end: str 
     ("said", "seconds"),
     [("2026-11-27T10", 3_600), ("2026-11-27T10:00", 60), ("2026-11-27 10:00:00", 1), ("20261127T100000.000", 0.001)],
 )  # fmt: skip
-def test_a_moment_in_digits_is_as_long_as_it_is_written(said: str, seconds: float) -> None:
+def test_time_in_digits_is_as_long_as_its_precision(said: str, seconds: float) -> None:
     begin = ms("2026-11-27") + 10 * 3_600_000
     assert time_range(said, NOW, CALIFORNIA) == (begin, begin + int(seconds * 1_000))
     assert time_range(f"{said}-08:00", NOW) == (begin, begin + int(seconds * 1_000))
@@ -87,7 +87,7 @@ def test_a_moment_in_digits_is_as_long_as_it_is_written(said: str, seconds: floa
     assert time_range(f"from {said} to 2026-11-27T11:00", NOW, CALIFORNIA) == (begin, begin + 3_600_001)
 
 
-def test_a_time_range_back_from_now_begins_then() -> None:
+def test_relative_time_range_begins_at_the_current_time() -> None:
     for said in ("7d", "since 7d", "past 7 days", "last 1 week"):
         assert time_range(said, NOW, CALIFORNIA) == (NOW - 7 * 86_400_000, FOREVER)
     assert time_range("until yesterday", NOW, CALIFORNIA) == (ALWAYS, ms("2026-11-28"))
@@ -102,7 +102,7 @@ def test_a_time_range_back_from_now_begins_then() -> None:
     "said",
     ["", "soon", "since", "31 feb 2023", "2023-13", "0000", "friday week", "since since may", "9" * 99 + "d", "last 9999 years", "x" * 101, "{}", "may {0}"],
 )  # fmt: skip
-def test_words_that_name_no_time_are_refused_with_examples(said: str) -> None:
+def test_words_without_a_time_are_refused_with_examples(said: str) -> None:
     with pytest.raises(UsageError) as refused:
         time_range(said, NOW, CALIFORNIA)
     examples = (
@@ -118,7 +118,7 @@ def test_words_that_name_no_time_are_refused_with_examples(said: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_a_range_or_refused(said: str) -> None:
+def test_any_text_is_a_time_range_or_refused(said: str) -> None:
     try:
         found = time_range(said, NOW, CALIFORNIA)
     except UsageError:
@@ -126,7 +126,7 @@ def test_any_text_is_a_range_or_refused(said: str) -> None:
     assert found.begin >= 0 or found.begin < found.end
 
 
-def test_a_range_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
+def test_range_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
     memory.write("a", "tea")
     with pytest.raises(UsageError, match="ends before it begins"):
         memory.recall("tea", since="today", until="yesterday")
@@ -134,7 +134,7 @@ def test_a_range_that_ends_before_it_begins_is_refused(memory: Memory) -> None:
         memory.recall("tea", when="from 2026-05-02 to 2026-05-01")
 
 
-def test_a_fused_hit_counts_as_where_it_is_nearest_to_the_best() -> None:
+def test_fused_hit_has_its_best_relative_score() -> None:
     one = [Hit("b", 8.0, {"words": 6.0, "file": 2.0}), Hit("c", 2.0, {"words": 2.0})]
     other = [Hit("a", 4.0, {"words": 4.0}), Hit("c", 3.0, {"words": 1.0, "cover": 2.0})]
     made = fused([one, other])
@@ -166,7 +166,7 @@ def test_two_phrasings_find_both_hops(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("tz", ["America/Los_Angeles", "Pacific/Auckland", "UTC"])
-def test_a_day_holds_what_was_said_from_its_local_midnight_to_the_next(
+def test_day_filter_includes_messages_between_local_midnights(
     tmp_path: Path, tz: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import time
@@ -210,7 +210,7 @@ def test_a_day_holds_what_was_said_from_its_local_midnight_to_the_next(
         time.tzset()
 
 
-def test_by_finds_only_what_a_named_speaker_said(memory: Memory) -> None:
+def test_recall_by_speaker_finds_only_the_speakers_messages(memory: Memory) -> None:
     memory.sessions.add(
         "talk",
         [
@@ -275,7 +275,7 @@ def test_recall_with_invalid_time_or_person_is_refused_in_words(
         memory.recall(**given)
 
 
-def test_the_tool_takes_phrasings_a_range_and_a_person(memory: Memory) -> None:
+def test_recall_tool_accepts_phrasings_a_range_and_a_person(memory: Memory) -> None:
     memory.write("brother", "The brother of Ana is called Tomas")
     memory.write("tomas", "Tomas keeps bees")
     model = Model(memory)

@@ -1,4 +1,4 @@
-"""Scopes for a Python caller: stacks, `into`, counts, what a sync says, wrong input, in every mode (faces of scopes)."""
+"""Scopes in Python: stacks, redirects, counts, sync reports and invalid input in every mode."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_redirected_scope_is_read_below_its_target(memory: Memory) -> None:
     assert tmp.write("tone", "apart").scope == "tmp" and api.read("tone") is None
 
 
-def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
-    """Whose word a text is does not get lost on the way up a stack (format section 5.2)."""
+def test_pending_text_of_a_lower_scope_is_not_adopted_by_an_edit(memory: Memory) -> None:
+    """Format section 5.2."""
     memory.scope("tmp").bundles.import_(blob({"tone.md": "of others\n"}), foreign=True)
     memory.scopes.make("api")
     memory.scopes.redirect("tmp", "api")
@@ -120,8 +120,8 @@ def test_no_part_of_others_text_is_taken_up_from_below(memory: Memory) -> None:
     assert not copied.own and copied.scope == "api"
 
 
-def test_a_card_that_changes_is_seen_at_once(lab: Lab) -> None:
-    """Where scopes lead is remembered as of a state; another device's word about it counts with the sync that brings it."""
+def test_changed_scope_card_applies_at_once(lab: Lab) -> None:
+    """A redirect from another device applies with the sync that receives it."""
     a = lab.create("a")
     a.scope("tmp").write("tone", "t")
     a.scopes.make("api")
@@ -136,7 +136,7 @@ def test_a_card_that_changes_is_seen_at_once(lab: Lab) -> None:
     assert part.read("tone") is None
 
 
-def test_a_sync_says_in_which_scopes_something_changed(lab: Lab) -> None:
+def test_sync_reports_the_scopes_that_changed(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -155,8 +155,8 @@ def test_a_sync_says_in_which_scopes_something_changed(lab: Lab) -> None:
     assert [(one.scope, one.memories) for one in b.status().scopes] == [("", 1), ("work", 2)]
 
 
-def test_a_strangers_bundle_forgets_nothing_of_our_other_devices(lab: Lab, tmp_path: Path) -> None:
-    """Attack: a forget of a key that this device has not seen yet would hide what another device of ours wrote there."""
+def test_foreign_bundle_hides_no_text_of_other_own_devices(lab: Lab, tmp_path: Path) -> None:
+    """A forget of a key unknown to this device would hide what another own device wrote."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -180,7 +180,7 @@ ODD = ["Work", "a b", "../x", "a/b", "-x", "_x", "", "x\n", "x\0", "wörk", "ｗ
 
 @pytest.mark.parametrize("bad", ODD)
 def test_invalid_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Path, bad: str) -> None:
-    """Each parameter that takes a scope; the empty text is the nameless scope where one may be meant, and refused elsewhere."""
+    """The empty scope is accepted only where the default scope is meant."""
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.scopes.make("work")
         before = memory.replica.store.frame, sorted(memory.replica.store.names())
@@ -210,7 +210,7 @@ def test_invalid_scope_is_refused_everywhere_and_nothing_is_written(tmp_path: Pa
 
 
 @pytest.mark.parametrize("title", ["", "x" * 129, "a\x00b", "a\nb", "a\x9bb", "\ud800"])
-def test_titles_that_are_none(tmp_path: Path, title: str) -> None:
+def test_invalid_scope_title_is_refused(tmp_path: Path, title: str) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         for call in (
             lambda: memory.scopes.make("work", title=title),
@@ -254,7 +254,7 @@ def test_invalid_calls_on_an_existing_scope_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
+def test_thousands_of_scopes_do_not_slow_a_read(tmp_path: Path) -> None:
     """Where scopes lead is not worked out again for each read, however many another member made."""
     import time
 
@@ -277,7 +277,6 @@ def test_thousands_of_scopes_cost_a_read_little(tmp_path: Path) -> None:
 def test_scope_list_scans_entries_once_for_any_number_of_redirects(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A writer's 4,500 scopes that lead into one took 16.6 s at each list of it: every one of them looked at all entries."""
     looks: dict[int, list[int]] = {}
     texts = StateStore.texts
 

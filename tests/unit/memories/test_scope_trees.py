@@ -14,7 +14,7 @@ VECTORS: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("row", VECTORS["written"], ids=lambda row: row["about"])
-def test_written(row: dict[str, Any]) -> None:
+def test_written_scope_tree_equals_the_vector(row: dict[str, Any]) -> None:
     card = row.get("card")
     if card is not None:
         card = Card(**{**card, "ids": tuple(map(tuple, card["ids"]))})
@@ -22,7 +22,7 @@ def test_written(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", VECTORS["read"], ids=lambda row: row["about"])
-def test_read(row: dict[str, Any]) -> None:
+def test_read_scope_tree_equals_the_vector(row: dict[str, Any]) -> None:
     assert scopes_of(row["tree"]) == row["scopes"]
     # The order in which a container lists its files says nothing.
     assert scopes_of(dict(reversed(row["tree"].items()))) == row["scopes"]
@@ -39,5 +39,5 @@ def test_exported_scope_tree_is_read_back(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", VECTORS["assigned"], ids=lambda row: row["about"])
-def test_assigned(row: dict[str, Any]) -> None:
+def test_assigned_scope_tokens_equal_the_vector(row: dict[str, Any]) -> None:
     assert assigned(row) == row["chosen"]

@@ -52,8 +52,8 @@ def test_one_key_in_three_scopes_is_three_memories(memory: Memory) -> None:
     assert scoped(memory, "never").listing() == []
 
 
-def test_a_device_counts_its_events_once_for_all_scopes(memory: Memory) -> None:
-    """One event counter a device for the whole vault, also after the row of the counter was lost."""
+def test_device_has_one_event_counter_for_all_scopes(memory: Memory) -> None:
+    """Also after the row of the counter was lost."""
     ids = [Timeline(memory.replica, scope).note("said")["id"] for scope in ("", "a", "b", "a")]
     with memory.replica.transaction():
         memory.replica.db.connection.execute("DELETE FROM meta WHERE name='events'")
@@ -61,8 +61,7 @@ def test_a_device_counts_its_events_once_for_all_scopes(memory: Memory) -> None:
     assert [int(one.rpartition("-")[2]) for one in ids] == [1, 2, 3, 4, 5]
 
 
-def test_the_same_foreign_event_is_added_once_in_each_scope(memory: Memory) -> None:
-    """Importing twice adds nothing inside one scope; another scope does not matter."""
+def test_foreign_event_is_added_once_in_each_scope(memory: Memory) -> None:
     event = {"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}
     for scope, new in (("", 1), ("a", 1), ("a", 0), ("", 0)):
         with writing(memory.replica) as change:
@@ -72,8 +71,8 @@ def test_the_same_foreign_event_is_added_once_in_each_scope(memory: Memory) -> N
 @pytest.mark.parametrize(
     "scope", ["2026-04-14", "timeline", "scopes", "all", "global", "memory", "Work", "a/b"]
 )
-def test_refused_tokens(memory: Memory, scope: str) -> None:
-    """The scope `2026-04-14` is refused: it is the name of a day."""
+def test_reserved_or_invalid_scope_token_is_refused(memory: Memory, scope: str) -> None:
+    """`2026-04-14` is the name of a day."""
     with pytest.raises(KeyNameError, match="scope"):
         scoped(memory, scope)
 

@@ -1,4 +1,4 @@
-"""The life of a scope (format section 5.1): made, renamed, found again as another, forgotten and brought back."""
+"""The life of a scope (format section 5.1): created, renamed, redirected, forgotten and restored."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def past(memory: Memory, root: str) -> object:
         return [(name, decode_entry(name, text)) for name, text in tree.items()]
 
 
-def test_a_first_write_makes_a_scope_with_a_card(lab: Lab) -> None:
+def test_first_write_creates_a_scope_with_a_card(lab: Lab) -> None:
     a, b = two(lab)
     at(a, "work").write("tone", b"direct\n")
     Timeline(b.replica, "home").note("waved")
@@ -62,9 +62,7 @@ def test_a_first_write_makes_a_scope_with_a_card(lab: Lab) -> None:
         Scopes(a.replica).get("2026-04-14")
 
 
-def test_newest_version_of_a_scope_passes_over_one_that_cannot_be_opened(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newest_version_of_a_scope_skips_an_unreadable_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as one of a device that was removed, or sealed under a key that this device does not hold."""
     a, _ = two(lab)
     at(a, "work").write("tone", b"direct\n")
@@ -85,7 +83,7 @@ def test_newest_version_of_a_scope_passes_over_one_that_cannot_be_opened(
     assert a.scopes.newest_version("work") == with_text
 
 
-def test_a_title_changes_and_a_token_does_not(lab: Lab) -> None:
+def test_title_of_a_scope_changes_and_its_token_does_not(lab: Lab) -> None:
     a, b = two(lab)
     mine, theirs = Scopes(a.replica), Scopes(b.replica)
     mine.make("work", title="Work", ids=[("id", "0" * 32)])
@@ -126,8 +124,7 @@ def test_redirected_scope_is_stacked_below_its_target_and_stays_unmoved(lab: Lab
         scopes.change("a", into="b")
 
 
-def test_forget_a_scope_while_an_offline_device_adds_to_it(lab: Lab) -> None:
-    """A scope is forgotten, and an offline device adds a key and an event there."""
+def test_forget_of_a_scope_keeps_concurrent_additions_as_conflicts(lab: Lab) -> None:
     a, b = two(lab)
     at(a, "work").write("tone", b"direct\n")
     at(a, "work").write("old", b"as it was\n")
@@ -165,8 +162,8 @@ def test_forget_a_scope_while_an_offline_device_adds_to_it(lab: Lab) -> None:
         Scopes(a.replica).make("work")
 
 
-def test_a_scope_comes_back_from_a_root_that_a_person_names(lab: Lab) -> None:
-    """Texts and events as own dots; without a root it starts empty and says so."""
+def test_forgotten_scope_is_restored_from_a_given_root(lab: Lab) -> None:
+    """Without a root it is restored empty."""
     a, b = two(lab)
     Scopes(a.replica).make("work", title="The work", ids=[("id", "0" * 32)])
     at(a, "work").write("tone", b"direct\n")
@@ -200,7 +197,7 @@ def test_a_scope_comes_back_from_a_root_that_a_person_names(lab: Lab) -> None:
         at_a.restore("work")
 
 
-def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
+def test_device_creates_limited_scopes_and_a_merge_is_never_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Refused at the write that exceeds, never at a join; forgotten ones do not count."""
@@ -229,8 +226,8 @@ def test_a_device_makes_so_many_scopes_and_a_join_is_never_refused(
         Scopes(a.replica).restore("a1")
 
 
-def test_a_session_stands_in_no_list_unless_asked(lab: Lab) -> None:
-    """A session is memory files whose key and header are those of a part."""
+def test_session_is_listed_only_on_request(lab: Lab) -> None:
+    """A session consists of memory files whose key and header mark a part."""
     a, part = lab.create("a"), "session-a-0123456789abcdef-0"
     at(a, "work").write(part, b"---\nname: Talk\ntype: session\nsession: a\n---\n\nhello\n")
     at(a, "work").write("tone", b"direct\n")
@@ -241,8 +238,7 @@ def test_a_session_stands_in_no_list_unless_asked(lab: Lab) -> None:
     assert here.forget(part)
 
 
-def test_a_text_that_came_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> None:
-    """The wish was carried out and then failed, for want of a timeline to note it in. Found by the random model of devices."""
+def test_text_merged_into_a_forgotten_scope_can_be_forgotten(lab: Lab) -> None:
     a, b = two(lab)
     a.scope("work").write("tone", "one")
     lab.settle(a, b)
@@ -280,7 +276,7 @@ def test_conflict_in_forgotten_scope_is_resolved_by_keeping_it_forgotten(lab: La
 
 
 @pytest.mark.parametrize("key", ["role", "tone"])
-def test_resolve_with_text_in_forgotten_scope_names_scope_and_way_back(lab: Lab, key: str) -> None:
+def test_resolve_in_a_forgotten_scope_suggests_restoring_the_scope(lab: Lab, key: str) -> None:
     memory = _with_text_in_forgotten_scope(lab)
     work = memory.scope("work")
     conflict = next(item for item in work.conflicts() if item.key == key)
@@ -292,8 +288,7 @@ def test_resolve_with_text_in_forgotten_scope_names_scope_and_way_back(lab: Lab,
     assert work.read(key).body.strip() == "chosen"
 
 
-def test_an_undo_brings_nothing_into_a_forgotten_scope(lab: Lab) -> None:
-    """Not even several texts at once, which come back as they stood beside each other."""
+def test_undo_restores_nothing_into_a_forgotten_scope(lab: Lab) -> None:
     a, b = two(lab)
     a.scope("work").write("tone", "of a")
     b.scope("work").write("tone", "of b")
@@ -305,8 +300,8 @@ def test_an_undo_brings_nothing_into_a_forgotten_scope(lab: Lab) -> None:
         a.undo()
 
 
-def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab) -> None:
-    """A writer signed one that no segment may hold: it is passed over, as by whoever reads the timeline."""
+def test_overlong_line_does_not_block_the_restore_of_a_scope(lab: Lab) -> None:
+    """It is skipped, as by every reader of the timeline."""
     a, b, m = lab.three()
     m.scope("work").write("k", "text")
     forger = Forger(m)
@@ -320,7 +315,7 @@ def test_a_line_that_is_too_long_does_not_keep_a_scope_from_coming_back(lab: Lab
     assert [event["type"] for event in b.scope("work").timeline.read()] == ["s"]
 
 
-def test_scope_forgotten_elsewhere_takes_its_index_and_days_along(lab: Lab, tmp_path: Path) -> None:
+def test_scope_forgotten_elsewhere_removes_its_index_and_day_files(lab: Lab, tmp_path: Path) -> None:
     a = lab.create("a")
     a.scope("work").write("tone", "CANARY one")
     a.scope("work").note("said", what="CANARY one")

@@ -1,4 +1,4 @@
-"""Before something is published: consent in mode `ipfs`, and a look for secrets that costs nothing where nothing is new."""
+"""Checks before publishing: consent in mode `ipfs`, and a scan for secrets of new texts only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sync(memory: Memory, **more: object) -> list[str]:
     return [notice.text for notice in report.notices if notice.kind == "secret"]
 
 
-def test_nothing_of_a_plain_memory_leaves_before_somebody_agreed(tmp_path: Path, cloud: SimCloud) -> None:
+def test_public_vault_is_not_published_before_consent(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         memory.write("tone", "direct")
         with pytest.raises(PublicError, match="everyone can read"):
@@ -70,13 +70,13 @@ def test_recovered_public_vault_asks_for_consent_once(tmp_path: Path, cloud: Sim
         sync(other)
 
 
-def test_an_encrypted_memory_asks_nothing(tmp_path: Path, cloud: SimCloud) -> None:
+def test_encrypted_vault_requires_no_consent(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
         memory.write("tone", "direct")
         assert sync(memory) == []
 
 
-def test_a_secret_stops_the_publish_and_is_named_not_shown(tmp_path: Path, cloud: SimCloud) -> None:
+def test_secret_stops_the_publish_and_is_named_but_not_shown(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         sync(memory, public_ok=True)
         before = len(cloud.pins)
@@ -112,7 +112,7 @@ def test_allowed_secret_is_not_reported_again(tmp_path: Path, cloud: SimCloud) -
             sync(memory)
 
 
-def test_other_devices_texts_are_public_already(tmp_path: Path, cloud: SimCloud) -> None:
+def test_texts_published_by_other_devices_are_not_scanned(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as a:
         a.write("doc", f"example {KEY}")
         sync(a, public_ok=True, allow=["doc"])
@@ -134,7 +134,7 @@ def test_joined_text_is_present_though_the_publish_stopped(tmp_path: Path, cloud
         assert (tmp_path / "a" / "x" / "memory" / "from_b.md").exists()
 
 
-def test_an_edit_of_a_plain_file_and_an_import_are_looked_at_too(tmp_path: Path, cloud: SimCloud) -> None:
+def test_edited_plain_file_and_import_are_scanned_too(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         memory.bundles.import_(
             b'{"version":"memory/0.1","files":{"old.md":"%s"},"timeline":[]}' % KEY.encode()
@@ -145,7 +145,7 @@ def test_an_edit_of_a_plain_file_and_an_import_are_looked_at_too(tmp_path: Path,
         assert "old line" in str(caught.value) and "by_hand line 1" in str(caught.value)
 
 
-def test_an_encrypted_memory_says_so_once_and_publishes(tmp_path: Path, cloud: SimCloud) -> None:
+def test_encrypted_vault_reports_a_secret_once_and_publishes(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
         memory.write("aws", KEY)
         (said,) = sync(memory)
@@ -158,7 +158,7 @@ def test_an_encrypted_memory_says_so_once_and_publishes(tmp_path: Path, cloud: S
         assert "GitHub token" in said
 
 
-def test_a_text_full_of_them_is_one_line(tmp_path: Path, cloud: SimCloud) -> None:
+def test_text_with_many_secrets_is_reported_in_one_line(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
         memory.write("aws", f"one {KEY}")
         memory.write("keys", "".join(f"key = {KEY[:-4]}{n:04}\n" for n in range(1000, 1300)))
@@ -168,7 +168,7 @@ def test_a_text_full_of_them_is_one_line(tmp_path: Path, cloud: SimCloud) -> Non
     assert told[1].startswith("keys line ") and "(and 299 more such places in it)" in told[1]
 
 
-def test_a_publish_looks_at_new_texts_only(
+def test_publish_scans_new_texts_only(
     tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -191,7 +191,7 @@ def test_a_publish_looks_at_new_texts_only(
             assert len(seen) == 21 and "other text" in seen[-1]
 
 
-def test_the_list_of_what_is_unseen_is_sealed(tmp_path: Path, cloud: SimCloud) -> None:
+def test_list_of_unscanned_texts_is_sealed(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud, mode="encrypted-ipfs") as memory:
         memory.write("a_telling_name", f"the key is {KEY}")
         rows = memory.replica.db.connection.execute("SELECT names FROM unscanned").fetchall()
@@ -201,7 +201,7 @@ def test_the_list_of_what_is_unseen_is_sealed(tmp_path: Path, cloud: SimCloud) -
         assert b"telling" not in (tmp_path / "a" / "x" / "state.db").read_bytes()
 
 
-def test_a_secret_that_comes_into_an_old_memory_later_is_found(tmp_path: Path, cloud: SimCloud) -> None:
+def test_secret_added_to_an_old_memory_is_found(tmp_path: Path, cloud: SimCloud) -> None:
     with device(tmp_path, cloud) as memory:
         memory.write("old", "nothing in it")
         memory.write("other", "nor here")
@@ -213,7 +213,7 @@ def test_a_secret_that_comes_into_an_old_memory_later_is_found(tmp_path: Path, c
             sync(memory)
 
 
-def test_in_plain_mode_other_rules_look_at_everything_again(
+def test_changed_rules_rescan_a_public_vault(
     tmp_path: Path, cloud: SimCloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
@@ -254,7 +254,7 @@ def test_in_plain_mode_other_rules_look_at_everything_again(
         assert looked == ["last text"]
 
 
-def test_the_mark_of_code_is_that_of_its_source() -> None:
+def test_rules_version_matches_the_hash_of_their_source() -> None:
     from ipfsmem import wordlist
     from ipfsmem.device.source_hash import source_hash
 
@@ -265,7 +265,7 @@ def test_the_mark_of_code_is_that_of_its_source() -> None:
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_others_may_write_while_texts_are_looked_at(
+def test_scan_does_not_block_other_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["ipfs", "encrypted-ipfs"]
 ) -> None:
     """24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
@@ -299,10 +299,10 @@ def test_others_may_write_while_texts_are_looked_at(
 
 
 @pytest.mark.parametrize("how", ["new", "whole", "one field", "resolve"])
-def test_a_long_text_is_looked_at_before_the_lock(
+def test_long_text_is_scanned_before_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """What a write seals was looked at inside of it. A text that became another one meanwhile is looked at again."""
+    """A text that changed meanwhile is scanned again."""
     home = tmp_path / "home"
     text = "what is long is looked at\n" * 4_000
     with Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=home) as memory:

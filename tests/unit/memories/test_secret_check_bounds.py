@@ -1,4 +1,4 @@
-"""In encrypted mode the look for secrets never holds a large publish up: it goes on at the next ones until all is seen."""
+"""In encrypted mode the secret scan never delays a large publish: it continues at later ones until all is scanned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.testing import SimProvider
 KEY = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z45"
 
 
-def test_a_secret_in_a_large_import_is_found_in_the_end(
+def test_secret_in_a_large_import_is_found_eventually(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secret_check, "WARN_ABOUT", 4)

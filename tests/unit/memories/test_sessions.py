@@ -64,7 +64,7 @@ def two(lab: Lab) -> tuple[Memory, Memory]:
     return a, b
 
 
-def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
+def test_items_are_added_read_and_popped(memory: Memory) -> None:
     assert heard(memory) == [] and memory.sessions.pop("chat").item is None and memory.sessions.known() == []
     memory.sessions.add("chat", [])
     assert memory.sessions.known() == []
@@ -86,7 +86,7 @@ def test_items_are_added_read_and_taken_away(memory: Memory) -> None:
     assert memory.list().memories == () and "ession" not in memory.index() and memory.scopes.names() == []
 
 
-def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
+def test_forgotten_session_is_gone_and_can_be_recreated(memory: Memory) -> None:
     memory.sessions.add("chat", said("one"))
     assert memory.sessions.forget("chat", reason="done") and not memory.sessions.forget("chat")
     assert heard(memory) == [] and memory.sessions.known() == [] and memory.sessions.pop("chat").item is None
@@ -107,7 +107,7 @@ def test_a_forgotten_session_is_gone_and_may_begin_anew(memory: Memory) -> None:
         {"content": "\x00\x1f" * 60_000},
     ],
 )
-def test_any_json_object_comes_back_as_it_was(memory: Memory, item: dict[str, Any]) -> None:
+def test_json_object_of_any_content_round_trips(memory: Memory, item: dict[str, Any]) -> None:
     memory.sessions.add("chat", [item, {"after": True}])
     assert memory.sessions.items("chat").items == [item, {"after": True}]
     assert max(len(data) for data in parts(memory)) <= MAX_PART
@@ -116,7 +116,7 @@ def test_any_json_object_comes_back_as_it_was(memory: Memory, item: dict[str, An
     assert memory.sessions.items("chat").items == []
 
 
-def test_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
+def test_session_parts_are_bounded_and_an_addition_changes_one(memory: Memory) -> None:
     for number in range(40):
         memory.sessions.add("chat", said(f"{number:03}" + "x" * 5_000))
     assert [text[:3] for text in heard(memory)] == [f"{number:03}" for number in range(40)]
@@ -136,7 +136,7 @@ def test_item_that_is_not_a_json_object_is_refused_and_none_is_added(memory: Mem
     assert memory.sessions.items("chat").items == []
 
 
-def test_names_of_sessions(memory: Memory) -> None:
+def test_session_names_are_distinct_and_checked(memory: Memory) -> None:
     names = ["chat", "Chat", "chat-1", "chat_1", "a" * 24, "a" * 25, "日本", "../x", "1", "x y", "a" * 256]
     assert len({session_token(name) for name in names}) == len(names)
     for name in names:
@@ -152,22 +152,22 @@ def test_names_of_sessions(memory: Memory) -> None:
         memory.sessions.items("chat", last=True)
 
 
-def test_an_item_that_is_too_long_is_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlong_item_is_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipfsmem.memories.part_lines.MAX_ITEM", 1_000)
     with pytest.raises(LimitError, match="at most 1,000"):
         memory.sessions.add("chat", said("x" * 1_000))
     assert heard(memory) == []
 
 
-def test_a_scope_has_sessions_of_its_own(memory: Memory) -> None:
+def test_scope_has_its_own_sessions(memory: Memory) -> None:
     project = memory.scope("project")
     project.sessions.add("chat", said("in the project"))
     assert heard(memory) == [] and heard(project) == ["in the project"]
     assert [one.scope for one in project.sessions.list()] == ["project"]
 
 
-def test_two_devices_add_at_once_and_nothing_is_lost(lab: Lab) -> None:
-    """Each pair of items that was added together stays together, in the order of the times."""
+def test_concurrent_additions_on_two_devices_lose_nothing(lab: Lab) -> None:
+    """Items that were added together stay together, in order of time."""
     a, b = two(lab)
     a.sessions.add("chat", said("begin"))
     lab.settle(a, b)
@@ -187,7 +187,7 @@ def test_two_devices_add_at_once_and_nothing_is_lost(lab: Lab) -> None:
     assert heard(a)[-1] == "goes on"
 
 
-def test_a_clock_that_is_behind_does_not_put_an_answer_before_its_question(lab: Lab) -> None:
+def test_clock_that_is_behind_does_not_put_an_answer_before_its_question(lab: Lab) -> None:
     a, b = two(lab)
     lab.skew["b"] = -3600.0
     a.sessions.add("chat", said("question"))
@@ -250,7 +250,7 @@ def test_message_added_next_to_a_forget_can_be_forgotten(lab: Lab) -> None:
     assert heard(a) == heard(b) == [] and a.sessions.known() == b.sessions.known() == [] and not a.conflicts()
 
 
-def test_a_session_is_forgotten_as_one_with_one_event(memory: Memory) -> None:
+def test_session_is_forgotten_as_a_whole_with_one_event(memory: Memory) -> None:
     for number in range(6):
         memory.sessions.add("chat", said(f"{number}" + "x" * 9_000))
     assert len(keys(memory)) > 2
@@ -259,8 +259,8 @@ def test_a_session_is_forgotten_as_one_with_one_event(memory: Memory) -> None:
     assert (event["type"], event["session"], event["reason"]) == ("forgot", "chat", "done")
 
 
-def test_nothing_is_swallowed_behind_the_last_moment(memory: Memory) -> None:
-    """A line may say any moment up to the greatest whole number; after it no other can be said."""
+def test_message_after_the_greatest_possible_time_is_not_lost(memory: Memory) -> None:
+    """The time is a bounded whole number."""
     memory.sessions.add("chat", said("one"))
     (key,) = keys(memory)
     reading = memory.read(key)
@@ -275,7 +275,7 @@ def test_nothing_is_swallowed_behind_the_last_moment(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("seed", range(cases(3, 100)))
-def test_any_turns_on_three_devices_end_the_same(lab: Lab, seed: int) -> None:
+def test_random_turns_on_three_devices_converge(lab: Lab, seed: int) -> None:
     """What is left is what was added and not taken away; every device shows it in one order, and each device's own order holds."""
     random = Random(seed)
     a, b = two(lab)
@@ -338,7 +338,7 @@ def test_messages_of_another_member_are_not_part_of_a_session(lab: Lab) -> None:
     assert [one.parts for one in a.sessions.known()] == [1]
 
 
-def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> None:
+def test_invalid_lines_of_others_are_skipped(memory: Memory) -> None:
     memory.sessions.add("chat", said("one"))
     (key,) = keys(memory)
     reading = memory.read(key)
@@ -371,7 +371,7 @@ def test_lines_that_somebody_else_put_there_are_passed_over(memory: Memory) -> N
     assert heard(memory) == ["three"] and b"session: other" in parts(memory)[0]
 
 
-def test_a_part_that_is_not_here_is_said_and_nothing_is_left_out_quietly(lab: Lab) -> None:
+def test_missing_part_of_a_session_is_an_error(lab: Lab) -> None:
     a, b = two(lab)
     a.sessions.add("chat", said("one"))
     lab.settle(a, b)
@@ -390,7 +390,7 @@ def test_closed_memory_is_refused(memory: Memory) -> None:
         memory.sessions.items("chat")
 
 
-def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
+def test_session_vectors_equal_the_program(memory: Memory) -> None:
     made = VECTORS.vectors()
     assert json.loads(VECTORS.TARGET.read_text("utf-8")) == json.loads(json.dumps(made))
     for row in made["refused_names"]:
@@ -403,8 +403,7 @@ def test_the_vectors_are_what_the_program_says(memory: Memory) -> None:
         assert there.sessions.items(row["session"]).items == row["items"], row["name"]
 
 
-def test_a_line_with_half_a_character_is_read_and_stays_as_it_was_written(memory: Memory) -> None:
-    """It was left out, and with it what was said; the browser client read it."""
+def test_line_with_half_a_surrogate_pair_is_read_and_unchanged(memory: Memory) -> None:
     lines = [
         r'{"at":1,"item":{"role":"user","content":"tea \ud83d, \\ud83d"}}',
         r'{"at":2,"text":"{\"content\":\"one \ud83d","piece":[0,2]}',
@@ -453,7 +452,7 @@ def test_item_nested_too_deep_is_refused_and_other_items_are_read(memory: Memory
         assert heard(memory, "other") == ["tea"]
 
 
-def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -> None:
+def test_memory_that_only_imitates_a_session_is_a_memory(memory: Memory) -> None:
     """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
     memory.write("standup", "Bridges at nine.", type="session")
     memory.write("session-a-0123456789abcdef-0", "Bridges too.", type="session")
@@ -469,7 +468,7 @@ def test_a_memory_that_only_calls_itself_a_session_is_a_memory(memory: Memory) -
     assert "standup" in listed and "session-chat" not in listed
 
 
-def test_parts_are_no_files_of_a_folder_and_nobody_misses_them_there(tmp_path: Path) -> None:
+def test_session_parts_are_not_files_of_a_folder(tmp_path: Path) -> None:
     with Memory.load("x", mode="local", home=tmp_path / "home") as memory:
         memory.folders.attach(tmp_path / "notes")
         memory.write("tone", "Short.")

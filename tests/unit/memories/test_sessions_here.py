@@ -1,4 +1,4 @@
-"""Sessions that stay on this device: the same for whoever uses them, sealed on the disk, and never published."""
+"""Local-only sessions: the same operations, sealed on the disk, and never published."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def said(number: int) -> dict[str, Any]:
     return {"role": "user" if number % 2 == 0 else "assistant", "content": f"canary {number}"}
 
 
-def test_no_other_device_and_no_provider_hears_of_it(lab: Lab, here_only: Path) -> None:
+def test_local_session_is_not_published(lab: Lab, here_only: Path) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -120,7 +120,7 @@ def test_local_sessions_behave_like_published_ones(tmp_path: Path) -> None:
         assert memory.sessions.known() == []
 
 
-def test_no_word_of_it_lies_open_where_the_memory_is_sealed(lab: Lab) -> None:
+def test_local_session_of_a_sealed_vault_is_sealed(lab: Lab) -> None:
     a = lab.create("a")
     a.sessions.add("canary-name", [said(n) for n in range(5)])
     a.close()
@@ -149,7 +149,7 @@ def test_forgotten_local_session_leaves_the_disk_of_a_public_vault(tmp_path: Pat
         assert not on_disk()
 
 
-def test_forgotten_local_session_leaves_disk_and_scope_takes_its_sessions(tmp_path: Path) -> None:
+def test_forgotten_local_session_or_scope_leaves_no_byte_on_the_disk(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path / "home") as memory:
         memory.sessions.add("chat", [said(1)])
         memory.scope("work").write("tone", "Brief.")
@@ -165,7 +165,7 @@ def test_forgotten_local_session_leaves_disk_and_scope_takes_its_sessions(tmp_pa
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_scope_forgotten_elsewhere_takes_its_local_sessions_along(tmp_path: Path, mode: str) -> None:
+def test_scope_forgotten_elsewhere_removes_its_local_sessions(tmp_path: Path, mode: str) -> None:
     lab = Lab(tmp_path)
     lab.mode = mode
     a = lab.create("a")
@@ -213,10 +213,10 @@ def test_export_names_omitted_local_sessions(tmp_path: Path) -> None:
 
 @settings(max_examples=cases(8, 80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["add", "pop", "sync", "turn"]), st.booleans()), max_size=10))
-def test_of_one_name_here_and_everywhere_it_is_one_session(
+def test_local_and_published_parts_of_one_name_are_one_session(
     lab: Lab, here_only: Path, steps: list[tuple[str, bool]]
 ) -> None:
-    """What one device keeps here and what came from another is told in order, and nothing of either is lost or published."""
+    """They are read in order, and no local part is lost or published."""
     name = f"s{lab.clock.ns}"
     if "a" not in lab.devices:
         lab.create("a")
@@ -256,9 +256,7 @@ def test_scope_with_only_a_session_is_listed(tmp_path: Path, here_only: Path) ->
 
 
 @pytest.mark.parametrize("row", [b"\x97", "text", b"", None])
-def test_a_message_that_the_disk_changed_is_said(
-    tmp_path: Path, here_only: Path, row: bytes | str | None
-) -> None:
+def test_damaged_local_message_is_reported(tmp_path: Path, here_only: Path, row: bytes | str | None) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         for n in range(3):
             memory.sessions.add("chat", [{"role": "user", "content": f"zebra {n}"}])

@@ -1,4 +1,4 @@
-"""Sessions of a scope that leads to another: reached through both, as its memories are."""
+"""Sessions of a redirected scope are reached through both scopes, like its memories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 @pytest.mark.parametrize("scope", ["sub", "top"])
-def test_sessions_of_led_scope_are_read_and_forgotten(memory: Memory, scope: str, tmp_path: Path) -> None:
+def test_sessions_of_redirected_scope_are_read_and_forgotten(
+    memory: Memory, scope: str, tmp_path: Path
+) -> None:
     part = memory.scope(scope)
     assert {one.session: one.scope for one in part.sessions.list().sessions} == {"old": "sub", "both": "top"}
     info = part.sessions.info("old")
@@ -60,7 +62,7 @@ def test_sessions_of_led_scope_are_read_and_forgotten(memory: Memory, scope: str
     assert not any(b"a canary in sub" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
-def test_messages_added_and_popped_through_led_scope_keep_their_order(memory: Memory) -> None:
+def test_messages_added_through_a_redirected_scope_keep_their_order(memory: Memory) -> None:
     sub = memory.scope("sub")
     before = sub.sessions.seen("old")
     sub.sessions.add("old", said("later"))
@@ -71,7 +73,7 @@ def test_messages_added_and_popped_through_led_scope_keep_their_order(memory: Me
         assert text not in contents(sub, "old")
 
 
-def test_message_is_added_after_those_of_a_clock_that_was_ahead(lab: Lab) -> None:
+def test_message_is_added_after_those_of_a_clock_ahead(lab: Lab) -> None:
     a = lab.create("a")
     for scope in ("sub", "top"):
         a.scopes.make(scope)
@@ -83,7 +85,7 @@ def test_message_is_added_after_those_of_a_clock_that_was_ahead(lab: Lab) -> Non
     assert contents(a.scope("sub"), "talk") == ["ahead", "after"]
 
 
-def test_session_kept_here_in_led_scope_stays_here(
+def test_local_session_of_a_redirected_scope_stays_local(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"
@@ -105,7 +107,9 @@ def test_session_kept_here_in_led_scope_stays_here(
     assert a.scope("sub").sessions.forget("private") and a.scope("top").sessions.known() == []
 
 
-def test_pending_messages_of_led_scope_are_approved_through_both(memory: Memory, tmp_path: Path) -> None:
+def test_pending_messages_of_redirected_scope_are_approved_through_both(
+    memory: Memory, tmp_path: Path
+) -> None:
     memory.scopes.redirect("sub", None)
     sub, top = memory.scope("sub"), memory.scope("top")
     sub.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))

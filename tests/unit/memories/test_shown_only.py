@@ -1,4 +1,4 @@
-"""A write replaces only what its caller was shown: write, resolve and forget with a token, and what became of it."""
+"""A write replaces only the text its caller was shown: write, resolve and forget with a token."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ def _came_between(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     return a, c, reading
 
 
-def test_omitted_fields_come_from_the_text_of_the_token(lab: Lab) -> None:
-    """Only the description is given; the rest is what was read, not what is shown by now."""
+def test_omitted_fields_are_taken_from_the_text_of_the_token(lab: Lab) -> None:
     a, c, reading = _came_between(lab)
     written = a.write("tone", description="how to talk", seen=reading)
     assert (written.file.body, written.file.description, written.file.type) == (
@@ -50,7 +49,7 @@ def test_omitted_fields_come_from_the_text_of_the_token(lab: Lab) -> None:
     assert all_texts(c) == {"A's text", "C's text"}
 
 
-def test_a_bare_token_finds_its_text_in_the_state(lab: Lab) -> None:
+def test_token_string_finds_its_text_in_the_state(lab: Lab) -> None:
     """The token alone: nobody handed the text back."""
     a, _, reading = _came_between(lab)
     written = a.write("tone", "A's second text", seen=reading.token)
@@ -58,8 +57,8 @@ def test_a_bare_token_finds_its_text_in_the_state(lab: Lab) -> None:
     assert all_texts(a) == {"A's second text", "C's text"}
 
 
-def test_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
-    """What is not given cannot be known any more, so nothing is written; with the reading it can."""
+def test_token_string_of_a_lost_text_is_refused(lab: Lab) -> None:
+    """Omitted fields are unknown; with the reading itself the write succeeds."""
     a, c = _two(lab)
     a.write("tone", "first", description="kept")
     lab.settle(a, c)
@@ -76,7 +75,7 @@ def test_a_bare_token_whose_text_is_gone_is_refused(lab: Lab) -> None:
     assert all_texts(c) == {"first", "second"}
 
 
-def test_a_merged_text_is_behind_its_token(lab: Lab) -> None:
+def test_token_of_a_merged_text_is_accepted(lab: Lab) -> None:
     """What was shown can be a merge of several texts, which no block holds."""
     a, c = _two(lab)
     a.write("tone", "\n".join("abcdefg"))
@@ -92,8 +91,7 @@ def test_a_merged_text_is_behind_its_token(lab: Lab) -> None:
     assert all_texts(a) == {"\n".join("AbcdefG")}
 
 
-def test_a_header_alone_is_not_put_over_a_text_that_is_not_fetched(lab: Lab) -> None:
-    """Same thought: the rest of the text is not known, so there is nothing to write."""
+def test_header_alone_is_not_written_over_an_unfetched_text(lab: Lab) -> None:
     a, _ = _two(lab)
     a.write("tone", "the text")
     (value,) = a.replica.store.entry("m/tone").values()
@@ -105,8 +103,8 @@ def test_a_header_alone_is_not_put_over_a_text_that_is_not_fetched(lab: Lab) -> 
     assert list(a.replica.store.entry("m/tone").values()) == [value]
 
 
-def test_a_token_as_a_hash_holds_while_nothing_changed(lab: Lab) -> None:
-    """What HTTP calls an ETag: the hash of a token stands for it as long as it is what is shown."""
+def test_token_hash_is_valid_while_the_text_is_unchanged(lab: Lab) -> None:
+    """HTTP uses it as an ETag."""
     a, _, reading = _came_between(lab)
     with pytest.raises(ChangedError):
         a.write("tone", "blind", seen=reading.seen)
@@ -118,7 +116,7 @@ def test_a_token_as_a_hash_holds_while_nothing_changed(lab: Lab) -> None:
         a.write("tone", "seen", seen="abc")
 
 
-def test_a_reading_of_another_memory_is_no_token(lab: Lab) -> None:
+def test_reading_of_another_memory_is_refused_as_a_token(lab: Lab) -> None:
     a, _ = _two(lab)
     other = a.write("other", "text")
     with pytest.raises(UsageError, match="other"):
@@ -126,8 +124,7 @@ def test_a_reading_of_another_memory_is_no_token(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
-def test_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> None:
-    """Resolve replaces what its caller was shown, and no text that a sync brought meanwhile."""
+def test_text_synced_between_show_and_resolve_remains(lab: Lab) -> None:
     a, c = _two(lab)
     d = lab.restore("d")
     lab.settle(a, c, d)
@@ -151,7 +148,7 @@ def test_a_text_that_came_between_looking_and_resolving_stays(lab: Lab) -> None:
     assert all_texts(d) == {"merged A+C by hand", "D text, unseen at A"}
 
 
-def test_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
+def test_resolve_keep_keeps_the_shown_text(lab: Lab) -> None:
     """`keep` is about the text that stood there when the user looked."""
     a, c, _ = _came_between(lab)
     (looked,) = a.conflicts()
@@ -166,8 +163,7 @@ def test_keeping_keeps_the_text_that_was_shown(lab: Lab) -> None:
     assert all_texts(a) == {"C's text", "C's newer text"} and body(a, "tone") == "C's newer text"
 
 
-def test_without_a_token_there_is_no_resolve(lab: Lab) -> None:
-    """Nobody resolves blindly."""
+def test_resolve_without_a_token_is_refused(lab: Lab) -> None:
     a, _, _ = _came_between(lab)
     with pytest.raises(TypeError):
         a.resolve("tone")  # type: ignore[call-arg]
@@ -178,7 +174,7 @@ def test_without_a_token_there_is_no_resolve(lab: Lab) -> None:
     assert not a.conflicts() and all_texts(a) == {"C's text"}
 
 
-def test_a_copy_that_is_not_fetched_is_not_in_the_token(lab: Lab) -> None:
+def test_unfetched_alternative_is_not_in_the_token(lab: Lab) -> None:
     """Nobody was shown it, so resolving leaves it."""
     a, _, _ = _came_between(lab)
     (looked,) = a.conflicts()
@@ -205,7 +201,7 @@ def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
     return a, c, reading
 
 
-def test_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
+def test_write_to_a_key_forgotten_meanwhile_is_refused(lab: Lab) -> None:
     """The text would stand hidden behind the forget; it is refused in words, and nothing is stored."""
     a, _, reading = _forgotten_meanwhile(lab)
     before = a.replica.store.entry("m/tone")
@@ -220,7 +216,7 @@ def test_a_key_that_was_forgotten_meanwhile_refuses_the_write(lab: Lab) -> None:
     assert body(a, "tone") == "v3" and not a.conflicts()
 
 
-def test_text_hidden_by_a_forget_is_settled_with_its_token(lab: Lab) -> None:
+def test_text_hidden_by_a_forget_is_resolved_with_its_token(lab: Lab) -> None:
     """With its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")
@@ -243,8 +239,7 @@ def test_text_hidden_by_a_forget_is_settled_with_its_token(lab: Lab) -> None:
         assert memory.read("music") is None and "music edited meanwhile" not in all_texts(memory)
 
 
-def test_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_path: Path) -> None:
-    """The answer of a write is what it wrote, whatever another process does the moment after."""
+def test_concurrent_forget_does_not_change_the_answer_of_a_write(lab: Lab, tmp_path: Path) -> None:
     with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=lab.world("m"))) as memory:
         with Memory.load("m", home=Home(folder=tmp_path / "m", world=lab.world("m2"))) as other:
             changed = memory._open.changed
@@ -254,7 +249,7 @@ def test_a_process_that_forgets_at_once_does_not_break_the_answer(lab: Lab, tmp_
         assert memory.read("tone") is None
 
 
-def test_members_of_a_memory_without_a_vault(lab: Lab) -> None:
+def test_members_of_a_local_vault_are_refused(lab: Lab) -> None:
     """Same thought: an unlocked memory in mode `none` has no ring, and says so."""
     with Memory.load("m", "none") as memory:
         memory.unlock(ROOT)
@@ -263,7 +258,7 @@ def test_members_of_a_memory_without_a_vault(lab: Lab) -> None:
                 asyncio.run(call)
 
 
-def test_forgetting_with_a_token_leaves_what_was_not_shown(lab: Lab) -> None:
+def test_forget_with_a_token_keeps_unseen_texts(lab: Lab) -> None:
     a, _, reading = _came_between(lab)
     assert a.forget("tone", seen=reading)
     assert a.read("tone") is None and all_texts(a) == {"C's text"}

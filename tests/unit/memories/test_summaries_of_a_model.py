@@ -1,4 +1,4 @@
-"""Summaries of sessions by a model behind an endpoint: what it is shown, what becomes of its answer, and that nothing changes when it fails."""
+"""Session summaries by a model behind an endpoint: its input, its answer, and no change when it fails."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ def test_model_gets_quoted_messages_and_its_summary_is_resumed(memory: Memory, s
     assert len(memory.sessions.items("chat").items) == 31 and rest
 
 
-def test_a_long_session_is_shown_in_pieces_each_with_the_summary_so_far(
-    memory: Memory, server: ChatServer
-) -> None:
+def test_long_session_is_summarised_in_pieces(memory: Memory, server: ChatServer) -> None:
     server.says = lambda messages: f"Summary {len(server.asked)}." + "x" * 10_000
     memory.sessions.add("chat", [said(n, " word" * 1_000) for n in range(40)])
     memory.sessions.add("chat", [said(40, "y" * (MESSAGE + 10))])
@@ -77,7 +75,7 @@ def test_a_long_session_is_shown_in_pieces_each_with_the_summary_so_far(
 
 
 @pytest.mark.parametrize("answer", ["", " \n "])
-def test_nothing_is_changed_when_it_fails(
+def test_failed_summary_changes_nothing(
     memory: Memory, server: ChatServer, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.sessions.add("chat", [said(n) for n in range(30)])
@@ -96,7 +94,7 @@ def test_nothing_is_changed_when_it_fails(
         ModelSummariser()
 
 
-def test_a_conversation_is_compacted_by_it_inside_of_an_event_loop(
+def test_conversation_is_compacted_by_a_model_inside_an_event_loop(
     memory: Memory, server: ChatServer
 ) -> None:
     talk = memory.sessions.conversation("chat", summarise=memory.sessions.model_summariser())
@@ -109,7 +107,7 @@ def test_a_conversation_is_compacted_by_it_inside_of_an_event_loop(
     assert summary is not None and summary.text == "They spoke of the boat." and len(server.asked) == 1
 
 
-def test_the_command_asks_the_model_only_when_it_is_told(
+def test_session_compact_calls_the_model_only_on_request(
     memory: Memory, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("chat", "other"):

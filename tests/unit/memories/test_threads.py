@@ -1,4 +1,4 @@
-"""One open memory, used by many threads at once: each call stands alone, and the sync of an event loop beside them."""
+"""One open vault used by many threads, and by the sync of an event loop at the same time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def all_of_it_is_here(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("mode", ["none", "local"])
-def test_fifty_threads_use_one_memory(tmp_path: Path, mode: ModeName) -> None:
+def test_fifty_threads_use_one_vault(tmp_path: Path, mode: ModeName) -> None:
     with Memory.load("x", mode=mode, home=tmp_path) as memory, ThreadPoolExecutor(THREADS) as threads:
         list(threads.map(lambda number: use(memory, number), range(THREADS)))
         all_of_it_is_here(memory)
@@ -64,7 +64,7 @@ def test_threads_write_while_the_event_loop_syncs(lab: Lab) -> None:
     all_of_it_is_here(lab.restore("b"))
 
 
-def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: Path) -> None:
+def test_thread_waiting_while_the_vault_is_closed_gets_an_error(tmp_path: Path) -> None:
     memory = Memory.load("x", mode="none", home=tmp_path)
     begun = threading.Event()
 
@@ -83,7 +83,7 @@ def test_a_thread_that_waited_while_the_memory_was_closed_is_told_so(tmp_path: P
 
 
 @pytest.mark.parametrize("work", ["begin_files", "scan", "render", "ingest_edits"])
-def test_call_that_uses_plain_files_waits_for_the_thread_at_work(tmp_path: Path, work: str) -> None:
+def test_call_that_uses_plain_files_waits_for_the_busy_thread(tmp_path: Path, work: str) -> None:
     """A sync scans from its event loop while other threads write; a scan had lost its turn to a method that was put before it."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         thread = threading.Thread(target=getattr(memory._open, work))

@@ -59,7 +59,7 @@ def test_page_continues_when_its_last_event_is_gone(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["x", "2026-11-10T10:00:00.000Z", "2026-11-10 0123456789abcdef"])
-def test_cursor_of_no_page_is_refused(memory: Memory, cursor: str) -> None:
+def test_foreign_cursor_is_refused(memory: Memory, cursor: str) -> None:
     with pytest.raises(UsageError, match="cursor is invalid"):
         memory.timeline.read(cursor=cursor)
 

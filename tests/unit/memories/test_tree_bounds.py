@@ -1,4 +1,4 @@
-"""How much a tree of memory files may make of itself while it is read (format sections 1.6, 8)."""
+"""Memory limits while a tree of memory files is read (format sections 1.6, 8)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipfsmem.memories.bundle_tree import read_tree
 from ipfsmem.memories.containers import read_zip
 
 
-def test_equal_lines_cost_no_memory(tmp_path: Path) -> None:
+def test_equal_lines_use_constant_memory(tmp_path: Path) -> None:
     """Each of millions of equal lines became an event before the union made one of them."""
     path = tmp_path / "x.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
@@ -30,7 +30,7 @@ def test_equal_lines_cost_no_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
-def test_lines_one_by_one_are_the_lines() -> None:
+def test_lines_are_iterated_one_by_one() -> None:
     """A BOM, CRLF, blank lines, no last LF, equal lines: the same events as from a union of all lines."""
     text = b'\xef\xbb\xbf0\r\n\n \n{"ts":"2026-01-01","type":"a"}\n0\n0'
     (part,) = read_tree(["timeline/x.jsonl"], lambda name, most: text).values()
@@ -38,7 +38,7 @@ def test_lines_one_by_one_are_the_lines() -> None:
     assert [event["type"] for event in parse_lines(text)] == ["raw", "a", "raw", "raw"]
 
 
-def test_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_lines_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is for all files and scopes of the tree together."""
     monkeypatch.setattr(bundle_tree.Room.__init__, "__defaults__", (5,))
     tree = {
@@ -51,8 +51,7 @@ def test_different_lines_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
         read_tree(tree, lambda name, most: tree[name])
 
 
-def test_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bytes and the forgotten keys of `scope.json` were counted nowhere."""
+def test_card_linked_by_many_scopes_is_counted_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = {f"scopes/s{n}/scope.json": b'{"forgotten":["a","b","c"],"v":1}' for n in range(3)}
     tree["memory/a.md"] = b"a"
     assert len(read_tree(tree, lambda name, most: tree[name])) == 4
@@ -66,9 +65,7 @@ def test_a_card_that_many_scopes_link_to_counts_each_time(monkeypatch: pytest.Mo
             read_tree(tree, lambda name, most: tree[name])
 
 
-def test_a_zip_whose_entry_has_no_name(tmp_path: Path) -> None:
-    """An empty name was an IndexError; whether it is a folder is asked of its last letter."""
-
+def test_zip_entry_without_a_name_is_ignored(tmp_path: Path) -> None:
     class Nameless(ZipInfo):
         def is_dir(self) -> bool:
             return False

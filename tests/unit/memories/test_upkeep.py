@@ -31,7 +31,7 @@ Usage = namedtuple("Usage", "total used free")
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_a_vacuum_frees_what_changes_left_and_the_memory_says_the_same(tmp_path: Path, mode: str) -> None:
+def test_vacuum_frees_space_and_changes_no_text(tmp_path: Path, mode: str) -> None:
     more = {} if mode == "local" else {"provider": str(tmp_path), "passphrase": False}
     with Memory.create("m", mode, home=tmp_path, **more) as memory:  # type: ignore[arg-type]
         for number in range(40):
@@ -52,9 +52,7 @@ def test_a_vacuum_frees_what_changes_left_and_the_memory_says_the_same(tmp_path:
         assert len(again) == 42
 
 
-def test_a_vacuum_that_cannot_be_leaves_everything_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_vacuum_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory, Memory.load("m", home=tmp_path) as other:
         memory.write("tone", "direct")
         file = tmp_path / "m" / "state.db"
@@ -120,7 +118,7 @@ def test_cleanup_names_and_removes_old_files_that_are_not_only_copies(
                 memory.maintenance.cleanup(less)
 
 
-def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: Path) -> None:
+def test_sealed_operation_list_is_still_sealed_after_a_cleanup(tmp_path: Path) -> None:
     clock = MockClock()
     home = Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=False, provider=str(tmp_path)) as memory:
@@ -137,12 +135,12 @@ def test_a_sealed_list_of_operations_is_still_sealed_after_a_cleanup(tmp_path: P
 
 
 @pytest.mark.parametrize("wrong", [0.0, 3_599.0, -1.0, float("nan"), float("inf"), 1e30])
-def test_a_time_that_is_none_is_refused(tmp_path: Path, wrong: float) -> None:
+def test_invalid_cleanup_age_is_refused(tmp_path: Path, wrong: float) -> None:
     with Memory.load("x", "local", home=tmp_path) as memory, pytest.raises(UsageError):
         memory.maintenance.cleanup(wrong)
 
 
-def test_a_list_of_operations_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
+def test_unreadable_operation_list_is_a_finding(tmp_path: Path) -> None:
     with Memory.load("x", mode="local", home=tmp_path) as memory:
         memory.write("a", "x")
         (listed,) = tmp_path.rglob("operations")
@@ -190,7 +188,7 @@ def test_compact_dry_run_changes_no_file_and_names_what_compact_frees(tmp_path: 
         assert not memory.list() and not [one for one in memory.check() if one.level == "error"]
 
 
-def test_compact_part_that_fails_leaves_the_others_done_and_is_named(
+def test_failing_part_of_a_compact_is_named_and_the_others_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _published(tmp_path) as memory:
@@ -212,7 +210,7 @@ def test_compact_part_that_fails_leaves_the_others_done_and_is_named(
             done.raise_if_incomplete()
 
 
-def test_compact_of_what_it_refuses_does_nothing(tmp_path: Path) -> None:
+def test_refused_compact_does_nothing(tmp_path: Path) -> None:
     with _published(tmp_path) as memory:
         memory.write("tone", "direct")
         asyncio.run(memory.sync())
@@ -239,7 +237,7 @@ def test_compact_of_local_vault_omits_versions_and_refuses_them_by_name(tmp_path
             asyncio.run(memory.maintenance.compact(only=["versions"]))
 
 
-def test_compact_on_one_device_keeps_blocks_of_a_device_that_is_behind(tmp_path: Path) -> None:
+def test_compact_keeps_blocks_needed_by_a_device_that_is_behind(tmp_path: Path) -> None:
     clock = MockClock()
 
     def back(name: str) -> Memory:

@@ -1,4 +1,4 @@
-"""What models were used for: noted anywhere, added up in every way, whatever strangers write into events, and beside a budget."""
+"""Model usage: recorded on any device, summed by every field, robust against foreign events, compared with a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def test_uses_of_two_devices_are_added_up_in_every_way(tmp_path: Path) -> None:
+def test_usage_of_two_devices_is_summed_by_every_field(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     try:
         a = lab.create("a")
@@ -68,11 +68,11 @@ def test_foreign_usage_events_break_no_sum() -> None:
 
 
 @pytest.mark.parametrize(("micros", "text"), [(0, "0.00"), (1, "0.000001"), (12_300, "0.0123"), (1_500_000, "1.50"), (20_000_000, "20.00")])  # fmt: skip
-def test_costs_are_told_exactly(micros: int, text: str) -> None:
+def test_costs_are_printed_exactly(micros: int, text: str) -> None:
     assert dollars(micros) == text
 
 
-def test_wrong_uses_are_refused_and_nothing_is_noted(memory: Memory) -> None:
+def test_invalid_usage_is_refused_and_not_recorded(memory: Memory) -> None:
     for wrong in ({}, {"model": "m", "cost_usd": -1.0}, {"model": "m", "cost_usd": float("nan")}, {"model": "m", "input_tokens": -1}, {"model": "x" * 201}, {"model": "a\nb"}):  # fmt: skip
         with pytest.raises(UsageError):
             memory.usage.add(**wrong)  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_wrong_uses_are_refused_and_nothing_is_noted(memory: Memory) -> None:
     )
 
 
-def test_more_than_the_budget_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage_over_the_budget_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli = Cli(tmp_path / "home", monkeypatch)
     cli.ok("init", "--mode", "local")
     file = tmp_path / "config.toml"

@@ -1,5 +1,4 @@
-"""Use is counted: by what is opened or given to a model, not by what is found, listed or previewed; it slows fading, changes no answer
-of recall, and is told once a day."""
+"""Uses are counted for opened and delivered memories, slow their decay, change no recall, and are shared once a day."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def test_use_slows_fading_and_changes_no_answer_of_recall(lab: Lab, again: bool)
     assert day["green"] == day["black"]
 
 
-def test_a_context_block_is_the_same_all_day_however_often_it_is_asked(lab: Lab) -> None:
+def test_context_block_is_constant_within_a_day(lab: Lab) -> None:
     memory = lab.create("a")
     for n in range(60):
         memory.write(f"k{n:02}", f"tea number {n}", description="of a certain length, so that few have room")
@@ -98,7 +97,7 @@ def test_a_context_block_is_the_same_all_day_however_often_it_is_asked(lab: Lab)
     assert "(k07.md)" in memory.context(max_tokens=300).text  # what was opened yesterday
 
 
-def test_a_table_of_an_earlier_version_is_read(lab: Lab) -> None:
+def test_use_table_of_an_earlier_version_is_read(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
     assert memory.read("green") is not None
@@ -116,7 +115,7 @@ def told(memory: Memory) -> list[dict[str, int]]:
     return [event["counts"] for event in memory.timeline.read() if is_use(event)]
 
 
-def test_a_day_of_use_is_told_once_with_the_next_write_of_something_else(lab: Lab) -> None:
+def test_uses_of_a_day_are_shared_once_with_the_next_write(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
     memory.scope("work").write("plan", "tea at work")
@@ -145,7 +144,7 @@ def test_a_day_of_use_is_told_once_with_the_next_write_of_something_else(lab: La
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab, again: bool) -> None:
+def test_clock_ahead_does_not_distort_uses(lab: Lab, again: bool) -> None:
     memory = lab.create("a")
     for key in ("green", "black"):
         memory.write(key, f"{key} tea", fields={"decay": "30d"})
@@ -164,7 +163,7 @@ def test_a_clock_that_was_ahead_keeps_no_memory_fresh_and_no_use_untold(lab: Lab
     assert told(memory) == [{"green": 2}]
 
 
-def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
+def test_failed_write_shares_no_uses(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
     memory.read("green")
@@ -176,7 +175,7 @@ def test_a_write_that_fails_tells_nothing(lab: Lab) -> None:
     assert told(memory) == [{"green": 1}]
 
 
-def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
+def test_use_table_is_sealed_and_a_damaged_one_is_ignored(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("greenish", "green tea")
     memory.read("greenish")
@@ -194,7 +193,7 @@ def test_the_table_is_sealed_and_a_damaged_one_is_as_none(lab: Lab) -> None:
         memory.close()
 
 
-def test_two_processes_count_together(lab: Lab) -> None:
+def test_two_processes_count_uses_together(lab: Lab) -> None:
     memory = lab.create("a")
     memory.write("green", "green tea")
     one, other = AccessCounts(memory.replica), AccessCounts(memory.replica)
@@ -205,8 +204,8 @@ def test_two_processes_count_together(lab: Lab) -> None:
     assert AccessCounts(memory.replica).of(("", "green")).times == 6  # type: ignore[union-attr]
 
 
-def test_decay_is_a_function_of_what_it_is_given() -> None:
-    """A sweep that runs often takes no more away than one that runs once."""
+def test_decay_depends_only_on_its_inputs() -> None:
+    """The number of sweeps does not matter."""
     assert faded(0.8, 0.01, 70) == pytest.approx(0.8 * 2.718281828**-0.7)
     assert faded(0.8, 0.01, 1) == 0.8 and faded(0.8, 0.01, -5) == 0.8
     assert faded(0.1, 0.01, 70, uses=0) == faded(0.1, 0.01, 70, uses=1) < faded(0.1, 0.01, 70, uses=2)

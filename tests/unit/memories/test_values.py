@@ -61,7 +61,7 @@ def test_every_value_is_read_back_from_its_file(value: Any) -> None:
 
 
 def test_value_nested_too_deep_to_be_read_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever limit other packages set for the process: it would come back as a text."""
+    """Whatever recursion limit other packages set."""
     deep = functools.reduce(lambda inner, _: [inner], range(60), cast("Any", 1))
     assert value_of(parse_memory(value_file("k", deep, {}))) == deep
     monkeypatch.setattr(canonical, "MAX_DEPTH", 50)
@@ -69,7 +69,7 @@ def test_value_nested_too_deep_to_be_read_back_is_refused(monkeypatch: pytest.Mo
         value_file("k", deep, {})
 
 
-def test_no_two_free_keys_share_a_memory() -> None:
+def test_two_free_keys_never_share_a_memory() -> None:
     assert len({memory_key(name) for name in KEYS}) == len(KEYS)
     # Python and every other writer agree on these.
     assert (
@@ -78,7 +78,7 @@ def test_no_two_free_keys_share_a_memory() -> None:
     )
 
 
-def test_keys_and_values_of_any_characters_come_back(memory: Memory) -> None:
+def test_keys_and_values_of_any_characters_round_trip(memory: Memory) -> None:
     for number, key in enumerate(KEYS):
         memory.values.set(key, VALUES[number % len(VALUES)])
     for number, key in enumerate(KEYS):
@@ -101,21 +101,21 @@ def test_values_survive_reopening(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 257, "é" * 129, "\ud800"])
-def test_a_key_of_another_length_is_refused(memory: Memory, key: str) -> None:
+def test_key_of_invalid_length_is_refused(memory: Memory, key: str) -> None:
     with pytest.raises(UsageError, match="key"):
         memory.values.set(key, "x")
     with pytest.raises(UsageError, match="key"):
         memory.values.get(key)
 
 
-def test_a_value_without_json_form_is_refused(memory: Memory) -> None:
+def test_value_without_json_form_is_refused(memory: Memory) -> None:
     for value in (object(), float("nan"), {1: object()}, "\ud800"):
         with pytest.raises(UsageError):
             memory.values.set("k", value)
     assert memory.values.get("k") is None
 
 
-def test_an_overwritten_value_stays_as_a_revision(memory: Memory) -> None:
+def test_overwritten_value_is_kept_as_a_revision(memory: Memory) -> None:
     for value in ("one", {"two": 2}, "three", "three"):
         memory.values.set("user:x", value)
     assert [(one.number, one.value, one.why) for one in memory.values.history("user:x")] == [
@@ -126,7 +126,7 @@ def test_an_overwritten_value_stays_as_a_revision(memory: Memory) -> None:
     assert [one.value for one in memory.values.history("user:x")] == ["three", {"two": 2}, "one"]
 
 
-def test_a_deleted_value_comes_back(memory: Memory) -> None:
+def test_deleted_value_can_be_restored(memory: Memory) -> None:
     memory.values.set("a:b", [1])
     assert memory.values.delete("a:b").value == [1]
     assert memory.values.get("a:b") is None and not memory.values.list()
@@ -148,7 +148,7 @@ def test_set_with_seen_replaces_only_what_was_shown(memory: Memory) -> None:
     assert memory.values.get("k").value == "two"  # type: ignore[union-attr]
 
 
-def test_values_that_two_devices_wrote_are_both_shown(memory: Memory) -> None:
+def test_values_written_on_two_devices_are_both_shown(memory: Memory) -> None:
     made = memory.values.set("theme", "dark")
     with memory.replica.transaction():
         change = Writing(memory.replica)
@@ -171,8 +171,7 @@ def proposed(value: str) -> bytes:
 
 
 @pytest.mark.parametrize("how", ["deleted", "kept"])
-def test_pending_value_goes_into_no_history(memory: Memory, how: str) -> None:
-    """It was shown there unmarked, and another device of the vault restored it as the person's own."""
+def test_pending_value_is_not_added_to_the_history(memory: Memory, how: str) -> None:
     memory.bundles.import_(proposed("theirs"), foreign=True)
     pending = memory.values.get("theme")
     assert pending is not None and not pending.own
@@ -217,7 +216,7 @@ def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
     assert memory.values.clear(prefix="").keys == ("a:2", "b:1")
 
 
-def test_an_expired_value_is_absent_and_swept_into_its_history() -> None:
+def test_expired_value_is_absent_and_swept_into_its_history() -> None:
     clock = MockClock()
     with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
         memory.values.set("short", "x", ttl=60)
@@ -232,7 +231,7 @@ def test_an_expired_value_is_absent_and_swept_into_its_history() -> None:
         assert memory.values.set("long", "y", ttl=0).expires == ""
 
 
-def test_scopes_have_values_of_their_own(memory: Memory) -> None:
+def test_scopes_have_separate_values(memory: Memory) -> None:
     memory.scope("coder").values.set("theme", "dark")
     assert memory.values.get("theme") is None and not memory.scope("other").values.list()
     assert memory.scope("coder").values.get("theme").value == "dark"  # type: ignore[union-attr]
@@ -258,7 +257,7 @@ def test_values_of_earlier_versions_are_found_by_their_keys(memory: Memory) -> N
     assert [one.value for one in memory.values.history("user:x")] == [{"a": 1}]
 
 
-def test_a_value_that_somebody_broke_is_shown_as_text(memory: Memory) -> None:
+def test_damaged_value_is_shown_as_text(memory: Memory) -> None:
     made = memory.values.set("k", {"a": 1})
     memory.write(made.memory, "{ broken")
     assert memory.values.get("k").value == "{ broken"  # type: ignore[union-attr]
@@ -279,7 +278,7 @@ def test_new_value_is_set_without_reading_the_others(memory: Memory, monkeypatch
     assert len(set(reads)) <= 1
 
 
-def test_a_value_whose_key_somebody_edited_is_found_under_one_name(tmp_path: Path) -> None:
+def test_value_with_an_edited_key_is_found_under_one_name(tmp_path: Path) -> None:
     with Memory.create("x", "local", home=tmp_path) as memory:
         file = tmp_path / "x" / "memory" / f"{memory.values.set('old key', 1).memory}.md"
         # In one field it renames nothing.
@@ -304,9 +303,7 @@ def test_a_value_whose_key_somebody_edited_is_found_under_one_name(tmp_path: Pat
 
 
 @pytest.mark.parametrize("sweep", [False, True])
-def test_values_changed_while_many_are_deleted_stay_and_keep_no_other(
-    monkeypatch: pytest.MonkeyPatch, sweep: bool
-) -> None:
+def test_value_changed_during_a_bulk_delete_remains(monkeypatch: pytest.MonkeyPatch, sweep: bool) -> None:
     clock = MockClock()
     with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
         for key in ("a", "b", "c"):

@@ -1,4 +1,4 @@
-"""Whose word a text is, and stays (format section 5.2), on real devices of two persons."""
+"""Owner of a text (format section 5.2), on real devices of two persons."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def of(memory: Memory, key: str) -> set[str]:
         return {value.author for value in memory.replica.store.entry(f"m/{key}").values()}
 
 
-def test_a_part_alone_makes_no_empty_text_in_front_of_others(lab: Lab) -> None:
-    """What is not given comes from the text that is shown; of others' text nothing is taken without their being named."""
+def test_partial_write_adopts_no_pending_text(lab: Lab) -> None:
+    """Omitted fields come from the shown text, which is not the user's own."""
     a = lab.create("a")
     a.bundles.import_(
         json.dumps({"version": "memory/0.1", "files": {"role.md": TEXT.decode()}, "timeline": []}),
@@ -68,7 +68,7 @@ def test_header_write_through_redirect_to_pending_text_is_refused(lab: Lab) -> N
     assert texts(a, "store") == {"role": {"likes tea"}} and not texts(a, "shop")
 
 
-def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> None:
+def test_pending_text_is_read_and_listed_but_not_in_the_index(lab: Lab) -> None:
     a, b = two(lab)
     b.write("role", "likes tea", name="Role of b", description="tea")
     lab.settle(a, b)
@@ -82,9 +82,8 @@ def test_a_text_of_others_is_read_and_listed_and_not_in_the_index(lab: Lab) -> N
     assert not b.conflicts()
 
 
-def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
-    """An agent shown a text of others calls `write` with it: still others'. Under another key, after the
-    text was deleted, and with the token of what it read, too."""
+def test_pending_text_rewritten_by_an_agent_stays_pending(lab: Lab) -> None:
+    """Also under another key, after a deletion, and with the token of its reading."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
@@ -109,7 +108,7 @@ def test_written_again_by_an_agent_it_stays_others(lab: Lab) -> None:
     assert of(b, "again") == {""} and b.read("again").own
 
 
-def test_a_new_text_comes_beside_what_others_wrote_under_the_key(lab: Lab) -> None:
+def test_new_text_is_added_next_to_a_pending_one_of_the_same_key(lab: Lab) -> None:
     a, b = two(lab)
     b.write("role", "of b")
     lab.settle(a, b)
@@ -121,7 +120,7 @@ def test_a_new_text_comes_beside_what_others_wrote_under_the_key(lab: Lab) -> No
     assert body(b, "role") == "of b"
 
 
-def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
+def test_merge_of_one_foreign_line_makes_the_file_pending(lab: Lab) -> None:
     """My file stays, the merge is listed; the published root shows the merge all the same."""
     a, b = two(lab)
     with writing(a.replica) as change:
@@ -144,8 +143,8 @@ def test_one_line_of_another_merged_into_my_file(lab: Lab) -> None:
     assert not a.conflicts()
 
 
-def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> None:
-    """Otherwise whoever touches a memory takes it away from everybody else's agents."""
+def test_own_text_replaced_by_another_person_stays_shown(lab: Lab) -> None:
+    """Otherwise any edit would hide a memory from everybody else's agents."""
     a, b = two(lab)
     with writing(a.replica) as change:
         change.put("m/list", b"one\ntwo\nthree\n", ())
@@ -172,7 +171,7 @@ def test_an_own_text_that_another_replaced_goes_on_standing_there(lab: Lab) -> N
     assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
 
 
-def test_text_forgotten_elsewhere_at_the_same_time_stays_and_is_listed(lab: Lab) -> None:
+def test_text_forgotten_elsewhere_concurrently_stays_and_is_listed(lab: Lab) -> None:
     a, b = two(lab)
     with writing(a.replica) as change:
         change.put("m/role", b"one\n", ())
@@ -186,8 +185,8 @@ def test_text_forgotten_elsewhere_at_the_same_time_stays_and_is_listed(lab: Lab)
     assert not a.conflicts() and not MemoryStore(a.replica).whole_view("role").forgotten
 
 
-def test_promote_is_a_persons_word(lab: Lab) -> None:
-    """Only `promote` writes without `author`; it replaces what it was shown and no more."""
+def test_approve_makes_a_text_the_users_own(lab: Lab) -> None:
+    """Only this operation writes without `author`; it replaces only the shown text."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
@@ -216,7 +215,7 @@ def test_foreign_text_is_foreign_on_all_own_devices(lab: Lab) -> None:
     assert of(b, "copy") == {"foreign"}
 
 
-def test_the_digest_is_that_of_the_same_state_for_every_person(lab: Lab) -> None:
+def test_digest_of_a_state_is_the_same_for_every_person(lab: Lab) -> None:
     """Whose word it is changes neither view, digest nor root."""
     a, b = two(lab)
     a.write("x", "1")
@@ -232,8 +231,8 @@ def test_the_digest_is_that_of_the_same_state_for_every_person(lab: Lab) -> None
     assert whole[0] == whole[1]
 
 
-def test_whose_it_is_may_turn_out_later(lab: Lab) -> None:
-    """A text that came before the ring said whose its writer is counts as others' from then on, also where it is gone."""
+def test_owner_of_a_text_may_become_known_later(lab: Lab) -> None:
+    """A text received before its ring counts as pending from then on."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -249,7 +248,7 @@ def test_whose_it_is_may_turn_out_later(lab: Lab) -> None:
     assert of(a, "copy") == {b.device}
 
 
-def test_a_restored_device_knows_its_own_persons_texts(lab: Lab) -> None:
+def test_restored_device_recognises_texts_of_its_own_person(lab: Lab) -> None:
     a, b = two(lab)
     a.write_text("mine", b"of a\n")
     b.write_text("theirs", b"of b\n")
@@ -262,8 +261,8 @@ def test_a_restored_device_knows_its_own_persons_texts(lab: Lab) -> None:
     assert of(c, "again") == {""} and of(c, "taken") == {b.device}
 
 
-def test_a_revoked_strangers_text_signed_anew_by_an_admin_stays_others(lab: Lab) -> None:
-    """What is left of the stranger is adopted under an own dot; it is listed, not shown."""
+def test_adopted_text_of_a_revoked_stranger_stays_pending(lab: Lab) -> None:
+    """It is listed, but not shown."""
     a, b = two(lab)
     b.write_text("role", TEXT)
     lab.settle(a, b)
@@ -317,7 +316,7 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mode: ModeName) -> None:
+def test_fork_leaves_pending_texts_pending(lab: Lab, tmp_path: Path, mode: ModeName) -> None:
     """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
     a = _mixed(lab)
     more = {} if mode == "local" else {"passphrase": False, "recovery": False}
@@ -330,9 +329,7 @@ def test_a_fork_does_not_make_others_texts_its_own(lab: Lab, tmp_path: Path, mod
         ]
 
 
-def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: Lab, tmp_path: Path) -> None:
-    """As a blob and as a folder: what others wrote comes in as others', also where a text of the key stands already; who
-    knows nothing of that finds none of it among the memories."""
+def test_export_marks_pending_texts_and_an_import_respects_it(lab: Lab, tmp_path: Path) -> None:
     a = _mixed(lab)
     with pytest.raises(IncompleteError, match="1 conflict copy"):
         a.bundles.export()  # the one behind the forget
@@ -362,7 +359,7 @@ def test_an_export_says_which_texts_are_others_and_an_import_believes_it(lab: La
             assert body(z, "role") == "of z"
 
 
-def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, tmp_path: Path) -> None:
+def test_fork_of_an_opened_bundle_has_pending_texts(lab: Lab, tmp_path: Path) -> None:
     blob = tmp_path / "blob.json"
     blob.write_text(json.dumps({"files": {"role.md": "---\nname: R\n---\n\nof a stranger"}}), "utf-8")
     (tmp_path / "there").mkdir()
@@ -379,9 +376,8 @@ def test_a_fork_of_a_bundle_that_was_opened_to_be_read_is_others_word(lab: Lab, 
             assert _whose(copy) == {"own": set(), "others": {"of a stranger"}}
 
 
-def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
-    """Five texts of one key, of two devices: a new memory is one device, which may hold four. Nothing is made, or with
-    consent the fifth stays out; behind a forget it does not come back."""
+def test_fork_names_texts_over_the_limit(lab: Lab, tmp_path: Path) -> None:
+    """A new vault has one device, which may store four texts of one key."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -404,8 +400,8 @@ def test_a_fork_names_what_it_has_no_room_for(lab: Lab, tmp_path: Path) -> None:
         assert copy.files() == {} and copy.conflicts()[0].forgotten
 
 
-def test_text_of_others_in_place_of_a_match_is_not_given(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process may forget and sync between the search and the reading of what it found."""
+def test_hit_replaced_by_a_pending_text_is_not_delivered(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may forget and sync between the search and the read."""
     a, b = two(lab)
     a.write("role", "Otters like rain.")
     lab.settle(a, b)

@@ -111,7 +111,7 @@ MOST = {"replace": (10, 1, 412), "new": (10, 0, 372), "read": (5, 1, 142), "reca
 
 
 @pytest.mark.parametrize("what", MOST)
-def test_work_of_one_memory_stays_small(many: Memory, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_for_one_memory_is_bounded(many: Memory, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def work(number: int) -> None:
         match what:
             case "replace":
@@ -131,9 +131,7 @@ def test_work_of_one_memory_stays_small(many: Memory, what: str, monkeypatch: py
         assert all(one <= most for one, most in zip(found, limits, strict=True)), (found, limits)
 
 
-def test_a_write_costs_the_same_however_many_texts_were_read(
-    many: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_write_costs_the_same_after_many_reads(many: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     with many:
         costs = []
         for texts in (1, 100):
@@ -182,7 +180,7 @@ def test_cost_of_a_message_does_not_grow_with_the_memories(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_vectors_erased_step_by_step_are_those_of_what_is_gone(tmp_path: Path, seed: int) -> None:
+def test_incrementally_erased_vectors_equal_a_full_scan(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("first", "A text")
@@ -207,9 +205,7 @@ def test_vectors_erased_step_by_step_are_those_of_what_is_gone(tmp_path: Path, s
                 assert halves <= there.entries
 
 
-def test_vectors_are_erased_again_after_one_time_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_erasure_of_vectors_is_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with filled(tmp_path, 5) as memory:
         memories = MemoryStore(memory.replica)
         keep_vectors(memory.replica, brought_up(Living(memories), memory))
@@ -226,7 +222,7 @@ def test_vectors_are_erased_again_after_one_time_failed(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_keys_of_parts_followed_step_by_step_are_those_that_are_there(tmp_path: Path, seed: int) -> None:
+def test_incrementally_tracked_part_keys_equal_a_full_scan(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.scope("work").write("session-talk0-no_part", "A text")

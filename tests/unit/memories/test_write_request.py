@@ -58,6 +58,6 @@ def test_write_request_expects_the_hash_or_no_text() -> None:
     assert WriteRequest().expected is None
 
 
-def test_a_body_that_is_no_text_names_the_byte() -> None:
+def test_body_that_is_not_text_names_the_byte() -> None:
     with pytest.raises(FormatError, match="byte 3"):
         assert WriteRequest(text=b"ab\xff").body
