@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from ipfsmem import config as configuration
 from ipfsmem.bundle.keys import check_scope, is_key
 from ipfsmem.device.replica import Environment, Replica
+from ipfsmem.errors import UsageError
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
@@ -23,7 +24,7 @@ from ipfsmem.mode import Mode, ModeName
 from ipfsmem.parts.opening import LoadRequest, OpenResult, Origin, ProviderConnection, open_here
 from ipfsmem.parts.part import validated
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.vault.home import Home, HomeChoice
+from ipfsmem.vault.home import DevicePassphrase, Home, HomeChoice
 
 if TYPE_CHECKING:
     import asyncio
@@ -52,15 +53,9 @@ if TYPE_CHECKING:
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.report import SyncReport
     from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings, Vaults
-    from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
-
-#: Types in signatures that are imported only to check arguments.
-IMPORTED_LATE = {
-    "ContextBlock": "ipfsmem.memories.context",
-    "DevicePassphrase": "ipfsmem.vault.owner",
-    "OwnerKey": "ipfsmem.vault.owner",
-    "ProviderChoice": "ipfsmem.provider.choice",
-}
+    from ipfsmem.vault.owner import OwnerKey
+else:  # a read does not import them: what uses such an argument checks it
+    ContextBlock = OwnerKey = ProviderChoice = object
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -314,8 +309,10 @@ class Memory(MemoryMethods):
 
     def mark_delivered(self, block: ContextBlock, session: str = "") -> None:
         """Record that a model received a block made with `deliver=False`, as use, so that `session` does not receive its parts again."""
-        from ipfsmem.memories.context import count_shown
+        from ipfsmem.memories.context import ContextBlock, count_shown
 
+        if not isinstance(block, ContextBlock):
+            raise UsageError(f"mark_delivered: block is a ContextBlock, not {type(block).__name__}")
         count_shown(self._memories, block)
         if session:
             self._open.shown.note(session, block.marks)

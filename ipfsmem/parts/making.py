@@ -34,9 +34,9 @@ from ipfsmem.sync.company import Company
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.vault.creating import begin_replica, create_replica, scratch_replica
 from ipfsmem.vault.finding import find_vault, vault_of_root
-from ipfsmem.vault.home import Home, HomeChoice
+from ipfsmem.vault.home import DevicePassphrase, Home, HomeChoice
 from ipfsmem.vault.others_bundles import read_others_bundle
-from ipfsmem.vault.owner import DevicePassphrase, OwnerKey, Unlock, check_protection, owner_key
+from ipfsmem.vault.owner import OwnerKey, Unlock, check_protection, owner_key
 from ipfsmem.vault.vaults import list_in_default_vault
 from ipfsmem.wallet.passphrases import require_strong
 from ipfsmem.wallet.recovery_words import to_words
@@ -376,10 +376,10 @@ async def restore_here(request: LoadRequest) -> OpenResult:
 async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> OpenResult:
     """Read a public bundle in this process only: see `Memory.open_foreign`."""
     world = world or Environment()
-    given = provider or configuration.settings().provider
+    given = each_of(provider) or each_of(configuration.settings().provider)
     pool = ProviderPool(configuration.home(None))
     try:
-        foreign = await read_others_bundle(source, pool.open_all(each_of(given)), now_ms=world.now())
+        foreign = await read_others_bundle(source, pool.open_all(given), now_ms=world.now())
     finally:
         await pool.aclose()
     made = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))

@@ -13,7 +13,7 @@ from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.vault.home import Home
+from ipfsmem.vault.home import DevicePassphrase, Home
 from ipfsmem.vault.opening import open_replica
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ipfsmem.provider.contract import Provider
     from ipfsmem.results import Opened
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.vault.owner import DevicePassphrase, OwnerKey
+    from ipfsmem.vault.owner import OwnerKey
 
 
 class Origin(msgspec.Struct):
@@ -43,7 +43,7 @@ class Origin(msgspec.Struct):
 
 
 class LoadRequest(msgspec.Struct, frozen=True):
-    """The arguments of `Memory.load`."""
+    """The arguments of `Memory.load`. Raises UsageError for a wrong provider or owner key."""
 
     namespace: str | None
     mode: Mode | ModeName | None
@@ -53,6 +53,16 @@ class LoadRequest(msgspec.Struct, frozen=True):
     home: Home
     create: bool
     public_ok: bool
+
+    def __post_init__(self) -> None:
+        if self.provider is not None:
+            from ipfsmem.provider.choice import each_of  # most loads name no provider, and no owner key
+
+            each_of(self.provider)
+        if self.unlock is not None:
+            from ipfsmem.vault.owner import owner_key
+
+            owner_key(self.unlock)
 
     def __repr__(self) -> str:
         return f"LoadRequest({self.namespace!r}, {self.mode!r})"

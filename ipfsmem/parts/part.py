@@ -11,7 +11,6 @@ import io
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 
 import msgspec
@@ -161,16 +160,10 @@ def _takes(function: types.FunctionType) -> _Takes:
 
 
 def _type_of(method: Callable[..., Any], parameter: str) -> Any:
-    """Return the type of a parameter. Types in `IMPORTED_LATE` of its module are imported now."""
+    """Return the type of a parameter."""
     inner = _inner(method)
-    hint, known = inner.__annotations__.get(parameter, Any), inner.__globals__
-    late = {
-        name: getattr(import_module(where), name)
-        for name, where in known.get("IMPORTED_LATE", {}).items()
-        if name in str(hint)
-    }
-    annotated = types.SimpleNamespace(__annotations__={parameter: hint})
-    return typing.get_type_hints(annotated, globalns=known | late)[parameter]
+    annotated = types.SimpleNamespace(__annotations__={parameter: inner.__annotations__.get(parameter, Any)})
+    return typing.get_type_hints(annotated, globalns=inner.__globals__)[parameter]
 
 
 def _wrong(method: Callable[..., Any], name: str, check: _Check, value: object) -> UsageError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ipfsmem.errors import UsageError
 from ipfsmem.provider.contract import Provider, lasting_spec
 
 #: One provider or several: specs such as a folder's path or `pinata`, or open providers.
@@ -11,10 +12,21 @@ ProviderChoice = str | Provider | Sequence[str | Provider] | None
 
 
 def each_of(provider: ProviderChoice) -> list[str | Provider]:
-    """Return the chosen providers as a list."""
+    """Return the chosen providers as a list. Raises UsageError for anything else."""
     if provider is None:
         return []
-    return [provider] if isinstance(provider, str | Provider) else list(provider)
+    if isinstance(provider, str | Provider):
+        return [provider]
+    if not isinstance(provider, Sequence):
+        raise _wrong(provider)
+    for one in provider:
+        if not isinstance(one, str | Provider):
+            raise _wrong(one)
+    return list(provider)
+
+
+def _wrong(given: object) -> UsageError:
+    return UsageError(f"provider is a text, an open provider or a list of these, not {type(given).__name__}")
 
 
 def specs_of(provider: ProviderChoice) -> tuple[str, ...]:

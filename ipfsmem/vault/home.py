@@ -1,10 +1,10 @@
-"""The home folder: the folder of vaults on this device, with their clock and randomness."""
+"""The home folder: the folder of vaults on this device, with their clock and randomness, and how a caller states the passphrase."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -48,5 +48,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
         return self.label or known.label or (platform.node() or "device")[:64]
 
 
+#: Passphrase of this device's keys: False means none, the disk is trusted; None means not stated.
+DevicePassphrase = str | Literal[False] | None
 #: A folder, or a `Home` with more options.
 HomeChoice = Home | str | Path | None

@@ -6,7 +6,6 @@ A wallet, a wallet with its vault's label, a recovery phrase, or the root stored
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -19,11 +18,9 @@ from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
 from ipfsmem.mode import Mode
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
+from ipfsmem.vault.home import DevicePassphrase
 from ipfsmem.wallet.message import WalletSigner, check_vault, key_request, sign_once, sign_twice
 from ipfsmem.wallet.root_keys import RootKeys, require_admin
-
-#: Passphrase of this device's keys: False means none, the disk is trusted; None means not stated.
-DevicePassphrase = str | Literal[False] | None
 
 
 class Unlock(msgspec.Struct, frozen=True):

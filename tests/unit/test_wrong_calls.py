@@ -18,6 +18,7 @@ from ipfsmem import results
 from ipfsmem.device.namespaces import namespaces
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.mode import Mode
 from ipfsmem.parts import making
 from ipfsmem.parts.part import MemoryPart
 
@@ -185,6 +186,37 @@ def test_classmethods_too(tmp_path: Path) -> None:
             called(method, 5, **needed)
     with pytest.raises(UsageError, match="source is a text, not int"):
         called(Memory.open_foreign, 5)
+
+
+@pytest.mark.parametrize("provider", [0, 5, b"folder", {"folder"}, [5], ["folder", None]], ids=repr)
+@pytest.mark.parametrize("mode", list(Mode))
+def test_wrong_provider_is_refused_before_anything_is_made(
+    tmp_path: Path, provider: object, mode: Mode
+) -> None:
+    wallet: Any = {"unlock": ipfsmem.RawKeySigner(b"\x22" * 32), "home": tmp_path}
+    calls: list[Callable[[], object]] = [
+        lambda: called(Memory.load, "alex", mode, provider=provider, passphrase=False, **wallet),
+        lambda: called(Memory.aload, "alex", mode, provider=provider, passphrase=False, **wallet),
+        lambda: called(Memory.reach, provider),
+        lambda: called(Memory.open_foreign, "name", provider=provider),
+    ]
+    if mode.on_disk:
+        calls.append(
+            lambda: called(Memory.create, "alex", mode, provider=provider, passphrase=False, **wallet)
+        )
+    for call in calls:
+        with pytest.raises(UsageError, match="provider is a text, an open provider or a list of these, not "):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+def test_wrong_argument_for_an_existing_vault_is_refused(tmp_path: Path) -> None:
+    Memory.create("alex", "local", home=tmp_path).close()
+    for wrong in ({"provider": 0}, {"provider": [5]}, {"unlock": 0}, {"unlock": "x"}):
+        given: dict[str, Any] = {"home": tmp_path, **wrong}
+        for mode in (None, "none", "local"):
+            with pytest.raises(UsageError):
+                Memory.load("alex", mode, **given)
 
 
 def test_a_text_is_no_list_of_texts(memory: Memory) -> None:
