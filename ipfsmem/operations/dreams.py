@@ -199,7 +199,7 @@ def run(
     opened.ingest_edits()
     with dreaming_here(opened, progress) as meter:
         proposal = dreams.propose(among=view.covered, progress=meter)
-        return DreamRun.of(proposal, apply_here(opened, dreams, proposal, asked=False))
+        return DreamRun.of(proposal, apply_here(opened, dreams, proposal, on_request=False))
 
 
 @operation(
@@ -328,7 +328,7 @@ def apply(
 
     found()  # before the dream is noted: a wrong ID is not a failed dream
     with dreaming_here(view.opened):
-        return apply_here(view.opened, dreams, found(), asked=True)
+        return apply_here(view.opened, dreams, found(), on_request=True)
 
 
 @operation(

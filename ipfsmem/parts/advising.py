@@ -31,22 +31,22 @@ def advise(
     collected: list[str] | None,
     method: str,
     result: Any,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     *,
     repeats: bool,
 ) -> None:
     """Collect the advice on a call that wrote something, or warn of it. `repeats`: the reader is a model or a program that
     sees one answer at a time, not a person who needs the advice on descriptions once per vault and device."""
-    if method == "write" and isinstance(result, MemoryRecord) and given.get("text") is None:
-        said = shortcomings(result.key, result.readable) if result.own else []
+    if method == "write" and isinstance(result, MemoryRecord) and arguments.get("text") is None:
+        advice = shortcomings(result.key, result.readable) if result.own else []
     else:
-        said = secret_in("\n".join(texts_in([*given.values()]))[:_MOST])
-    if not repeats and WEAK_DESCRIPTION in said and not _is_first(replica):
-        said.remove(WEAK_DESCRIPTION)
+        advice = secret_in("\n".join(texts_in([*arguments.values()]))[:_MOST])
+    if not repeats and WEAK_DESCRIPTION in advice and not _is_first(replica):
+        advice.remove(WEAK_DESCRIPTION)
     if collected is not None:
-        collected += [one for one in said if one not in collected]
-    elif said:
-        warnings.warn(" ".join(said), WritingAdvice, stacklevel=_outside())
+        collected += [one for one in advice if one not in collected]
+    elif advice:
+        warnings.warn(" ".join(advice), WritingAdvice, stacklevel=_outside())
 
 
 def _is_first(replica: Replica) -> bool:

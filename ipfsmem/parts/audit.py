@@ -75,9 +75,9 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def auditing(
-    opened: OpenVault, word: str, scope: str, said: Mapping[str, Any], method: str = ""
+    opened: OpenVault, word: str, scope: str, arguments: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
-    """Note a call with the arguments `said` when it ends, also with an error. A dry run and a preview are not noted. Yields a function to report the
+    """Note a call with the arguments `arguments` when it ends, also with an error. A dry run and a preview are not noted. Yields a function to report the
     result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
     outcome = ""
 
@@ -89,7 +89,7 @@ def auditing(
         ):
             outcome = NotFoundError.__name__
 
-    if _INSIDE.get() or said.get("dry_run") or said.get("preview"):
+    if _INSIDE.get() or arguments.get("dry_run") or arguments.get("preview"):
         yield ended
         return
     token = _INSIDE.set(True)
@@ -100,17 +100,17 @@ def auditing(
         raise
     finally:
         _INSIDE.reset(token)
-        about = next((said[name] for name in _ABOUT if isinstance(said.get(name), str)), "")
+        about = next((arguments[name] for name in _ABOUT if isinstance(arguments.get(name), str)), "")
         note(opened, word, scope, about, outcome)
 
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[str]]:
     """The advice on all writes inside, one sentence each (`advising`)."""
-    found: list[str] = []
-    token = _COLLECTED.set(found)
+    advice: list[str] = []
+    token = _COLLECTED.set(advice)
     try:
-        yield found
+        yield advice
     finally:
         _COLLECTED.reset(token)
 
@@ -148,7 +148,7 @@ def report_doubts(reasons: Callable[[], list[str]], *, about_one: bool = False) 
     collected.texts += [one for one in reasons() if one not in collected.texts]
 
 
-def advise_on(opened: OpenVault, word: str, method: str, result: Any, given: Mapping[str, Any]) -> None:
+def advise_on(opened: OpenVault, word: str, method: str, result: Any, arguments: Mapping[str, Any]) -> None:
     """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
     outer one of nested calls only."""
     collected = _COLLECTED.get()
@@ -157,7 +157,7 @@ def advise_on(opened: OpenVault, word: str, method: str, result: Any, given: Map
     from ipfsmem.parts.advising import advise  # few calls write
 
     repeats = acting().face not in (_LIBRARY.face, "cli")
-    advise(opened.replica, collected, method, result, given, repeats=repeats)
+    advise(opened.replica, collected, method, result, arguments, repeats=repeats)
 
 
 def note(opened: OpenVault, word: str, scope: str, about: str, outcome: str) -> None:

@@ -77,15 +77,15 @@ class Conversation:
         is logged. Raises only for wrong arguments.
         """
         try:
-            kept = self._sessions.kept(self.session)
-            given = resumed(kept.told, self._limits.resume if last is None else last)
+            stored = self._sessions.kept(self.session)
+            items = resumed(stored.told, self._limits.resume if last is None else last)
         except Exception as error:
             _failed("resumed", self.session, error)
             return []
-        self._summaries = kept.summaries
-        self._stored = _atoms_of(kept)
-        self._known = all_atoms((one, True) for one in without_summary(given, self._summaries))
-        return [dict(item) for item in given]
+        self._summaries = stored.summaries
+        self._stored = _atoms_of(stored)
+        self._known = all_atoms((one, True) for one in without_summary(items, self._summaries))
+        return [dict(item) for item in items]
 
     def save(self, messages: Iterable[Mapping[str, Any]]) -> Saved:
         """Add the new messages of the whole history that the program has; they are durable when this returns.
@@ -95,11 +95,11 @@ class Conversation:
         agent's loop.
         """
         try:
-            given = [item for one in messages if (item := without_system(one)) is not None]
-            new = self._new(given)
+            items = [item for one in messages if (item := without_system(one)) is not None]
+            new = self._new(items)
             if new:
                 self._sessions.add(self.session, new)
-            self._known = all_atoms((one, True) for one in without_summary(given, self._summaries))
+            self._known = all_atoms((one, True) for one in without_summary(items, self._summaries))
             self._stored = None
         except Exception as error:
             _failed("saved", self.session, error)
@@ -112,25 +112,25 @@ class Conversation:
         """Return the messages, or later parts of them, that are not stored; all if the session is unreadable."""
         if not messages:
             return []
-        items, given = self._compared(messages)
-        known, stored = self._known, self._stored
-        if known and stored is None:
-            shared = stored_atoms(known, given)
+        items, items_now = self._compared(messages)
+        earlier, stored = self._known, self._stored
+        if earlier and stored is None:
+            shared = stored_atoms(earlier, items_now)
             if shared:
                 return items_from(items, shared)
         if stored is None:
             try:
-                kept = self._sessions.kept(self.session)
+                session = self._sessions.kept(self.session)
             except (NotFoundError, StorageError) as error:
                 # Twice is better than never.
                 _failed("compared", self.session, error)
                 return items
-            self._summaries, stored = kept.summaries, _atoms_of(kept)
-            items, given = self._compared(messages)
-        shared = stored_atoms(stored, given)
-        if known and shared < len(stored) and starts_with(given, known):
+            self._summaries, stored = session.summaries, _atoms_of(session)
+            items, items_now = self._compared(messages)
+        shared = stored_atoms(stored, items_now)
+        if earlier and shared < len(stored) and starts_with(items_now, earlier):
             # The program goes on with what it was given; what follows is new, however alike the messages are.
-            shared = len(known)
+            shared = len(earlier)
         return items_from(items, shared)
 
     def _compared(self, messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Atom]]:
@@ -154,18 +154,18 @@ class Conversation:
     def _tell(self, new: list[dict[str, Any]]) -> None:
         """Pass on the messages of a turn that ends with an answer."""
         try:
-            said = [read_message(item) for item in new]
-            if said and said[-1].role == "assistant":
-                self._turn_over("\n".join(f"{one.role}: {one.text}" for one in said if one.text))
+            turns = [read_message(item) for item in new]
+            if turns and turns[-1].role == "assistant":
+                self._turn_over("\n".join(f"{one.role}: {one.text}" for one in turns if one.text))
         except Exception as error:
             _failed("told to plugins", self.session, error)
 
 
-def _atoms_of(kept: StoredSession) -> list[Atom]:
+def _atoms_of(session: StoredSession) -> list[Atom]:
     """Return the atoms of stored messages, to be compared with a program's history."""
-    return all_atoms((one, own) for item, own in kept.items for one in without_notices([item]))
+    return all_atoms((one, own) for item, own in session.items for one in without_notices([item]))
 
 
-def _failed(what: str, session: str, error: Exception) -> None:
-    _LOG.warning("the session %s could not be %s: %s", session, what, error)
+def _failed(action: str, session: str, error: Exception) -> None:
+    _LOG.warning("the session %s could not be %s: %s", session, action, error)
     _LOG.debug("why", exc_info=error)

@@ -37,16 +37,16 @@ def is_automatic(replica: Replica) -> bool:
 
 def waits_for(opened: VaultHandle) -> str:
     """Why no dream over any scope starts automatically now; "" if one does."""
-    known, folder, memories = settings().dream, opened.replica.folder, opened.memories
+    dream_settings, folder, memories = settings().dream, opened.replica.folder, opened.memories
     now, worked = opened.replica.world.now(), dream_notes(folder).worked if folder is not None else 0
     if worked > now:
         worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
-    enabled, chosen = known.enabled and settings().agents.enabled, is_automatic(opened.replica)
+    enabled, chosen = dream_settings.enabled and settings().agents.enabled, is_automatic(opened.replica)
     # Only automatic dreams pay for reading the sessions.
     scopes = _scopes(opened) if enabled and chosen else []
     sessions = [one for scope in scopes for one in AllSessions(memories.in_scope(scope)).listing()]
     return closed(
-        Gates(hours=known.hours, sessions=known.sessions),
+        Gates(hours=dream_settings.hours, sessions=dream_settings.sessions),
         enabled=enabled,
         chosen=chosen,
         now=now,
@@ -85,11 +85,11 @@ def dreaming_here(opened: VaultHandle, progress: Progress | None = None) -> Iter
         note_dreaming(folder, failed=0, failure="")
 
 
-def apply_here(opened: VaultHandle, dreams: Dreams, found: Proposed, *, asked: bool) -> Outcome:
-    """Apply a proposal, and update the linked folders. `asked`: a person was shown it."""
-    outcome = dreams.do(found, asked=asked)
+def apply_here(opened: VaultHandle, dreams: Dreams, proposal: Proposed, *, on_request: bool) -> Outcome:
+    """Apply a proposal, and update the linked folders. `on_request`: a person was shown it."""
+    outcome = dreams.do(proposal, asked=on_request)
     for key in (*outcome.written, *outcome.removed):
-        opened.render_file(key, found.scope)
+        opened.render_file(key, proposal.scope)
     if opened.replica.folder is not None:
         note_dreaming(opened.replica.folder, worked=opened.replica.world.now())
     return outcome
@@ -100,13 +100,13 @@ def dream_over_each(opened: VaultHandle) -> list[tuple[Proposed, Outcome]]:
     if waits_for(opened):
         return []
     opened.ingest_edits()
-    found = []
-    with dreaming_here(opened) as told:
+    outcomes = []
+    with dreaming_here(opened) as meter:
         for scope in _scopes(opened):
             dreams = Dreams(opened.memories.in_scope(opened.scopes.target(scope) if scope else ""))
-            proposed = dreams.propose(progress=told)
-            found.append((proposed, apply_here(opened, dreams, proposed, asked=False)))
-    return found
+            proposed = dreams.propose(progress=meter)
+            outcomes.append((proposed, apply_here(opened, dreams, proposed, on_request=False)))
+    return outcomes
 
 
 async def ask_model(
@@ -123,14 +123,14 @@ async def ask_model(
     asking: Asking | None = None
     try:
         opened.ingest_edits()
-        with dreaming_here(opened, progress) as told:
-            told("gather")
+        with dreaming_here(opened, progress) as meter:
+            meter("gather")
             dreams = Dreams(opened.memories.in_scope(scope))
             gathered = dreams.gathered(among)
             asking = Asking(gathered.notes, opened.replica.world.today().isoformat())
             try:
                 while asking.take(await _unless_aborted(opened, chosen.reply(asking.messages, TOOLS))):
-                    told("consolidate")
+                    meter("consolidate")
             except ProviderUnavailable as error:
                 error.hint = _MODEL_HINT  # its own is about a sync
                 raise

@@ -23,8 +23,8 @@ _LEAST_REST = 0.1
 @contextlib.asynccontextmanager
 async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> AsyncIterator[None]:
     """Import edits of linked folders while the block runs, and call `edited` after each edit that is on disk."""
-    told = asyncio.Event()
-    eye = FolderEye(told.set)
+    event = asyncio.Event()
+    eye = FolderEye(event.set)
     loop = asyncio.get_running_loop()
 
     async def look() -> None:
@@ -35,16 +35,16 @@ async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> As
             # Not `wait_for`: Python 3.11's forgets that it was cancelled when an edit is told in the same moment.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_AT_WORK if opened.sync_threads else rest):
-                    await told.wait()
+                    await event.wait()
             if opened.closed or not opened.still_unlocked():
-                told.clear()  # to wait for what is set gives nobody else a turn
+                event.clear()  # to wait for what is set gives nobody else a turn
                 await asyncio.sleep(_LEAST_REST)
                 continue
             begins = loop.time()
             with contextlib.suppress(IpfsmemError):  # the next sync looks too, and says what is the matter
-                if told.is_set() or begins - polled >= rest:
-                    at_once = told.is_set()
-                    told.clear()
+                if event.is_set() or begins - polled >= rest:
+                    at_once = event.is_set()
+                    event.clear()
                     polled = begins
                     by_others = opened.written_by_others()  # another process may have taken the edit in
                     if opened.scan() or (by_others and at_once):

@@ -65,12 +65,12 @@ def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -
         opened.files.forget(key, memories.scope)
     # No event is added to a scope that is forgotten, where texts that others wrote meanwhile may still go.
     with opened.replica.reading():
-        where = {"scope": memories.scope} if memories.forgotten() else {}
+        scope_field = {"scope": memories.scope} if memories.forgotten() else {}
     from ipfsmem.parts.timeline import add_event
 
-    about = {**where, "key": key, **({"reason": reason} if reason else {})}
+    about = {**scope_field, "key": key, **({"reason": reason} if reason else {})}
     # In the scope in which it stood, wherever new events of that one go.
-    add_event(opened, "" if where else memories.scope, "forgot", about)
+    add_event(opened, "" if scope_field else memories.scope, "forgot", about)
 
 
 def _forget_earlier(opened: VaultHandle, memories: MemoryStore, key: str) -> list[str]:

@@ -23,5 +23,5 @@ def hidden_here(opened: VaultHandle, scope: str | None = None) -> list[Hidden]:
 
     with replica.reading():
         every = hidden_texts(replica).values()
-        found = [one for one in every if scope in (None, one.scope) and is_current(one)]
-    return sorted(found, key=lambda one: (-one.at, one.scope, one.key))
+        rows = [one for one in every if scope in (None, one.scope) and is_current(one)]
+    return sorted(rows, key=lambda one: (-one.at, one.scope, one.key))

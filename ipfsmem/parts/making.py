@@ -71,13 +71,13 @@ class _Plan(msgspec.Struct, frozen=True):
         public_ok: bool,
     ) -> _Plan:
         """Check the arguments. Raises ConfigError and UsageError."""
-        here, known = Home.of(home), configuration.settings()
+        here, config = Home.of(home), configuration.settings()
         check_protection(mode, passphrase)
-        name = configuration.vault_name(namespace, known)
-        folder = configuration.namespace_folder(here.path(known), name)
+        name = configuration.vault_name(namespace, config)
+        folder = configuration.namespace_folder(here.path(config), name)
         claim_folder(folder)
         plain_folder = plain_files_at(mode, memory_dir)
-        return cls(name, mode, here, known, folder, plain_folder, provider, passphrase or None, public_ok)
+        return cls(name, mode, here, config, folder, plain_folder, provider, passphrase or None, public_ok)
 
     @property
     def world(self) -> Environment:
@@ -105,16 +105,16 @@ class _Plan(msgspec.Struct, frozen=True):
 
 def make_here(request: LoadRequest) -> OpenResult | None:
     """Create a vault that needs no provider; None if a provider must be searched first."""
-    known = configuration.settings()
-    name, mode, home = request.name(known), request.known_mode, request.home
+    loaded = configuration.settings()
+    name, mode, home = request.name(loaded), request.known_mode, request.home
     if mode is None or mode.published:
         return None
     if mode.on_disk:
-        return create(name, mode, provider=request.provider or known.provider, home=home)
+        return create(name, mode, provider=request.provider or loaded.provider, home=home)
     config = NamespaceConfig(Mode.NONE, home.label or mode)
-    made = _made(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
-    made.connection.syncing.pool.home = home.path(known) if home.folder is not None else None
-    return made
+    result = _made(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
+    result.connection.syncing.pool.home = home.path(loaded) if home.folder is not None else None
+    return result
 
 
 def create(
@@ -159,21 +159,21 @@ def create(
     except BaseException:
         pool.close()
         raise
-    made = _made(VaultHandle(plan.namespace, replica))
-    made.connection.syncing.hold(pool, opened, new.root)
+    result = _made(VaultHandle(plan.namespace, replica))
+    result.connection.syncing.hold(pool, opened, new.root)
     if new.words is not None:
-        made.origin.recovery_words = to_words(new.words)
+        result.origin.recovery_words = to_words(new.words)
     try:
-        made.opened.begin_files()
+        result.opened.begin_files()
     except BaseException:
         # Nobody has seen its words, and nothing is in it that does not stand in the folder.
-        made.opened.give_up_files()
-        made.close()
+        result.opened.give_up_files()
+        result.close()
         remove_unfinished_memory(plan.folder)
         raise
     if new.vault is not None:
-        made.origin.unlisted = plan.list_in_default_vault(new.vault)
-    return made
+        result.origin.unlisted = plan.list_in_default_vault(new.vault)
+    return result
 
 
 class _NewVault(msgspec.Struct, frozen=True):
@@ -269,11 +269,11 @@ async def recover(
         except BaseException:
             await pool.aclose()
             raise
-        made = _made(VaultHandle(plan.namespace, replica))
-        syncing = made.connection.syncing
+        result = _made(VaultHandle(plan.namespace, replica))
+        syncing = result.connection.syncing
         syncing.hold(pool, opened, root)
         try:
-            made.origin.restored = await syncing.bring_back(
+            result.origin.restored = await syncing.bring_back(
                 root,
                 plan.home.progress or no_progress,
                 named_root=named_root,
@@ -283,13 +283,13 @@ async def recover(
             # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
             mark_as_memory(replica)
         except BaseException:
-            made.opened.give_up_files()
+            result.opened.give_up_files()
             await syncing.aclose()
-            made.close()
+            result.close()
             remove_unfinished_memory(plan.folder)
             raise
-    made.origin.unlisted = plan.list_in_default_vault(vault)
-    return made
+    result.origin.unlisted = plan.list_in_default_vault(vault)
+    return result
 
 
 async def _found(
@@ -329,8 +329,8 @@ async def _first_found(
 ) -> tuple[RootKeys, VaultConfig]:
     """Search for the wallet's vault of the namespace's name, then, if there is certainly none, for its first one, which would be brought
     back under that name. `any_of_both`: a version was named, of either. Raises NoVaultError, ProviderError."""
-    *named, last = key.searched(plan.folder.parent, plan.folder.name)
-    for one in named:
+    *earlier_keys, last = key.searched(plan.folder.parent, plan.folder.name)
+    for one in earlier_keys:
         try:
             return await look(one)
         except WrongWalletError:
@@ -349,8 +349,8 @@ async def _first_found(
 
 async def restore_here(request: LoadRequest) -> OpenResult:
     """Bring back the vault of a `request` from its provider; else create one, if agreed."""
-    known = configuration.settings()
-    name, where, mode = request.name(known), request.provider or known.provider, request.known_mode
+    config = configuration.settings()
+    name, spec, mode = request.name(config), request.provider or config.provider, request.known_mode
     assert mode is not None
     if request.unlock is None:
         raise ConfigError(
@@ -358,7 +358,7 @@ async def restore_here(request: LoadRequest) -> OpenResult:
             hint="Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init.",
         )
     how: dict[str, Any] = {
-        "provider": where,
+        "provider": spec,
         "unlock": request.unlock,
         "mode": mode,
         "passphrase": request.passphrase,
@@ -376,28 +376,28 @@ async def restore_here(request: LoadRequest) -> OpenResult:
 async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> OpenResult:
     """Read a public bundle in this process only: see `Memory.open_foreign`."""
     world = world or Environment()
-    given = each_of(provider) or each_of(configuration.settings().provider)
+    specs = each_of(provider) or each_of(configuration.settings().provider)
     pool = ProviderPool(configuration.home(None))
     try:
-        foreign = await read_others_bundle(source, pool.open_all(given), now_ms=world.now())
+        foreign = await read_others_bundle(source, pool.open_all(specs), now_ms=world.now())
     finally:
         await pool.aclose()
-    made = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
+    result = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
     parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
-    problems = list(dict.fromkeys(import_files(made.opened.memories, parts).problems))
-    made.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
-    made.opened.replica.read_only = foreign.source
-    return made
+    problems = list(dict.fromkeys(import_files(result.opened.memories, parts).problems))
+    result.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
+    result.opened.replica.read_only = foreign.source
+    return result
 
 
 def _made(opened: VaultHandle) -> OpenResult:
     return OpenResult(opened, ProviderConnection(opened), Origin())
 
 
-def _take_back(made: OpenResult) -> None:
+def _take_back(result: OpenResult) -> None:
     """Remove a vault that was just created and never shown, with its recovery phrase."""
-    folder = made.opened.replica.folder
-    made.close()
+    folder = result.opened.replica.folder
+    result.close()
     if folder is not None:
         remove_unfinished_memory(folder)
 

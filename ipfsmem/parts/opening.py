@@ -72,9 +72,9 @@ class LoadRequest(msgspec.Struct, frozen=True):
         """The mode; None if unstated. Raises UsageError for an unknown one."""
         return mode_named(self.mode) if self.mode is not None else None
 
-    def name(self, known: configuration.Settings) -> str:
+    def name(self, config: configuration.Settings) -> str:
         """Return the name of the vault, by the settings if unstated."""
-        return configuration.vault_name(self.namespace, known)
+        return configuration.vault_name(self.namespace, config)
 
 
 class ProviderConnection:
@@ -127,26 +127,26 @@ def has_memory(folder: Path) -> bool:
 
 def open_here(request: LoadRequest) -> OpenResult | None:
     """Open the vault on this device; None if it is not here and a mode says what to do then."""
-    known = configuration.settings()
-    name, mode, home = request.name(known), request.known_mode, request.home
+    config = configuration.settings()
+    name, mode, home = request.name(config), request.known_mode, request.home
     if mode is not None and not mode.on_disk:
         return None
-    folder = configuration.namespace_folder(home.path(known), name)
+    folder = configuration.namespace_folder(home.path(config), name)
     if mode is not None and not has_memory(folder):
         return None
     opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.world))
-    usual = (known.provider,) if known.provider else ()
+    usual = (config.provider,) if config.provider else ()
     providers = () if request.provider else opened.replica.config.providers or usual
-    made = OpenResult(opened, ProviderConnection(opened, providers), Origin())
+    result = OpenResult(opened, ProviderConnection(opened, providers), Origin())
     try:
         if mode not in (None, opened.mode):
             raise ConfigError(f"the vault {name} is in mode {opened.mode}, not {mode}")
         if request.provider:
-            made.connection.syncing.use(request.provider)
+            result.connection.syncing.use(request.provider)
         if request.unlock is not None:
-            made.connection.syncing.unlock(request.unlock)
+            result.connection.syncing.unlock(request.unlock)
         opened.begin_files()
     except BaseException:
-        made.close()
+        result.close()
         raise
-    return made
+    return result

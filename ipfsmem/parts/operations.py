@@ -18,5 +18,5 @@ class MemoryOperations(MemoryPart):
 
     def counts(self) -> dict[str, int]:
         """Return the number of entries of each operation, most frequent first."""
-        kept = self._open.operations_kept
-        return dict(Counter(one.operation for one in operations(self._replica, kept)).most_common())
+        limit = self._open.operations_kept
+        return dict(Counter(one.operation for one in operations(self._replica, limit)).most_common())

@@ -151,9 +151,9 @@ def _takes(function: types.FunctionType) -> _Takes:
     names, last = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
     ordered, by_key = names[1 : code.co_argcount], names[code.co_argcount : last]
     defaults = function.__defaults__ or ()
-    known = dict(zip(ordered[len(ordered) - len(defaults) :], defaults, strict=True))
-    known |= function.__kwdefaults__ or {}
-    each = {name: _MethodParameter(name, known.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
+    defaults_of = dict(zip(ordered[len(ordered) - len(defaults) :], defaults, strict=True))
+    defaults_of |= function.__kwdefaults__ or {}
+    each = {name: _MethodParameter(name, defaults_of.get(name, _NO_DEFAULT)) for name in (*ordered, *by_key)}
     rest = _MethodParameter(names[last], _NO_DEFAULT) if code.co_flags & _VAR_POSITIONAL else None
     by_name = {name: each[name] for name in names[max(1, code.co_posonlyargcount) : last]}
     return [each[name] for name in ordered], by_name, rest
@@ -177,11 +177,11 @@ def check_of(hint: Any) -> _Check | None:
     origin, inside = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         each = [check_of(one) for one in inside]
-        known = [one for one in each if one is not None]
-        if len(known) < len(each):
+        checks = [one for one in each if one is not None]
+        if len(checks) < len(each):
             return None
-        words = " or ".join(dict.fromkeys(word for _, word in known))
-        return (lambda value: any(accepts(value) for accepts, _ in known)), words
+        words = " or ".join(dict.fromkeys(word for _, word in checks))
+        return (lambda value: any(accepts(value) for accepts, _ in checks)), words
     if origin is typing.Literal:
         return _literal(inside)
     if origin is tuple:

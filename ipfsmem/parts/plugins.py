@@ -64,24 +64,24 @@ class MemoryPlugins(MemoryPart):
     def test(self, name: str, query: str) -> PluginTrial:
         """Return the answers of an enabled plugin. Raises NotFoundError, ConfigError if it cannot run, and IncompleteError with its
         errors."""
-        found = next((one for one in self.list() if one.name == name), None)
-        if found is None:
+        plugin = next((one for one in self.list() if one.name == name), None)
+        if plugin is None:
             raise NotFoundError(
                 f"there is no plugin {name[:60]!r}", hint="List the installed plugins: ipfsmem plugin list"
             )
-        if found.problem:
-            raise ConfigError(f"the plugin {name} cannot run: {found.problem}")
-        if not found.on:
+        if plugin.problem:
+            raise ConfigError(f"the plugin {name} cannot run: {plugin.problem}")
+        if not plugin.on:
             raise ConfigError(
                 f"the plugin {name} is not switched on",
                 hint=f"Switch it on: ipfsmem config set plugins.on {','.join((*settings().plugins.names, name))}",
             )
         running = self._open.plugins()
         assert running is not None
-        given, problem = running.tried(name, query)
+        results, problem = running.tried(name, query)
         if problem:
             raise IncompleteError(f"the plugin {name} failed, {problem}")
-        return PluginTrial(name=name, prompt_block=given[0].text, prefetch=given[1].text)
+        return PluginTrial(name=name, prompt_block=results[0].text, prefetch=results[1].text)
 
     def _labelled(self, query: str | None, session: str) -> str:
         running = self._open.plugins()

@@ -67,16 +67,16 @@ def providers_in_use(replica: Replica, syncing: Syncing) -> list[ProviderInfo]:
     """Return the providers in use, their capabilities, and the last version that this device published at each."""
     specs = replica.config.providers
     places = syncing.pool.open(specs) if specs else syncing.places
-    found = []
+    infos = []
     for spec, one in zip(specs or [""] * len(places.each), places.each, strict=True):
         name = name_of(one)
         last = next(iter(placed.newest_at(replica.db.connection, name, 1)), None)
         root, at = (last.answered, last.at) if last is not None else (None, None)
         if isinstance(one, NotOpened):
-            found.append(ProviderInfo.of_not_opened(one, root=root, at=at))
+            infos.append(ProviderInfo.of_not_opened(one, root=root, at=at))
         else:
-            found.append(ProviderInfo.of(spec or name, name, one.capabilities, root=root, at=at))
-    return found
+            infos.append(ProviderInfo.of(spec or name, name, one.capabilities, root=root, at=at))
+    return infos
 
 
 def name_of(one: Provider | NotOpened) -> str:

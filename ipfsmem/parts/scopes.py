@@ -36,14 +36,14 @@ class MemoryScopes(MemoryPart):
 
     def known(self, token: str, *, live: bool = False) -> Scope:
         """One scope. Raises KeyNameError, and NotFoundError when there is none, or with `live` when it is forgotten."""
-        found = self.get(token)
-        if found is None:
+        scope = self.get(token)
+        if scope is None:
             raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
-        if live and found.forgotten:
+        if live and scope.forgotten:
             raise NotFoundError(
                 f"the scope {token} is forgotten", hint=f"Restore it with: ipfsmem scope restore {token}"
             )
-        return found
+        return scope
 
     def having(self, key: str) -> list[str]:
         """The scopes, by token, in which something is shown under a key. For a person who named none: nothing that reads for a model
@@ -65,15 +65,15 @@ class MemoryScopes(MemoryPart):
 
     def stand_for(self, token: str, ids: Iterable[ProjectId]) -> Scope:
         """Say by what else the project of a scope is known. Raises NotFoundError, UsageError in mode ipfs, LimitError."""
-        made = self._scopes.change(token, add=ids)
+        scope = self._scopes.change(token, add=ids)
         self._open.changed()
-        return made
+        return scope
 
     def held_anything(self, token: str) -> bool:
         """Whether a scope has or had a text or an event."""
         with self._replica.reading():
-            named = (parse_entry(name) for name in self._replica.store.names())
-            return any(isinstance(one, MemoryName | SegmentName) and one.scope == token for one in named)
+            names = (parse_entry(name) for name in self._replica.store.names())
+            return any(isinstance(one, MemoryName | SegmentName) and one.scope == token for one in names)
 
     def newest_version(self, token: str) -> str | None:
         """The newest published version with texts or events of a scope, of those that are kept here."""
@@ -99,11 +99,15 @@ class MemoryScopes(MemoryPart):
         with self._replica.reading():
             tree = None if root is None else open_past(self._replica, parse_cid(root)).tree
             lost = 0
-            for key, held in self._replica.store.memories(token):
+            for key, entry in self._replica.store.memories(token):
                 name = memory_entry(key, token)
                 then = None if tree is None else tree.get(name)
-                kept = set() if then is None else {value.body for value in decode_entry(name, then).values()}
-                lost += any(value.kind != FORGOTTEN and value.body not in kept for value in held.values())
+                published = (
+                    set() if then is None else {value.body for value in decode_entry(name, then).values()}
+                )
+                lost += any(
+                    value.kind != FORGOTTEN and value.body not in published for value in entry.values()
+                )
         return lost
 
     def counts(self) -> list[ScopeCounts]:

@@ -47,8 +47,8 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
     root = replica.db.get_meta(meta.ROOT)
     places = syncing.places
     # What could not be opened may keep names or a list: then nothing is said of what is forgotten.
-    told = opened.mode.published and not places.not_opened
-    forgotten = warning_of_forgotten_names(replica, places.open) if told else ""
+    is_published = opened.mode.published and not places.not_opened
+    forgotten = warning_of_forgotten_names(replica, places.open) if is_published else ""
     folder = replica.folder
     waiting = unpublished_kinds(replica) if opened.mode.published else []
     hidden = hidden_here(opened)
@@ -95,12 +95,12 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
     )
 
 
-def _hidden_notice(found: list[Hidden]) -> list[str]:
-    scopes = sorted({one.scope for one in found} - {""})
-    if not found:
+def _hidden_notice(rows: list[Hidden]) -> list[str]:
+    scopes = sorted({one.scope for one in rows} - {""})
+    if not rows:
         return []
-    where = f" (in {', '.join(scopes[:5])} too)" if scopes else ""
-    return [f"{count(len(found), 'memory')} hidden on this device{where}: ipfsmem list --hidden"]
+    in_scopes = f" (in {', '.join(scopes[:5])} too)" if scopes else ""
+    return [f"{count(len(rows), 'memory')} hidden on this device{in_scopes}: ipfsmem list --hidden"]
 
 
 def _presence(replica: Replica, places: Providers) -> list[Presence]:
@@ -114,11 +114,11 @@ def _presence(replica: Replica, places: Providers) -> list[Presence]:
 
 
 def _superseded(replica: Replica) -> list[str]:
-    found = superseded(replica) if replica.config.mode.published else 0
-    if found < TELL_SUPERSEDED:
+    number = superseded(replica) if replica.config.mode.published else 0
+    if number < TELL_SUPERSEDED:
         return []
     return [
-        f"{found:,} old versions use space here and at the provider: delete them with ipfsmem vault compact, or automatically once a day: ipfsmem vault compact --daily"
+        f"{number:,} old versions use space here and at the provider: delete them with ipfsmem vault compact, or automatically once a day: ipfsmem vault compact --daily"
     ]
 
 
@@ -127,22 +127,22 @@ def _beside_agents(folder: Path | None) -> list[str]:
     if folder is None:
         return []
     hooks, background, syncing = hook_notes(folder), background_notes(folder), syncing_notes(folder)
-    said: list[str] = []
+    notices: list[str] = []
     if hooks.locked:
-        said.append(
+        notices.append(
             f"an agent's program found the vault locked at {_moment(hooks.locked)} and got no memories: ipfsmem unlock"
         )
     if hooks.failed:
-        said.append(f"a hook of an agent's program failed at {_moment(hooks.failed)} ({hooks.failure})")
+        notices.append(f"a hook of an agent's program failed at {_moment(hooks.failed)} ({hooks.failure})")
     if background.failing:
-        said.append(
+        notices.append(
             f"syncs of agents have been failing since {_moment(background.failing)} ({background.failure}): ipfsmem sync shows why"
         )
     if syncing.failing:
-        said.append(
+        notices.append(
             f"automatic sync has been failing since {_moment(syncing.failing)} ({syncing.failure}): ipfsmem sync shows why"
         )
-    return said
+    return notices
 
 
 def _unconnected(replica: Replica) -> list[str]:

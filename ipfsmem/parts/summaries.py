@@ -30,15 +30,15 @@ Answer with the summary alone, in the language of the conversation, in at most {
 
 def model_of_the_settings() -> ChatModel:
     """Open the model of the table `[model]`. Raises ConfigError without one."""
-    known = settings().model
-    if known is None:
+    model = settings().model
+    if model is None:
         raise ConfigError(
             "no model is named",
             hint='Under [model] in the settings file: provider = "openai", "google" or "ollama", and model.',
         )
     prices = {"input_price", "output_price"}
-    given = {name: value for name, value in msgspec.structs.asdict(known).items() if name not in prices}
-    return open_chat_model(given)
+    options = {name: value for name, value in msgspec.structs.asdict(model).items() if name not in prices}
+    return open_chat_model(options)
 
 
 class ModelSummariser:
@@ -91,8 +91,8 @@ def _pieces(messages: Sequence[Message]) -> Iterator[str]:
     lines = []
     room = MOST
     for one in reversed(messages):
-        said = one.text if len(one.text) <= MESSAGE else f"{one.text[:MESSAGE]} (cut here)"
-        line = f"{one.role}: {said}" + (f" (calls {', '.join(one.tools)})" if one.tools else "")
+        text = one.text if len(one.text) <= MESSAGE else f"{one.text[:MESSAGE]} (cut here)"
+        line = f"{one.role}: {text}" + (f" (calls {', '.join(one.tools)})" if one.tools else "")
         room -= len(line)
         if room < 0:
             break

@@ -374,9 +374,9 @@ class Syncing(MemoryPart):
         await self.pool.aclose()
 
 
-def _tell_unused(saved: CarFile, report: SyncReport, held: Container[CID]) -> None:
+def _tell_unused(saved: CarFile, report: SyncReport, cids: Container[CID]) -> None:
     """Report if the version in a file was not used, or is held back, next to the rest of the sync."""
-    if saved.root in held:
+    if saved.root in cids:
         report.waits = saved.name
         report.say("equivocation", f"the content of {saved.name} waits with it, and is kept here")
         return

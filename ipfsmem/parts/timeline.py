@@ -58,18 +58,18 @@ def noted(opened: VaultHandle, scopes: Sequence[str], days: LocalDays | None = N
     from ipfsmem.memories.event_search import ms_of
 
     sources: dict[bytes, str] = {}
-    found, touched = [], None if days is None else days.utc
+    events, touched = [], None if days is None else days.utc
     with opened.replica.reading():
-        held = opened.replica.store.segments_of(scopes)
+        segments = opened.replica.store.segments_of(scopes)
         for scope in scopes:
-            if scope not in held:
+            if scope not in segments:
                 continue
-            found.append(Timeline(opened.replica, scope).events(touched, held=held[scope]))
-            for event in found[-1]:
+            events.append(Timeline(opened.replica, scope).events(touched, held=segments[scope]))
+            for event in events[-1]:
                 sources.setdefault(event_line(event), scope)
     return [
         Noted(sources[event_line(event)], event)
-        for event in union_of_scopes(*found)
+        for event in union_of_scopes(*events)
         if days is None or days.holds(ms_of(event["ts"], ""))
     ]
 
@@ -80,12 +80,12 @@ def missing(opened: VaultHandle, scopes: Sequence[str], days: LocalDays | None =
 
     store = opened.replica.store
     with opened.replica.reading():
-        held = store.segments_of(scopes)
+        segments = store.segments_of(scopes)
         return sum(
             missing_of(
                 store,
-                [one for one in held[scope] if days is None or days.utc[0] <= one[0].day <= days.utc[1]],
+                [one for one in segments[scope] if days is None or days.utc[0] <= one[0].day <= days.utc[1]],
             )
             for scope in scopes
-            if scope in held and not scope_forgotten(store, scope)
+            if scope in segments and not scope_forgotten(store, scope)
         )

@@ -27,15 +27,21 @@ def add_use(
     return used([add_event(opened, target, KIND, data)])[0]
 
 
-def note_model_use(opened: VaultHandle, scope: str, agent: str, model: str, given: int, said: int) -> None:
+def note_model_use(
+    opened: VaultHandle, scope: str, agent: str, model: str, tokens_in: int, tokens_out: int
+) -> None:
     """Record what a model was used for here, with its price in the settings. Raises StorageError,
     PassphraseError and ClosedError."""
     from ipfsmem.config import settings
 
-    known = settings().model
-    prices = (known.input_price, known.output_price) if known is not None else (0.0, 0.0)
-    cost = (given * prices[0] + said * prices[1]) / 1_000_000
-    provider = known.provider if known is not None else ""
+    model_settings = settings().model
+    prices = (
+        (model_settings.input_price, model_settings.output_price)
+        if model_settings is not None
+        else (0.0, 0.0)
+    )
+    cost = (tokens_in * prices[0] + tokens_out * prices[1]) / 1_000_000
+    provider = model_settings.provider if model_settings is not None else ""
     # The model took its time: the vault may be locked or closed by now.
     with opened.lock:
         opened.refuse_closed("usage")
@@ -45,7 +51,7 @@ def note_model_use(opened: VaultHandle, scope: str, agent: str, model: str, give
             agent,
             provider,
             as_name(model),
-            min(given, MOST),
-            min(said, MOST),
+            min(tokens_in, MOST),
+            min(tokens_out, MOST),
             min(cost, MOST / 1_000_000),
         )

@@ -59,18 +59,18 @@ def _embedder(question: bool) -> Embedder | None:
     means the provider of `[model]`; without that table no text goes there. Raises ConfigError."""
     from ipfsmem.config import settings
 
-    said = settings()
-    known = said.embeddings
-    if known is not None and known.provider.lower() == "off":
+    config = settings()
+    embeddings = config.embeddings
+    if embeddings is not None and embeddings.provider.lower() == "off":
         return None  # what opens a model is not loaded
     from ipfsmem.provider.contract import open_embedder
 
-    if known is None:
+    if embeddings is None:
         return open_embedder(None)
-    named = msgspec.structs.asdict(known)
-    if not (known.provider or known.base_url or known.path) and said.model is not None:
-        named["provider"] = said.model.provider
-    return open_embedder({**named, "question": question})
+    options = msgspec.structs.asdict(embeddings)
+    if not (embeddings.provider or embeddings.base_url or embeddings.path) and config.model is not None:
+        options["provider"] = config.model.provider
+    return open_embedder({**options, "question": question})
 
 
 def _decay_rate() -> float:
@@ -89,10 +89,10 @@ def _weighed() -> RankingWeights:
     from ipfsmem.recall.ranking import USUAL, weigh
 
     try:
-        known = settings().recall
+        weights = settings().recall
     except ConfigError:
         return USUAL  # recall goes on, and says of the same file why it asks no model
-    return weigh(known.weights, known.half_life_days)
+    return weigh(weights.weights, weights.half_life_days)
 
 
 @contextlib.contextmanager
@@ -242,17 +242,17 @@ class VaultHandle:
         from ipfsmem.config import settings
 
         try:
-            known = settings().plugins
+            config = settings().plugins
         except ConfigError:
             return self._plugins  # whoever reads the file says what is wrong with it
         with self.lock:
-            if self._plugins is not None and self._plugins.settings != known:
+            if self._plugins is not None and self._plugins.settings != config:
                 self._plugins.close()
                 self._plugins = None
-            if self._plugins is None and known.names and not self.closed:
+            if self._plugins is None and config.names and not self.closed:
                 from ipfsmem.plugins.running import Plugins  # most people have none
 
-                self._plugins = Plugins(known)
+                self._plugins = Plugins(config)
             return self._plugins
 
     def end_plugins(self) -> None:
@@ -270,8 +270,10 @@ class VaultHandle:
     def read_order(self, scope: str) -> list[str]:
         """The scopes that are read for one, in order of precedence, as far as the caller may read them."""
         covered = _COVERED.get()
-        found = self.scopes.stack(scope) if scope else [""]
-        return [one for one in found if one in covered] if covered is not None and len(found) > 1 else found
+        scopes = self.scopes.stack(scope) if scope else [""]
+        return (
+            [one for one in scopes if one in covered] if covered is not None and len(scopes) > 1 else scopes
+        )
 
     def timeline(self, scope: str) -> Timeline:
         """The events of one scope."""
@@ -283,15 +285,15 @@ class VaultHandle:
         """Something was changed on the disk."""
         self.when_changed()
 
-    def refuse_closed(self, asked: str) -> None:
+    def refuse_closed(self, action: str) -> None:
         """Raises PassphraseError when the keys were locked, which drops those that this process took, and ClosedError when the
         memory is closed."""
         if not self.closed and (self.locked or not self.still_unlocked()):
             self.drop_keys()
         if self.locked:
-            raise PassphraseError(f"{asked}: {self.locked}", hint=UNLOCK_HINT)
+            raise PassphraseError(f"{action}: {self.locked}", hint=UNLOCK_HINT)
         if self.closed:
-            raise ClosedError(f"{asked}: the vault {self.namespace} is closed")
+            raise ClosedError(f"{action}: the vault {self.namespace} is closed")
 
     def still_unlocked(self) -> bool:
         """Whether the keys may be used: they came with the passphrase, or they are not locked again. Microseconds."""
@@ -347,10 +349,10 @@ class VaultHandle:
     @_locked
     def scan(self) -> bool:
         """Take in what people and programs edited in the plain files; whether there was something."""
-        found = self.files is not None and self.files.scan()
-        if found:
+        has_changes = self.files is not None and self.files.scan()
+        if has_changes:
             self.changed()
-        return found
+        return has_changes
 
     @_locked
     def written_by_others(self) -> bool:

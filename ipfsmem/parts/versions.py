@@ -27,9 +27,9 @@ class MemoryVersions(MemoryPart):
     def list(self) -> list_[PublishedVersion]:
         """The roots that this device knows, newest first."""
         with self._replica.reading():
-            found = published_log(self._replica)
+            entries = published_log(self._replica)
         labels = self._labels()
-        return [PublishedVersion.of(entry, labels) for entry in found]
+        return [PublishedVersion.of(entry, labels) for entry in entries]
 
     def _labels(self) -> dict[str, str]:
         return {one.id: one.label for one in members_of(self._replica)}
@@ -95,8 +95,8 @@ def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
     from ipfsmem.ring.authority import PLAIN_REASON
 
     def blocks(cids: list[CID]) -> dict[CID, bytes]:
-        found = {cid: replica.db.block(cid.digest) for cid in cids}
-        return {cid: data for cid, data in found.items() if data is not None}
+        data_of = {cid: replica.db.block(cid.digest) for cid in cids}
+        return {cid: data for cid, data in data_of.items() if data is not None}
 
     with replica.reading():
         root, ring = replica.db.get_meta(meta.ROOT), replica.ring
@@ -119,12 +119,12 @@ def published_root(replica: Replica, root: str | None) -> CID:
     if root is not None:
         return find_root(replica, root)
     mode = replica.config.mode
-    known = replica.db.get_meta(meta.ROOT)
-    if known is None and not mode.published:
+    stored = replica.db.get_meta(meta.ROOT)
+    if stored is None and not mode.published:
         raise NotFoundError(
             f"a vault in mode {mode} is never published",
             hint="The current memories: ipfsmem list. Copies to compare with later: ipfsmem export --out FILE.",
         )
-    if known is None:
+    if stored is None:
         raise NotFoundError("nothing was published yet", hint="Publish it: ipfsmem sync.")
-    return parse_cid(known.decode())
+    return parse_cid(stored.decode())

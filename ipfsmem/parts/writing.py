@@ -38,13 +38,13 @@ def write_text(
         # imported after the write, and then merged or kept as an alternative.
         opened.ingest_file(key, target)
     there = opened.memories.in_scope(target)
-    found = _shown_below(opened, there, key, seen)
-    if found is not None:
-        data = _from_below(found, there, data, seen, if_match)
+    record = _shown_below(opened, there, key, seen)
+    if record is not None:
+        data = _from_below(record, there, data, seen, if_match)
         seen, if_match = None, _hides_nothing(there, key)
-    made = data if isinstance(data, bytes) else partial(data, there)
+    text = data if isinstance(data, bytes) else partial(data, there)
     with opened.flush_usage(target):
-        written = there.write(key, made, seen=seen, if_match=if_match, long=long)
+        written = there.write(key, text, seen=seen, if_match=if_match, long=long)
     opened.render_file(key, target)
     return written
 
@@ -60,10 +60,10 @@ def changed_text(
     today = there.replica.world.today().isoformat()
     parsed = parse_marked(shown or b"")
     old = parsed[0]
-    made = old.with_fields(changes, body if body is not None else old.body)
-    if made == old and shown is not None:
+    new = old.with_fields(changes, body if body is not None else old.body)
+    if new == old and shown is not None:
         return shown
-    stamps = {"created": made.created or today, "updated": changes.get("updated", today)}
+    stamps = {"created": new.created or today, "updated": changes.get("updated", today)}
     from ipfsmem.bundle.header_edit import edit_memory, refuse_over_unclosed
 
     if shown is not None and body is not None:
@@ -102,27 +102,29 @@ def _shown_below(opened: VaultHandle, there: MemoryStore, key: str, seen: Seen |
 
 
 def _from_below(
-    found: MemoryRecord, there: MemoryStore, data: bytes | Make, seen: Seen | None, if_match: str | None
+    record: MemoryRecord, there: MemoryStore, data: bytes | Make, seen: Seen | None, if_match: str | None
 ) -> bytes:
-    """Return the whole text of a write to a scope whose reader sees `found`, of a merged scope. Raises ChangedError if another text was seen,
+    """Return the whole text of a write to a scope whose reader sees `record`, of a merged scope. Raises ChangedError if another text was seen,
     UsageError for parts of others' text."""
     matches = (
-        found.seen.startswith(seen.lower()) if isinstance(seen, str) else seen in (None, found, found.token)
+        record.seen.startswith(seen.lower())
+        if isinstance(seen, str)
+        else seen in (None, record, record.token)
     )
     if if_match is not None:
-        matches = matches and bool(if_match) and found.sha256.startswith(if_match.lower())
+        matches = matches and bool(if_match) and record.sha256.startswith(if_match.lower())
     if not matches:
         raise ChangedError(
-            f"{found.key} changed since it was read: it shows {place_of(found.scope, found.key)}"
+            f"{record.key} changed since it was read: it shows {place_of(record.scope, record.key)}"
         )
     if isinstance(data, bytes):
         return data
-    if not found.own:
+    if not record.own:
         raise UsageError(
-            f"{place_of(found.scope, found.key)} is pending, so its parts cannot be written to the scope {there.scope}",
-            hint=f"Approve it first: ipfsmem approve {found.key} --scope {found.scope}",
+            f"{place_of(record.scope, record.key)} is pending, so its parts cannot be written to the scope {there.scope}",
+            hint=f"Approve it first: ipfsmem approve {record.key} --scope {record.scope}",
         )
-    return data(there, found.data)
+    return data(there, record.data)
 
 
 def _hides_nothing(there: MemoryStore, key: str) -> str:
