@@ -269,13 +269,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def compresses(self) -> bool:
         """Tell whether memories are compressed. Raises ConfigError for a value other than on and off."""
-        known = {"on": True, "off": False, True: True, False: False}
-        if self.compress not in known:
+        choices = {"on": True, "off": False, True: True, False: False}
+        if self.compress not in choices:
             raise ConfigError(
                 f"the setting compress is {self.compress!r}, which is neither on nor off",
                 hint='Write compress = "off" in the settings file, or set IPFSMEM_COMPRESS=off.',
             )
-        return known[self.compress]
+        return choices[self.compress]
 
     def of_provider(self, spec: str) -> Mapping[str, Any]:
         """The settings for a provider spec; a path without a kind is a `directory`."""
@@ -359,15 +359,15 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     Raises ConfigError naming the file.
     """
     env = os.environ if environment is None else environment
-    named = env.get("IPFSMEM_CONFIG") if file is None else None
+    chosen = env.get("IPFSMEM_CONFIG") if file is None else None
     if file is None:
         file = settings_file(env)
-    known = Settings()
+    loaded = Settings()
     try:
-        known = read_settings(settings_text(file) if file is not None else "")
+        loaded = read_settings(settings_text(file) if file is not None else "")
 
     except FileNotFoundError:
-        if named:  # one that somebody named holds what they rely on: a provider, or where their memories are
+        if chosen:  # one that somebody named holds what they rely on: a provider, or where their memories are
             raise ConfigError(
                 f"there is no settings file {file}, which IPFSMEM_CONFIG names",
                 hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
@@ -380,32 +380,32 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
                 f"IPFSMEM_EMBEDDINGS is {env['IPFSMEM_EMBEDDINGS'][:40]!a}, and can only say off",
                 hint="Set the model under [embeddings] in the settings file.",
             )
-        known = msgspec.structs.replace(known, embeddings=EmbeddingSettings(provider="off"))
+        loaded = msgspec.structs.replace(loaded, embeddings=EmbeddingSettings(provider="off"))
     over = {name: env[variable] for name, variable in VARIABLES.items() if env.get(variable)}
-    return msgspec.structs.replace(known, **over)
+    return msgspec.structs.replace(loaded, **over)
 
 
-def vault_name(given: str | None, known: Settings, environment: Mapping[str, str] | None = None) -> str:
+def vault_name(chosen: str | None, loaded: Settings, environment: Mapping[str, str] | None = None) -> str:
     """Return the name of the vault to use: the given one, else that of the environment or the settings file, else `default`.
 
     Raises ConfigError if only the former variable names one.
     """
     env = os.environ if environment is None else environment
-    if not given and env.get("IPFSMEM_NAMESPACE") and not env.get("IPFSMEM_VAULT"):
+    if not chosen and env.get("IPFSMEM_NAMESPACE") and not env.get("IPFSMEM_VAULT"):
         # Ignored, another vault than the user named would be opened.
         raise ConfigError(
             "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
             hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
         )
-    return given or known.vault or DEFAULT_NAMESPACE
+    return chosen or loaded.vault or DEFAULT_NAMESPACE
 
 
 def unusable_file(file: Path | None, error: Exception) -> ConfigError:
     """Return the error for a settings file that `read_settings` refused with `error`."""
-    said = f"settings file {file} cannot be used: {error}"
+    message = f"settings file {file} cannot be used: {error}"
     if isinstance(error, RenamedSettingError):
-        return ConfigError(said, hint=f"Rename `namespace` in {file} to `vault`.")
-    return ConfigError(said)
+        return ConfigError(message, hint=f"Rename `namespace` in {file} to `vault`.")
+    return ConfigError(message)
 
 
 class RenamedSettingError(ValueError):
@@ -444,19 +444,19 @@ def read_settings(text: str) -> Settings:
         return Settings()
     import tomllib
 
-    given = tomllib.loads(text)
-    if "namespace" in given:
+    table = tomllib.loads(text)
+    if "namespace" in table:
         raise RenamedSettingError("the setting namespace was renamed to vault")
     try:
-        return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in given.items()})
+        return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in table.items()})
     except (KeyError, msgspec.ValidationError):  # said with its place
-        return msgspec.convert(given, Settings)
+        return msgspec.convert(table, Settings)
 
 
 def settings_file(environment: Mapping[str, str] | None = None) -> Path | None:
     """The settings file that counts: the one that IPFSMEM_CONFIG names, else the usual one; None where the system names no home."""
-    named = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
-    return Path(named) if named else usual_settings_file()
+    chosen = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
+    return Path(chosen) if chosen else usual_settings_file()
 
 
 def usual_settings_file() -> Path | None:
@@ -476,10 +476,10 @@ def settings_text(file: Path) -> str:
     return data.decode()
 
 
-def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -> Path:
+def home(chosen: str | os.PathLike[str] | None, loaded: Settings | None = None) -> Path:
     """The home directory: an argument, else the settings, else the platform's data directory."""
     if chosen is None:
-        chosen = (known or settings()).home
+        chosen = (loaded or settings()).home
     if chosen is not None:
         return expanded(chosen)
     try:
@@ -491,12 +491,12 @@ def home(chosen: str | os.PathLike[str] | None, known: Settings | None = None) -
 def user_home() -> Path:
     """The home of this user, where other programs keep what is theirs. Raises ConfigError where the system names none."""
     try:
-        found = Path.home()
+        folder = Path.home()
     except RuntimeError:
         raise no_home() from None
-    if not found.is_absolute():
-        raise no_home(f"HOME is {str(found)!r}, which depends on where one stands: ")
-    return found
+    if not folder.is_absolute():
+        raise no_home(f"HOME is {str(folder)!r}, which depends on where one stands: ")
+    return folder
 
 
 class _Kind(msgspec.Struct):

@@ -179,8 +179,8 @@ class Demo:
                 if memory is not None:
                     memory.close()
 
-    def _claim(self, text: str, held: bool) -> None:
-        self._claims.append(Claim(text, held))
+    def _claim(self, text: str, is_true: bool) -> None:
+        self._claims.append(Claim(text, is_true))
 
     # -- one method a step -------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Demo:
         )
 
     def _try_another_wallet(self) -> tuple[str, dict[str, Any]]:
-        found = "a memory"
+        outcome = "a memory"
         try:
             asyncio.run(
                 Memory.recover(
@@ -258,10 +258,10 @@ class Demo:
                 )
             ).close()
         except NoVaultError:
-            found = "nothing"
-        self._claim("another wallet finds no vault", found == "nothing")
+            outcome = "nothing"
+        self._claim("another wallet finds no vault", outcome == "nothing")
         self._claim("and nothing was created for it", not (self.folder / "stranger").exists())
-        return f"another wallet finds {found} there", {}
+        return f"another wallet finds {outcome} there", {}
 
     def _recover_on_b(self) -> tuple[str, dict[str, Any]]:
         carried = self.home_b / "wallet.json"
@@ -329,8 +329,8 @@ class Demo:
         before = self._b.files()
         self._damaged.flip()
         refused = _sync(self._b)
-        named = [notice.detail for notice in refused.notices if str(self._damaged.cid) in notice.detail]
-        self._claim(f"B names the part {self._damaged.cid} and refuses what needs it", bool(named))
+        details = [notice.detail for notice in refused.notices if str(self._damaged.cid) in notice.detail]
+        self._claim(f"B names the part {self._damaged.cid} and refuses what needs it", bool(details))
         self._claim("B merged nothing of that version", not refused.entries_changed)
         self._claim("B still has every text it had", self._b.files() == before)
         return (
@@ -339,19 +339,19 @@ class Demo:
                 "block": str(self._damaged.cid),
                 "file": str(self._damaged.file),
                 "offset": self._damaged.offset,
-                "refusal": named,
+                "refusal": details,
             },
         )
 
     def _largest_new_block(self) -> DamagedByte:
         """The largest sealed block at the provider that B does not have."""
-        found: list[DamagedByte] = []
+        candidates: list[DamagedByte] = []
         for car in sorted(self.provider.glob("packs/*.car")):
             data = car.read_bytes()
             for cid, block in read_car(data):
                 if cid.codec == RAW and not self._b.replica.db.has_block(cid.digest):
-                    found.append(DamagedByte(car, data.index(block) + len(block) // 2, cid, len(block)))
-        return max(found, key=lambda one: one.size)
+                    candidates.append(DamagedByte(car, data.index(block) + len(block) // 2, cid, len(block)))
+        return max(candidates, key=lambda one: one.size)
 
     def _undo_the_damage(self) -> tuple[str, dict[str, Any]]:
         self._damaged.flip()
@@ -434,12 +434,15 @@ class Demo:
         words -= self._words_of_the_format
         stored = _all_files(self.provider)
         runs = _words_in(stored)
-        found = {
+        words_there = {
             word
             for word in words
             if (any(word in run for run in runs) if word.isascii() else _contains(stored, word))
         }
-        self._claim(f"none of the words is there ({', '.join(sorted(found)[:5]) or 'none found'})", not found)
+        self._claim(
+            f"none of the words is there ({', '.join(sorted(words_there)[:5]) or 'none found'})",
+            not words_there,
+        )
         lines = {
             line
             for data in self.written
@@ -447,16 +450,16 @@ class Demo:
             if len(line) >= 24 and b":" not in line[:14]
         }
         disks = {**_all_files(self.home_a), **_all_files(self.home_b)}
-        left = [line for line in lines if any(line in data for data in disks.values())]
-        self._claim("no line of any text is on either device's disk", not left)
+        lines_there = [line for line in lines if any(line in data for data in disks.values())]
+        self._claim("no line of any text is on either device's disk", not lines_there)
         size = sum(map(len, stored.values()))
         return (
-            f"{len(found)} of {len(words):,} words found in {_size(size)} there",
+            f"{len(words_there)} of {len(words):,} words found in {_size(size)} there",
             {
                 "words": len(words),
                 "bytes": size,
                 "files": len(stored),
-                "found": sorted(found),
+                "found": sorted(words_there),
                 "lines": len(lines),
             },
         )
@@ -491,8 +494,11 @@ def _facts(report: SyncReport) -> dict[str, Any]:
 
 def _all_files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, and the names of all of them as one more."""
-    found = {str(path): _bytes_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
-    return {**found, "names": "\n".join(Path(name).relative_to(folder).as_posix() for name in found).encode()}
+    contents = {str(path): _bytes_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        **contents,
+        "names": "\n".join(Path(name).relative_to(folder).as_posix() for name in contents).encode(),
+    }
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -20,10 +20,10 @@ _AGAIN: Final = 1.0
 
 def ending_signals() -> tuple[signal.Signals, ...]:
     """Return SIGINT, SIGTERM, and SIGHUP unless it is ignored, as under `nohup`."""
-    found = [signal.SIGINT, signal.SIGTERM]
+    signals = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        found.append(signal.SIGHUP)
-    return tuple(found)
+        signals.append(signal.SIGHUP)
+    return tuple(signals)
 
 
 @contextlib.contextmanager

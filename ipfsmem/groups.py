@@ -225,10 +225,10 @@ class Sessions(SessionMethods, _Group):
         """
         from ipfsmem.config import settings
 
-        def turn_over(said: str) -> None:
+        def turn_over(text: str) -> None:
             running = self._open.plugins()
             if running is not None:
-                running.turn_complete(session, said)
+                running.turn_complete(session, text)
 
         return Conversation(self, session, settings().sessions, summarise, turn_over)
 

@@ -67,6 +67,6 @@ class Holder:
 
     def close(self) -> None:
         """Close it. The next use opens it again."""
-        held, self._memory = self._memory, None
-        if held is not None:
-            held.close()
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()

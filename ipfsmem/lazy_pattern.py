@@ -21,10 +21,10 @@ class _Lazy(Generic[AnyStr]):
         if name.startswith("__"):
             raise AttributeError(name)
         text = self._pattern() if callable(self._pattern) else self._pattern
-        made = re.compile(text, self._flags)
+        pattern = re.compile(text, self._flags)
         # From now on the methods of the compiled pattern are attributes of this object.
-        vars(self).update({method: getattr(made, method) for method in _METHODS})
-        return getattr(made, name)
+        vars(self).update({method: getattr(pattern, method) for method in _METHODS})
+        return getattr(pattern, name)
 
 
 def lazy_pattern(pattern: AnyStr | Callable[[], AnyStr], flags: int = 0) -> re.Pattern[AnyStr]:

@@ -25,9 +25,9 @@ def platform_folder(kind: str) -> Path:
     """Return our folder for settings ("config") or data on this system. Raises RuntimeError if it names no home."""
     if sys.platform == "linux" and "ANDROID_ROOT" not in os.environ:
         variable, usual = _XDG[kind]
-        named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
-        if os.path.isabs(named):  # noqa: PTH117 - a path that is empty is none
-            return Path(named) / "ipfsmem"
+        path, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
+        if os.path.isabs(path):  # noqa: PTH117 - a path that is empty is none
+            return Path(path) / "ipfsmem"
         if os.path.isabs(home):  # noqa: PTH117
             return Path(home) / usual / "ipfsmem"
     import platformdirs  # 6 ms, needed on other systems only

@@ -322,22 +322,22 @@ class NewRecoveryWords(Answer, frozen=True, kw_only=True):
     sync: SyncReport | None
 
     @classmethod
-    def of(cls, made: NewWords, going: Sequence[Words]) -> NewRecoveryWords:
+    def of(cls, phrase: NewWords, going: Sequence[Words]) -> NewRecoveryWords:
         """Convert the result of `memory.members.new_words`; `going`: older phrases to be revoked."""
         warnings = [
             WORDS_SHOWN_ONCE,
-            f"Not published everywhere yet: {made.problem}" if made.problem else "",
-            FIRST_WORDS_STAY if any(one.root for one in made.older) else "",
+            f"Not published everywhere yet: {phrase.problem}" if phrase.problem else "",
+            FIRST_WORDS_STAY if any(one.root for one in phrase.older) else "",
         ]
         return cls(
-            recovery_words=made.words,
-            id=made.id,
-            label=made.label,
-            published=not made.problem,
-            older=made.older,
+            recovery_words=phrase.words,
+            id=phrase.id,
+            label=phrase.label,
+            published=not phrase.problem,
+            older=phrase.older,
             revoking=[one.id for one in going],
             warnings=[text for text in warnings if text],
-            sync=made.report,
+            sync=phrase.report,
         )
 
 
@@ -488,12 +488,12 @@ class Salvage(Answer, frozen=True, kw_only=True):
 
     def raise_if_damaged(self) -> None:
         """Raise DamagedError while parts are unreadable, and IncompleteError for texts that exceed the limit of alternatives."""
-        found, done = self.found, self.done
-        if found.lost or found.unread:
-            parts = count(found.lost + len(found.unread), "part")
+        damage, done = self.found, self.done
+        if damage.lost or damage.unread:
+            parts = count(damage.lost + len(damage.unread), "part")
             more = count(self.unopened, "version more", "versions more")
             raise DamagedError(
-                f"at least {parts} of {count(len(found.heads), 'version')} cannot be read"
+                f"at least {parts} of {count(len(damage.heads), 'version')} cannot be read"
                 + (f", and {more} cannot be opened at all" if self.unopened > 0 else ""),
                 hint="Restore the listed texts: ipfsmem vault repair"
                 if done is None

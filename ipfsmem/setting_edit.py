@@ -21,9 +21,9 @@ _TABLE: Final = re.compile(r"[ \t]*\[([^\[\]#]+)\][ \t]*(?:#.*)?")
 
 def with_value(text: str, path: Sequence[str], value: str | float | bool) -> str:
     """Return the text with a value at a path of names. Raises FormatError if it is not TOML, or if no edit of one line is possible."""
-    said = _toml(text)
+    table = _toml(text)
     return _first(
-        path, _with(said, path, value), _put(text, path, literal(value), _at(said, path[:-1]), value)
+        path, _with(table, path, value), _put(text, path, literal(value), _at(table, path[:-1]), value)
     )
 
 
@@ -32,27 +32,27 @@ def without_value(text: str, path: Sequence[str]) -> str:
 
     Raises FormatError as `with_value` does.
     """
-    said = _toml(text)
-    table = _at(said, path[:-1])
+    table_now = _toml(text)
+    table = _at(table_now, path[:-1])
     if not isinstance(table, dict) or path[-1] not in table:
         return text
-    wanted = _pruned(said, path)
-    left = _first(path, wanted, _taken(text, path, table))
+    expected = _pruned(table_now, path)
+    edited = _first(path, expected, _taken(text, path, table))
     for deep in range(len(path) - 1, 0, -1):
-        if _at(_toml(left), path[:deep]) == {}:
+        if _at(_toml(edited), path[:deep]) == {}:
             with contextlib.suppress(FormatError):  # a table without a line of its own
-                left = _first(path, wanted, _without_line(left, path[:deep]))
-    return left
+                edited = _first(path, expected, _without_line(edited, path[:deep]))
+    return edited
 
 
-def _pruned(said: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+def _pruned(values: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
     """Return the parsed text without the value at a path, and without tables that this leaves empty."""
-    wanted = copy.deepcopy(said)
+    pruned = copy.deepcopy(values)
     for deep in range(len(path), 0, -1):
-        table, name = _at(wanted, path[: deep - 1]), path[deep - 1]
+        table, name = _at(pruned, path[: deep - 1]), path[deep - 1]
         if isinstance(table, dict) and (deep == len(path) or table.get(name) == {}):
             table.pop(name, None)
-    return wanted
+    return pruned
 
 
 def literal(value: str | float | bool) -> str:
@@ -88,9 +88,9 @@ def _taken(text: str, path: Sequence[str], table: dict[str, Any]) -> Iterator[st
         if any(re.match(rf"[ \t]*{re.escape(name)}[ \t]*=", line) for name in _names(path)):
             yield "".join((*lines[:number], *lines[number + 1 :]))
     if len(path) > 2:
-        left = _inline({name: each for name, each in table.items() if name != path[-1]})
+        inline = _inline({name: each for name, each in table.items() if name != path[-1]})
         for number, line in enumerate(lines):
-            for replaced in _replaced(line, path[-2], left):
+            for replaced in _replaced(line, path[-2], inline):
                 yield "".join((*lines[:number], replaced, *lines[number + 1 :]))
 
 
@@ -107,10 +107,10 @@ def _without_line(text: str, table: Sequence[str]) -> Iterator[str]:
 
 def _replaced(line: str, name: str, new: str) -> Iterator[str]:
     """Yield the line with a new value after its name, keeping a trailing comment."""
-    found = re.match(rf"([ \t]*{re.escape(name)}[ \t]*=[ \t]*)(.*?)([ \t]*\r?\n?)\Z", line, re.S)
-    if found is None:
+    match = re.match(rf"([ \t]*{re.escape(name)}[ \t]*=[ \t]*)(.*?)([ \t]*\r?\n?)\Z", line, re.S)
+    if match is None:
         return
-    before, rest, end = found.groups()
+    before, rest, end = match.groups()
     for at in (*(mark.start() for mark in re.finditer("#", rest)), len(rest)):
         value = rest[:at].rstrip(" \t")
         try:
@@ -127,16 +127,16 @@ def _added(lines: list[str], table: Sequence[str], line: str) -> Iterator[str]:
     headers = [number for number, each in enumerate(lines) if each.lstrip().startswith("[")]
     for begins in [n for n in headers if _is_table(lines[n], table)] if table else [-1]:
         stop = next((n for n in headers if n > begins), len(lines))
-        said = [
+        others = [
             n for n in range(begins + 1, stop) if lines[n].strip() and not lines[n].lstrip().startswith("#")
         ]
-        at = (said[-1] if said else begins if table else _behind_first_comments(lines, stop)) + 1
+        at = (others[-1] if others else begins if table else _behind_first_comments(lines, stop)) + 1
         before = "".join(lines[:at])
         yield before + ("" if not before or before.endswith("\n") else end) + line + end + "".join(lines[at:])
     if table:
         text = "".join(lines)
-        lead = "" if not text else end if text.endswith("\n") else end * 2
-        yield f"{text}{lead}[{'.'.join(table)}]{end}{line}{end}"
+        separator = "" if not text else end if text.endswith("\n") else end * 2
+        yield f"{text}{separator}[{'.'.join(table)}]{end}{line}{end}"
 
 
 def _behind_first_comments(lines: list[str], stop: int) -> int:
@@ -150,8 +150,8 @@ def _behind_first_comments(lines: list[str], stop: int) -> int:
 
 
 def _is_table(line: str, table: Sequence[str]) -> bool:
-    found = _TABLE.fullmatch(line.rstrip("\r\n"))
-    return found is not None and [name.strip() for name in found[1].split(".")] == list(table)
+    match = _TABLE.fullmatch(line.rstrip("\r\n"))
+    return match is not None and [name.strip() for name in match[1].split(".")] == list(table)
 
 
 def _names(path: Sequence[str]) -> Iterator[str]:
@@ -168,15 +168,15 @@ def _inline(table: dict[str, Any]) -> str:
     )
 
 
-def _first(path: Sequence[str], wanted: dict[str, Any], tries: Iterator[str]) -> str:
-    """Return the first candidate that parses to `wanted`, ignoring empty tables. Raises FormatError if none does."""
-    empty = _at(wanted, path) is None
+def _first(path: Sequence[str], expected: dict[str, Any], tries: Iterator[str]) -> str:
+    """Return the first candidate that parses to `expected`, ignoring empty tables. Raises FormatError if none does."""
+    empty = _at(expected, path) is None
     for edited in tries:
         try:
-            found = tomllib.loads(edited)
+            values = tomllib.loads(edited)
         except ValueError:
             continue
-        if (_pruned(found, path) if empty and _at(found, path) is None else found) == wanted:
+        if (_pruned(values, path) if empty and _at(values, path) is None else values) == expected:
             return edited
     raise FormatError(f"{'.'.join(path)} cannot be edited automatically in this form")
 
@@ -188,19 +188,19 @@ def _toml(text: str) -> dict[str, Any]:
         raise FormatError(f"it is not TOML: {error}") from None
 
 
-def _at(said: dict[str, Any], path: Sequence[str]) -> Any:
-    found: Any = said
+def _at(table: dict[str, Any], path: Sequence[str]) -> Any:
+    value: Any = table
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
-def _with(said: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    wanted = copy.deepcopy(said)
-    table: Any = wanted
+def _with(values: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    expected = copy.deepcopy(values)
+    table: Any = expected
     for name in path[:-1]:
         table = table.setdefault(name, {})
         if not isinstance(table, dict):
             raise FormatError(f"{name} is not a table there")
     table[path[-1]] = value
-    return wanted
+    return expected

@@ -51,27 +51,27 @@ class Described(NamedTuple):
             return "true or false"
         if self.kind is str:
             return "a text"
-        what = "a whole number" if self.kind is int else "a number"
+        number = "a whole number" if self.kind is int else "a number"
         if self.least is None:
-            return what
-        return f"{what} {f'of {self.least:g} or more' if self.most is None else f'from {self.least:g} to {self.most:,.12g}'}"
+            return number
+        return f"{number} {f'of {self.least:g} or more' if self.most is None else f'from {self.least:g} to {self.most:,.12g}'}"
 
     def value(self, text: str) -> Value:
         """Parse the text of a user. Raises UsageError."""
-        found: Value | None = None
+        converted: Value | None = None
         if self.kind is bool:
-            found = _SWITCH.get(text.lower())
+            converted = _SWITCH.get(text.lower())
         elif self.kind is str:
-            found = text if _is_unicode(text) and (not self.choices or text in self.choices) else None
+            converted = text if _is_unicode(text) and (not self.choices or text in self.choices) else None
         else:
             try:
-                found = self.kind(text)
+                converted = self.kind(text)
             except ValueError:
-                found = None
-        number = isinstance(found, int | float) and self.kind is not bool
-        if found is None or (number and not self._holds(float(found))):
+                converted = None
+        number = isinstance(converted, int | float) and self.kind is not bool
+        if converted is None or (number and not self._holds(float(converted))):
             raise UsageError(f"{self.name} takes {self.takes}, and {text[:60]!a} is not that")
-        return found
+        return converted
 
     def _holds(self, number: float) -> bool:
         return (
@@ -98,10 +98,10 @@ def all_settings() -> Mapping[str, Described]:
 
 def setting(name: str) -> Described:
     """Return a setting by name. Raises UsageError, with the most similar name."""
-    known = all_settings()
-    found = known.get(name)
-    if found is not None:
-        return found
+    settings_by_name = all_settings()
+    described = settings_by_name.get(name)
+    if described is not None:
+        return described
     if name == "namespace":
         raise UsageError(
             "the setting namespace was renamed to vault", hint="Its value: ipfsmem config show vault"
@@ -111,8 +111,8 @@ def setting(name: str) -> Described:
             "settings of providers are often secrets, and these are no arguments of a command",
             hint="Write it into the file itself; its path: ipfsmem config path",
         )
-    ends = [one for one in known if one.rpartition(".")[2] == name]
-    near = ends or get_close_matches(name, known, n=1)
+    ends = [one for one in settings_by_name if one.rpartition(".")[2] == name]
+    near = ends or get_close_matches(name, settings_by_name, n=1)
     raise UsageError(
         f"unknown setting {name[:60]!a}{f'; perhaps {near[0]}' if near else ''}",
         hint="All of them: ipfsmem config show",
@@ -135,14 +135,14 @@ def _described(table: type[msgspec.Struct], before: str) -> Iterator[Described]:
 
 
 def _one(name: str, annotated: Any, default: Any) -> Described:
-    kind, said = get_args(annotated) if get_origin(annotated) is Annotated else (annotated, msgspec.Meta())
+    kind, meta = get_args(annotated) if get_origin(annotated) is Annotated else (annotated, msgspec.Meta())
     choices: tuple[str, ...] = ()
     if get_origin(kind) is Literal:
         choices, kind = get_args(kind), str
     elif get_origin(kind) in (UnionType, Union):  # a boolean that may also be a word
         kind = bool
-    unit = (said.extra or {}).get("unit", "")
-    return Described(name, kind, default, unit, said.description or "", said.ge, said.le, choices)
+    unit = (meta.extra or {}).get("unit", "")
+    return Described(name, kind, default, unit, meta.description or "", meta.ge, meta.le, choices)
 
 
 def _without_none(hint: Any) -> Any:

@@ -120,16 +120,16 @@ class Maintenance(MaintenanceMethods, MemoryMaintenance):
         part that fails if no part was done, and UsageError or NotFoundError at once; other errors are in `problems`.
         """
         only = each_name(only)
-        asked = [part for part in PARTS if part in only] or [*PARTS]
+        parts = [part for part in PARTS if part in only] or [*PARTS]
         if unknown := {*only} - {*PARTS}:
             raise UsageError(f"{min(unknown)!r} is not a part; parts: {', '.join(PARTS)}")
         if older_than is not None and (problem := cleanup.parameter("older_than").problem(older_than)):
             raise UsageError(f"compact: older_than {problem}")
         if not only and not self._open.mode.published:
-            asked.remove("versions")
+            parts.remove("versions")
         versions = leftovers = files = None
         failed: dict[str, IpfsmemError] = {}
-        for part in asked:
+        for part in parts:
             try:
                 if part == "versions":
                     versions = await self.gc(

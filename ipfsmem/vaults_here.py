@@ -63,7 +63,7 @@ class Remains(msgspec.Struct, frozen=True):
 def vaults_here(home: Path) -> list[VaultHere]:
     """The vaults on this device, by name; also those that cannot be read, with the reason; then those of which a removal was
     interrupted. Nothing is opened. Raises StorageError."""
-    found = []
+    vaults = []
     with storage_errors(home, "list"):
         folders = sorted(one for one in home.iterdir() if is_namespace(one.name)) if home.is_dir() else []
     for folder in filter(holds_vault, folders):
@@ -77,7 +77,7 @@ def vaults_here(home: Path) -> list[VaultHere]:
         except IpfsmemError as error:
             problem = str(error)
         vault = config.vault if config is not None else None
-        found.append(
+        vaults.append(
             VaultHere(
                 name=folder.name,
                 folder=str(folder),
@@ -91,7 +91,7 @@ def vaults_here(home: Path) -> list[VaultHere]:
                 problem=problem,
             )
         )
-    found += [
+    vaults += [
         VaultHere(
             name=name,
             folder=str(away),
@@ -106,7 +106,7 @@ def vaults_here(home: Path) -> list[VaultHere]:
         )
         for away, name in _interrupted(home)
     ]
-    return found
+    return vaults
 
 
 async def what_remains(memory: Memory, progress: Progress = no_progress) -> Remains:
@@ -118,8 +118,8 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
         if inside is None or not Path(one.path).is_relative_to(inside)
     ]
     if not memory.mode.published:
-        held = count(memory.status().memories, "memory", "memories")
-        return Remains(False, [f"it is published nowhere ({held})"], [], folders, "", "")
+        memories = count(memory.status().memories, "memory", "memories")
+        return Remains(False, [f"it is published nowhere ({memories})"], [], folders, "", "")
     lost = []
     try:
         memory.folders.last_look()
@@ -149,16 +149,16 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
 
 def _only_here(replica: Replica) -> list[str]:
     """Describe the data that no published version has."""
-    found = []
+    reasons = []
     if is_unpublished(replica):
-        found.append("changes here are not published")
+        reasons.append("changes here are not published")
     if are_members_unpublished(replica):
-        found.append("a change of the members is not published")
+        reasons.append("a change of the members is not published")
     with replica.reading():
         sessions = named_sessions_here(replica)
     if sessions:
-        found.append(f"{count(len(sessions), 'session')} on this device only, which no sync publishes")
-    return found
+        reasons.append(f"{count(len(sessions), 'session')} on this device only, which no sync publishes")
+    return reasons
 
 
 def refuse_loss(remains: Remains, name: str) -> None:
@@ -195,9 +195,9 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
         away = _move_away(folder)
         raise _MovedAway
     memory.close()
-    left = _delete(away, folder, plain_files=plain_files, shown=shown)
+    remaining = _delete(away, folder, plain_files=plain_files, shown=shown)
     lock_lost_devices()
-    return left
+    return remaining
 
 
 class _MovedAway(Exception):
@@ -230,17 +230,17 @@ def refuse_link(folder: Path) -> None:
         )
 
 
-def finish_earlier(home: Path, asked: str, *, plain_files: bool = False) -> list[str] | None:
-    """Delete what interrupted removals left; what stays of the vault `asked`, None when none of it was interrupted.
+def finish_earlier(home: Path, namespace: str, *, plain_files: bool = False) -> list[str] | None:
+    """Delete what interrupted removals left; what stays of the vault `namespace`, None when none of it was interrupted.
 
     `plain_files`: of that vault too. Raises StorageError.
     """
-    left: list[str] | None = None
+    remaining: list[str] | None = None
     for away, name in _interrupted(home):
-        stays = _delete(away, home / name, plain_files=plain_files and name == asked)
-        if name == asked:
-            left = [*(left or []), *stays]
-    return left
+        stays = _delete(away, home / name, plain_files=plain_files and name == namespace)
+        if name == namespace:
+            remaining = [*(remaining or []), *stays]
+    return remaining
 
 
 def leaves_plain_files(home: Path, name: str) -> bool:
@@ -250,8 +250,10 @@ def leaves_plain_files(home: Path, name: str) -> bool:
 
 def _interrupted(home: Path) -> list[tuple[Path, str]]:
     """The folders of interrupted removals, each with the name of its vault."""
-    found = ((away, _MOVED.fullmatch(away.name)) for away in sorted(home.glob(".removed-*")) if away.is_dir())
-    return [(away, match[1]) for away, match in found if match is not None and is_namespace(match[1])]
+    matches = (
+        (away, _MOVED.fullmatch(away.name)) for away in sorted(home.glob(".removed-*")) if away.is_dir()
+    )
+    return [(away, match[1]) for away, match in matches if match is not None and is_namespace(match[1])]
 
 
 def _move_away(folder: Path) -> Path:
@@ -276,14 +278,14 @@ def _delete(
                     _delete_plain(path, shown)
             elif path.name in (CONFIG_FILE, *DATABASE_FILES, KEY_FILE) or _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-        left = sorted(path.name for path in away.iterdir())
-        if not left:
+        remaining = sorted(path.name for path in away.iterdir())
+        if not remaining:
             away.rmdir()
             return []
         if os.path.lexists(folder):
             folder = folder.with_name(away.name.removeprefix("."))
         away.rename(folder)
-        return [str(folder / name) for name in left]
+        return [str(folder / name) for name in remaining]
     return []
 
 

@@ -56,8 +56,8 @@ def local_iso(ts: str) -> str:
     from datetime import UTC, datetime
 
     try:
-        found = datetime.fromisoformat(ts)
-        local = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone()
+        parsed = datetime.fromisoformat(ts)
+        local = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone()
     except (OverflowError, ValueError, OSError):
         return ts
     return local.isoformat(timespec="milliseconds") if local.utcoffset() else ts
@@ -76,30 +76,30 @@ def moment_of(said: str, now: int, zone: tzinfo | None = None) -> int:
     try:
         if text in ("today", "yesterday"):
             day = datetime.fromtimestamp(now / 1000, zone).replace(tzinfo=None)
-            found = datetime(day.year, day.month, day.day) - timedelta(days=text == "yesterday")
+            at = datetime(day.year, day.month, day.day) - timedelta(days=text == "yesterday")
         else:
-            found = datetime.fromisoformat(text.upper())
-        return _ms(found, zone)
+            at = datetime.fromisoformat(text.upper())
+        return _ms(at, zone)
     except (ValueError, OverflowError, OSError):
         raise UsageError(
             f"{said[:40]!a} is not a moment: say 24h, 7d, yesterday, 2026-04-14 or 2026-04-14T09:30:00Z"
         ) from None
 
 
-def _ms(found: datetime, zone: tzinfo | None) -> int:
+def _ms(at: datetime, zone: tzinfo | None) -> int:
     """Return a time in ms, in `zone` if it has no offset. A time that a clock change skips is the time of that change."""
     from datetime import UTC
 
     try:
-        return _floored(found if found.tzinfo else found.replace(tzinfo=zone))
+        return _floored(at if at.tzinfo else at.replace(tzinfo=zone))
     except (OverflowError, OSError, ValueError):
         # Within a day of the ends of the calendar there is no local time everywhere.
-        return _floored(found.replace(tzinfo=UTC))
+        return _floored(at.replace(tzinfo=UTC))
 
 
-def _floored(found: datetime) -> int:
+def _floored(at: datetime) -> int:
     # Before 1970, int() of a product with a rounding error would round towards zero, to the next millisecond.
-    return round(found.timestamp() * 1_000_000) // 1000
+    return round(at.timestamp() * 1_000_000) // 1000
 
 
 def local_day(ms: int, zone: tzinfo | None = None) -> date | None:
@@ -112,11 +112,11 @@ def local_day(ms: int, zone: tzinfo | None = None) -> date | None:
         return None
 
 
-def day_of(said: str, now: int, zone: tzinfo | None = None) -> str:
+def day_of(text: str, now: int, zone: tzinfo | None = None) -> str:
     """Return the day, such as `2026-04-14`, of a time that `moment_of` accepts. Raises UsageError."""
-    day = local_day(moment_of(said, now, zone), zone)
+    day = local_day(moment_of(text, now, zone), zone)
     if day is None:
-        raise UsageError(f"{said[:40]!a} is out of range")
+        raise UsageError(f"{text[:40]!a} is out of range")
     return day.isoformat()
 
 
