@@ -1,4 +1,4 @@
-"""Claude Code's memory folder of a project becomes a working copy of the project's scope, and is let go of again."""
+"""Claude Code's memory folder of a project becomes a linked folder of the project's scope, and is detached again."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def claude(tmp_path: Path) -> Claude:
         ("/x/\U0001f600", "-x---"),  # two units in JavaScript
     ],
 )
-def test_names_of_projects(path: str, name: str) -> None:
+def test_project_folder_name_is_that_of_claude_code(path: str, name: str) -> None:
     assert project_name(path) == name
 
 
-def test_a_folder_is_adopted_without_changing_a_byte_of_what_was_there(
+def test_connected_folder_keeps_every_byte_of_its_files(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -81,7 +81,7 @@ def test_a_folder_is_adopted_without_changing_a_byte_of_what_was_there(
     assert len(memory.folders.list()) == 2
 
 
-def test_a_worktree_has_the_memory_of_its_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_worktree_uses_the_memory_of_its_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     tree = worktree(root, tmp_path / "other")
     claude.remembers(root, "deploy", "x")
@@ -90,7 +90,7 @@ def test_a_worktree_has_the_memory_of_its_repository(memory: Memory, claude: Cla
     assert plan.folder == claude.used_in(root)
 
 
-def test_a_part_of_a_repository_has_no_memory_of_its_own(
+def test_subfolder_of_a_repository_has_no_memory_of_its_own(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -100,7 +100,7 @@ def test_a_part_of_a_repository_has_no_memory_of_its_own(
     assert plan_project(memory, claude.home, root / "web").project.folder == root
 
 
-def test_a_folder_that_claude_has_not_made_yet_is_made(
+def test_memory_folder_not_made_by_claude_yet_is_created(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -109,7 +109,7 @@ def test_a_folder_that_claude_has_not_made_yet_is_made(
     assert (claude.used_in(root) / "deploy.md").exists()
 
 
-def test_letting_go_leaves_every_file_and_forgets_the_binding(
+def test_disconnect_keeps_every_file_and_removes_the_binding(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "notes", None)
@@ -128,7 +128,7 @@ def test_letting_go_leaves_every_file_and_forgets_the_binding(
     assert len(memory.status().files) == 1
 
 
-def test_all_connects_what_has_memories_and_names_what_it_leaves(
+def test_connect_all_skips_ambiguous_projects_and_names_them(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     one, two = (
@@ -166,7 +166,7 @@ def test_projects_are_also_found_by_their_transcripts(claude: Claude, tmp_path: 
     assert other.is_dir()
 
 
-def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_memory_folder_moved_by_settings_is_found(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     project = project_at(root)
     (root / ".claude").mkdir()
@@ -198,7 +198,9 @@ def test_where_settings_move_the_memory(memory: Memory, claude: Claude, tmp_path
     assert memory_place(claude.home, project).named_in is None
 
 
-def test_a_long_path_is_found_by_what_claude_made(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_folder_of_a_long_path_is_found_by_its_shortened_name(
+    memory: Memory, claude: Claude, tmp_path: Path
+) -> None:
     root = repository(tmp_path / ("x" * 120) / ("y" * 120))
     with pytest.raises(UsageError, match="too long"):
         plan_project(memory, claude.home, root)
@@ -237,7 +239,7 @@ def moved_project(memory: Memory, claude: Claude, base: Path) -> tuple[Path, Pat
     return root.rename(base / "renamed"), root
 
 
-def test_text_written_before_a_move_is_ingested(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_text_written_before_a_move_is_imported(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     moved, root = moved_project(memory, claude, tmp_path)
     claude.remembers(root, "late", "written just before")
     project, row = find_connected(memory, moved)
@@ -246,9 +248,7 @@ def test_text_written_before_a_move_is_ingested(memory: Memory, claude: Claude, 
     assert memory.scope(row.scope).read("late") is not None
 
 
-def test_a_move_takes_in_no_folder_that_nobody_agreed_to(
-    memory: Memory, claude: Claude, tmp_path: Path
-) -> None:
+def test_move_imports_no_folder_without_consent(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     moved, _ = moved_project(memory, claude, tmp_path)
     file = claude.remembers(moved, "foreign", "of what was there before")
     project, row = find_connected(memory, moved)
@@ -263,7 +263,7 @@ def test_a_move_takes_in_no_folder_that_nobody_agreed_to(
     assert not any(str(file.parent) in notice for notice in memory.status().notices)
 
 
-def test_a_move_follows_no_settings_of_the_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_move_follows_no_settings_of_the_repository(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     moved, _ = moved_project(memory, claude, tmp_path)
     (moved / ".claude").mkdir()
     chosen = tmp_path / "chosen"
@@ -277,9 +277,7 @@ def test_a_move_follows_no_settings_of_the_repository(memory: Memory, claude: Cl
     assert any(str(chosen) in notice for notice in memory.status().notices)
 
 
-def test_the_folder_of_a_project_in_whose_place_another_lies_is_paused(
-    memory: Memory, claude: Claude, tmp_path: Path
-) -> None:
+def test_folder_of_a_replaced_project_is_paused(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     moved, root = moved_project(memory, claude, tmp_path)
     memory.folders.scan()
     assert {one.state for one in memory.folders.list()} == {"ok"}
@@ -309,7 +307,7 @@ def test_damaged_project_table_leaves_texts_readable(memory: Memory, claude: Cla
         connected_folders(memory.replica)
 
 
-def test_another_folder_for_a_project_lets_go_of_the_one_before(
+def test_new_folder_of_a_project_replaces_the_former_one(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -323,7 +321,7 @@ def test_another_folder_for_a_project_lets_go_of_the_one_before(
     assert not [one for one in memory.folders.list() if one.scope]
 
 
-def test_a_project_that_cannot_be_named_has_no_text_taken_in(
+def test_project_that_cannot_be_identified_imports_no_text(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api", None)
@@ -337,7 +335,7 @@ def test_a_project_that_cannot_be_named_has_no_text_taken_in(
     assert not connected_folders(memory.replica)
 
 
-def test_a_folder_that_cannot_be_attached_takes_row_and_id_back(
+def test_failed_attachment_undoes_the_project_row_and_id(
     memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = repository(tmp_path / "api", None)
@@ -355,7 +353,7 @@ def test_a_folder_that_cannot_be_attached_takes_row_and_id_back(
     assert not (claude.folder / "projects").exists()
 
 
-def test_failed_attachment_leaves_nothing_behind(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_failed_attachment_leaves_no_changes(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "notes", None)
     before = (root / ".git" / "config").read_bytes()
     plan = plan_project(memory, claude.home, root)
@@ -368,14 +366,14 @@ def test_failed_attachment_leaves_nothing_behind(memory: Memory, claude: Claude,
     assert not memory.scopes.list()
 
 
-def test_the_configuration_folder_is_that_of_the_environment(tmp_path: Path) -> None:
+def test_configuration_folder_follows_the_environment(tmp_path: Path) -> None:
     assert ClaudeHome.of({"CLAUDE_CONFIG_DIR": str(tmp_path)}) == ClaudeHome(
         tmp_path, tmp_path / ".claude.json"
     )
     assert ClaudeHome.of({}).folder == Path.home() / ".claude"
 
 
-def test_a_home_is_no_project(
+def test_home_folder_cannot_be_a_project(
     memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "users" / "me"
@@ -389,7 +387,7 @@ def test_a_home_is_no_project(
     assert plan_project(memory, claude.home, home / "work").choice.new
 
 
-def test_projects_with_one_folder_are_left_out(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_projects_that_share_one_folder_are_skipped(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     one = repository(tmp_path / "a.b", "https://github.com/a/one")
     two = repository(tmp_path / "a-b", "https://github.com/a/two")
     for root in (one, two):
@@ -400,7 +398,7 @@ def test_projects_with_one_folder_are_left_out(memory: Memory, claude: Claude, t
     assert all("memories of 2 projects" in each.error for each in left)
 
 
-def test_a_bad_entry_keeps_no_other_project_back(memory: Memory, claude: Claude, tmp_path: Path) -> None:
+def test_invalid_entry_blocks_no_other_project(memory: Memory, claude: Claude, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     claude.remembers(root, "deploy", "x")
     bad = claude.folder / "projects" / "bad"
@@ -415,7 +413,7 @@ def test_a_bad_entry_keeps_no_other_project_back(memory: Memory, claude: Claude,
     assert [plan.project.folder for plan in plans] == [root]
 
 
-def test_letting_go_takes_in_nothing_of_a_project_that_lies_there_now(
+def test_disconnect_imports_nothing_of_another_project_at_the_path(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     moved, root = moved_project(memory, claude, tmp_path)
@@ -426,7 +424,7 @@ def test_letting_go_takes_in_nothing_of_a_project_that_lies_there_now(
     assert moved.is_dir()
 
 
-def test_index_of_a_project_that_is_let_go_has_no_lines_of_ours(
+def test_index_of_a_disconnected_project_has_none_of_our_lines(
     memory: Memory, claude: Claude, tmp_path: Path
 ) -> None:
     root = repository(tmp_path / "api")
@@ -442,7 +440,7 @@ def test_index_of_a_project_that_is_let_go_has_no_lines_of_ours(
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_a_line_typed_into_the_index_while_it_is_disconnected_stays(
+def test_line_typed_into_the_index_during_a_disconnect_is_kept(
     memory: Memory, claude: Claude, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     root = repository(tmp_path / "api")

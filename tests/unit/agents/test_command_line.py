@@ -1,4 +1,4 @@
-"""The words by which another program starts ipfsmem."""
+"""The command by which another program starts ipfsmem."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ipfsmem.agents import command_line
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script of POSIX stands for Python")
-def test_nothing_in_the_folder_of_a_project_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no command `ipfsmem`, `python -m ipfsmem` looked in the folder first in which it was started: that of the
-    project which somebody had just cloned."""
+def test_start_command_runs_nothing_in_the_project_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m ipfsmem` would search the current folder first, which may be a cloned project."""
     alone = _python_alone(tmp_path)
     monkeypatch.setattr(sys, "argv", ["-c"])
     monkeypatch.setattr(sys, "executable", str(alone))
@@ -31,7 +32,7 @@ def test_nothing_in_the_folder_of_a_project_is_run(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a script of POSIX stands for Python")
-def test_a_path_that_leads_into_the_folder_of_a_project_counts_for_nothing(
+def test_path_entry_inside_the_current_folder_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ipfsmem").write_text("#!/bin/sh\necho ipfsmem of the project\n")

@@ -1,4 +1,4 @@
-"""`connect` and `disconnect` in a user's folder: what is there stays, what is ours comes and goes, nothing is overwritten."""
+"""`connect` and `disconnect` in a user's folder: existing settings remain, our entries are added and removed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_connect_difference_matches_golden_file_and_is_fully_reverted(name: str,
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_files_that_were_not_there_are_made_and_go_again(name: str, machine: Machine) -> None:
+def test_created_settings_files_are_removed_by_disconnect(name: str, machine: Machine) -> None:
     trace = PROGRAMS[name].traces(machine.around)[0]
     trace.mkdir(parents=True)
     before = machine.picture()
@@ -86,7 +86,7 @@ def test_files_that_were_not_there_are_made_and_go_again(name: str, machine: Mac
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_second_time_writes_nothing(name: str, machine: Machine) -> None:
+def test_repeated_connect_writes_nothing(name: str, machine: Machine) -> None:
     for path, text in before_of(name).items():
         machine.put(path, text)
     before = machine.picture()
@@ -100,8 +100,8 @@ def test_a_second_time_writes_nothing(name: str, machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_another_command_takes_the_place_of_the_one_before(name: str, machine: Machine) -> None:
-    """ipfsmem was installed elsewhere, or another memory is to be used: no question is asked about our own entry."""
+def test_connect_replaces_our_entry_with_another_command(name: str, machine: Machine) -> None:
+    """As after a move of ipfsmem or for another vault; no consent is needed."""
     for path, text in before_of(name).items():
         machine.put(path, text)
     before = machine.picture()
@@ -150,7 +150,7 @@ def test_entry_added_meanwhile_by_the_program_remains(name: str, machine: Machin
         "comment",
     ],
 )
-def test_every_way_to_write_a_file_comes_back(text: str, machine: Machine) -> None:
+def test_every_json_layout_is_restored_by_disconnect(text: str, machine: Machine) -> None:
     file = machine.put(".claude.json", text.encode())
     machine.connect("claude-code")
     assert b"ipfsmem" in file.read_bytes()
@@ -162,7 +162,7 @@ def test_every_way_to_write_a_file_comes_back(text: str, machine: Machine) -> No
 # -- what others wrote ------------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_by_somebody_else_is_replaced_only_when_that_is_said(claude: Machine) -> None:
+def test_foreign_entry_is_replaced_only_on_request(claude: Machine) -> None:
     claude.put(".claude.json", '{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
     before = claude.picture()
     with pytest.raises(ConfigError, match=r"mcpServers\.ipfsmem in .*claude\.json exists already"):
@@ -176,7 +176,7 @@ def test_an_entry_by_somebody_else_is_replaced_only_when_that_is_said(claude: Ma
     assert claude.picture() == before
 
 
-def test_an_entry_that_says_the_same_is_taken_for_ours(claude: Machine) -> None:
+def test_equal_entry_is_adopted_as_ours(claude: Machine) -> None:
     claude.connect("claude-code")
     connected = claude.picture()
     (claude.home / ".agents" / "claude-code.json").unlink()
@@ -187,7 +187,7 @@ def test_an_entry_that_says_the_same_is_taken_for_ours(claude: Machine) -> None:
     assert json.loads((claude.user / ".claude/settings.json").read_bytes()) == json.loads(SETTINGS)
 
 
-def test_our_entry_that_was_edited_goes_only_when_that_is_said(claude: Machine) -> None:
+def test_our_edited_entry_is_removed_only_on_request(claude: Machine) -> None:
     claude.connect("claude-code")
     file = claude.user / ".claude.json"
     file.write_text(file.read_text().replace('"--sync"', '"--sync", "--verbose"'))
@@ -216,7 +216,7 @@ def test_disconnect_ignores_entries_removed_by_a_person(claude: Machine) -> None
     ["{", '{"mcpServers": {}} x', '{"mcpServers": []}', '{"mcpServers": {}, "mcpServers": {}}', "[1]", "{'a': 1}",
      '{"a": 1,, "b": 2}', "[" * 1000, b"\xff\xfe{}", f'{{"a": {"9" * 5000}}}', '{"a": "\x01"}', '{"a": 01}', '{"a" 1}'],
 )  # fmt: skip
-def test_a_file_that_cannot_be_read_is_named_and_left_alone(text: str | bytes, claude: Machine) -> None:
+def test_invalid_settings_file_is_named_and_unchanged(text: str | bytes, claude: Machine) -> None:
     claude.put(".claude.json", text)
     before = claude.picture()
     with pytest.raises(FormatError, match=r"\.claude\.json: .*It is unchanged"):
@@ -224,7 +224,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_alone(text: str | bytes, c
     assert claude.picture() == before and not claude.home.exists()
 
 
-def test_nothing_is_written_when_one_of_two_files_cannot_be(claude: Machine) -> None:
+def test_no_file_is_written_when_one_of_two_is_invalid(claude: Machine) -> None:
     claude.put(".claude/settings.json", '{"hooks": "none"}')
     before = claude.picture()
     with pytest.raises(FormatError, match="hooks is not an object"):
@@ -236,14 +236,14 @@ def test_nothing_is_written_when_one_of_two_files_cannot_be(claude: Machine) -> 
     assert claude.picture() == before and not claude.home.exists()
 
 
-def test_a_folder_in_the_place_of_a_file_is_named(machine: Machine) -> None:
+def test_folder_in_place_of_a_settings_file_is_named(machine: Machine) -> None:
     (machine.user / ".claude" / "settings.json").mkdir(parents=True)
     with pytest.raises(StorageError, match=r"settings\.json"):
         machine.connect("claude-code")
     assert not (machine.user / ".claude.json").exists()
 
 
-def test_a_program_that_is_not_here_is_not_connected(machine: Machine, tmp_path: Path) -> None:
+def test_program_that_is_not_installed_is_not_connected(machine: Machine, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="Claude Code is not installed"):
         machine.connect("claude-code")
     assert machine.picture() == {}
@@ -256,7 +256,7 @@ def test_a_program_that_is_not_here_is_not_connected(machine: Machine, tmp_path:
     assert machine.picture() == {}  # the folder that was made for it went, too
 
 
-def test_a_program_that_nobody_knows_is_refused(machine: Machine) -> None:
+def test_unknown_program_is_refused(machine: Machine) -> None:
     with pytest.raises(UsageError, match="unsupported program 'emacs'"):
         machine.connect("emacs")
 
@@ -264,7 +264,7 @@ def test_a_program_that_nobody_knows_is_refused(machine: Machine) -> None:
 # -- links, permissions, and somebody who writes at the same moment -----------------------------------------------------------
 
 
-def test_a_link_stays_a_link_and_its_file_keeps_its_permissions(claude: Machine) -> None:
+def test_link_remains_a_link_and_its_file_keeps_its_permissions(claude: Machine) -> None:
     real = claude.put("dotfiles/claude.json", CLAUDE, 0o640)
     (claude.user / ".claude.json").unlink()
     (claude.user / ".claude.json").symlink_to("dotfiles/claude.json")
@@ -276,7 +276,7 @@ def test_a_link_stays_a_link_and_its_file_keeps_its_permissions(claude: Machine)
     assert claude.picture() == before
 
 
-def test_a_link_that_leads_nowhere_gets_its_file(claude: Machine) -> None:
+def test_dangling_link_gets_its_file(claude: Machine) -> None:
     (claude.user / ".claude.json").unlink()
     (claude.user / ".claude.json").symlink_to("elsewhere.json")
     before = claude.picture()
@@ -302,7 +302,7 @@ def test_settings_path_that_is_not_a_file_is_named(claude: Machine) -> None:
     assert "something else is in its place" in said.value.hint
 
 
-def test_an_edit_between_the_look_and_the_writing_is_not_overwritten(claude: Machine) -> None:
+def test_edit_between_read_and_write_is_not_overwritten(claude: Machine) -> None:
     for plan in (claude.plan("claude-code"), None):
         if plan is None:
             claude.connect("claude-code")
@@ -318,10 +318,10 @@ def test_an_edit_between_the_look_and_the_writing_is_not_overwritten(claude: Mac
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_an_edit_at_the_very_moment_is_found_and_put_back(
+def test_edit_at_the_moment_of_the_write_is_restored(
     can_exchange: bool, claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program writes after our last look. Where the system cannot exchange files that moment cannot be seen."""
+    """Where the system cannot exchange files, such an edit cannot be detected."""
     theirs = CLAUDE.replace("7", "8")
     exchange = Directory.exchange
     written: list[str] = []
@@ -345,10 +345,10 @@ def test_an_edit_at_the_very_moment_is_found_and_put_back(
     assert not [path for path in claude.user.rglob("*") if path.name.endswith(".tmp")]
 
 
-def test_the_newer_of_two_edits_at_the_very_moment_stands(
+def test_newer_of_two_edits_at_the_moment_of_the_write_remains(
     claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program writes after our last look, and once more before what it wrote is put back."""
+    """The program writes again before its first edit is restored."""
     edits = [CLAUDE.replace("7", "8"), CLAUDE.replace("7", "9")]
     exchange, left = Directory.exchange, list(edits)
 
@@ -437,7 +437,7 @@ def test_connect_on_a_disk_that_fills_changes_no_file(
     assert claude.picture() == before
 
 
-def test_copies_are_readable_by_their_owner_alone(claude: Machine) -> None:
+def test_copies_of_settings_are_readable_only_by_their_owner(claude: Machine) -> None:
     claude.connect("claude-code")
     kept = claude.home / ".agents"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
@@ -446,7 +446,7 @@ def test_copies_are_readable_by_their_owner_alone(claude: Machine) -> None:
     assert {file.read_text() for file in files if file.suffix == ".before"} == {CLAUDE, SETTINGS}
 
 
-def test_a_copy_that_is_gone_or_changed_stops_the_undoing(claude: Machine) -> None:
+def test_missing_or_changed_copy_stops_the_disconnect(claude: Machine) -> None:
     claude.connect("claude-code")
     connected = claude.picture()
     for copy in (claude.home / ".agents").glob("*.before"):
@@ -459,7 +459,9 @@ def test_a_copy_that_is_gone_or_changed_stops_the_undoing(claude: Machine) -> No
 # -- where settings lie -------------------------------------------------------------------------------------------------------
 
 
-def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machine, tmp_path: Path) -> None:
+def test_settings_moved_by_a_variable_are_disconnected_in_both_places(
+    claude: Machine, tmp_path: Path
+) -> None:
     before = claude.picture()
     claude.connect("claude-code")
     moved = tmp_path / "moved"
@@ -503,7 +505,7 @@ def test_a_variable_moves_the_settings_and_both_places_are_undone(claude: Machin
         ("continue", "linux", {"CONTINUE_GLOBAL_DIR": "~/c"}, ["c/mcpServers/ipfsmem.json"]),
     ],
 )
-def test_where_settings_lie_on_each_system(
+def test_settings_path_is_known_on_each_system(
     name: str, system: str, variables: dict[str, str], paths: list[str], tmp_path: Path
 ) -> None:
     user = tmp_path / "user"
@@ -521,7 +523,7 @@ class EarlierLaunch(Launch, frozen=True):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("vault", ["default", "work"])
-def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: str, vault: str) -> None:
+def test_connect_replaces_entries_of_an_earlier_version(machine: Machine, name: str, vault: str) -> None:
     now = Launch(LAUNCH.words, LAUNCH.memory if vault == "default" else ("--vault", vault))
     earlier = EarlierLaunch(LAUNCH.words, LAUNCH.memory if vault == "default" else ("--namespace", vault))
     for path, data in before_of(name).items():
@@ -539,7 +541,7 @@ def test_connect_replaces_what_an_earlier_version_wrote(machine: Machine, name: 
     assert machine.picture() == before
 
 
-def test_the_document_has_a_section_for_each_program_with_its_files() -> None:
+def test_document_has_a_section_for_each_program_with_its_files() -> None:
     page = (HERE.parents[2] / "docs" / "reference" / "agents.md").read_text("utf-8")
     for name, program in PROGRAMS.items():
         section = page.partition(f"\n## {program.title}\n")[2].partition("\n## ")[0]
@@ -562,7 +564,7 @@ def test_continue_is_connected_in_one_file_even_if_settings_appear_later(machine
     assert machine.picture() == before
 
 
-def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
+def test_opencode_version_2_settings_get_their_own_form(machine: Machine) -> None:
     text = '{"mcp": {"servers": {"docs": {"type": "remote", "url": "https://docs.example.com"}}}}'
     file = machine.put(".config/opencode/opencode.json", text)
     machine.connect("opencode")
@@ -575,8 +577,8 @@ def test_opencode_of_version_2_gets_its_own_shape(machine: Machine) -> None:
     assert file.read_text() == text
 
 
-def test_codex_tables_that_codex_wrote_anew_are_found_again(machine: Machine) -> None:
-    """`codex mcp add` writes all servers again: without our marks, and in another order."""
+def test_codex_tables_rewritten_by_codex_are_found(machine: Machine) -> None:
+    """`codex mcp add` rewrites all servers without our marks, in another order."""
     file = machine.put(".codex/config.toml", 'model = "x"\n')
     machine.connect("codex")
     lines = [line for line in file.read_text().splitlines() if "ipfsmem" not in line or "=" in line]
@@ -597,14 +599,14 @@ def test_codex_tables_that_codex_wrote_anew_are_found_again(machine: Machine) ->
     ],
     ids=range(5),
 )
-def test_a_toml_that_takes_no_table_is_left_alone(text: str, machine: Machine) -> None:
+def test_toml_that_cannot_have_the_table_is_unchanged(text: str, machine: Machine) -> None:
     file = machine.put(".codex/config.toml", text)
     with pytest.raises(FormatError, match=r"config\.toml: .*It is unchanged"):
         machine.connect("codex")
     assert file.read_text() == text and not (machine.user / ".codex" / "hooks.json").exists()
 
 
-def test_our_table_that_was_edited_is_not_taken_out_unasked(machine: Machine) -> None:
+def test_our_edited_toml_table_is_removed_only_on_request(machine: Machine) -> None:
     file = machine.put(".codex/config.toml", 'model = "x"\n')
     machine.connect("codex")
     file.write_text(file.read_text().replace("args = [", "startup_timeout_sec = 30\nargs = ["))

@@ -76,7 +76,7 @@ def test_connect_again_after_program_wrote_changes_no_byte(name: str, machine: M
 # -- hooks that were edited ---------------------------------------------------------------------------------------------------
 
 
-def test_hooks_of_ours_that_were_edited_are_named_and_go_when_that_is_said(machine: Machine) -> None:
+def test_our_edited_hooks_are_named_and_removed_on_request(machine: Machine) -> None:
     machine.connect("claude-code")
     edited = hooks(machine).read_text().replace('"timeout": 10', '"timeout": 20')
     hooks(machine).write_text(edited)
@@ -90,7 +90,7 @@ def test_hooks_of_ours_that_were_edited_are_named_and_go_when_that_is_said(machi
     assert [path.name in answer.notes[0] for path in (machine.home / ".agents").iterdir()] == [True]
 
 
-def test_a_hook_of_ours_that_was_moved_or_given_twice_does_not_stay(machine: Machine) -> None:
+def test_moved_or_duplicated_hook_of_ours_is_removed(machine: Machine) -> None:
     machine.connect("claude-code")
     said = json.loads(hooks(machine).read_bytes())
     said["hooks"]["Stop"].append(said["hooks"]["Stop"][0])
@@ -99,8 +99,8 @@ def test_a_hook_of_ours_that_was_moved_or_given_twice_does_not_stay(machine: Mac
     assert "ipfsmem" not in hooks(machine).read_text()
 
 
-def test_a_server_that_the_program_moved_is_found_there(machine: Machine) -> None:
-    """opencode writes settings of its first version anew in the shape of the second."""
+def test_server_entry_moved_by_the_program_is_found(machine: Machine) -> None:
+    """opencode converts settings of its version 1 to those of version 2."""
     file = machine.put(".config/opencode/opencode.json", '{"theme": "x"}')
     machine.connect("opencode")
     moved = '{"theme": "x", "mcp": {"servers": {"ipfsmem": {"type": "local", "command": ["ipfsmem"]}}}}'
@@ -112,9 +112,7 @@ def test_a_server_that_the_program_moved_is_found_there(machine: Machine) -> Non
     assert "ipfsmem" not in file.read_text() and kept(machine) == [moved]
 
 
-def test_settings_that_were_moved_with_ours_in_them_are_looked_at_too(
-    machine: Machine, tmp_path: Path
-) -> None:
+def test_settings_moved_with_our_entry_in_them_are_found(machine: Machine, tmp_path: Path) -> None:
     machine.connect("claude-code")
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -194,7 +192,7 @@ def test_reformatted_json_without_our_entry_is_restored_to_the_byte(
         ('model = "o"\n', lambda text: text.replace("args =", "args  ="), 'model = "o"\n'),
     ],
 )
-def test_toml_around_our_block_is_what_it_would_be_without_it(
+def test_toml_after_disconnect_equals_the_edited_file_without_our_block(
     before: str, change: Callable[[str], str], after: str, machine: Machine
 ) -> None:
     file = machine.put(".codex/config.toml", before)
@@ -226,7 +224,7 @@ def test_skeleton_of_empty_file_is_removed_even_if_reformatted(
 
 
 @pytest.mark.parametrize("edited", [False, True])
-def test_a_user_s_own_hook_in_our_group_stays(edited: bool, machine: Machine) -> None:
+def test_user_hook_in_our_group_is_kept(edited: bool, machine: Machine) -> None:
     machine.connect("claude-code")
     with_mine(machine)
     if edited:
@@ -236,7 +234,7 @@ def test_a_user_s_own_hook_in_our_group_stays(edited: bool, machine: Machine) ->
     assert len(kept(machine)) == edited
 
 
-def test_a_user_s_own_hook_stays_beside_ours_when_it_is_connected_anew(machine: Machine) -> None:
+def test_user_hook_next_to_ours_is_kept_by_a_new_connect(machine: Machine) -> None:
     machine.connect("claude-code")
     with_mine(machine)
     machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
@@ -247,8 +245,8 @@ def test_a_user_s_own_hook_stays_beside_ours_when_it_is_connected_anew(machine: 
     assert machine.picture() == once
 
 
-def test_another_home_s_hook_goes_and_the_user_s_beside_it_stays(machine: Machine) -> None:
-    """Nothing is remembered here: the entries were written from another home."""
+def test_hook_of_another_home_is_removed_and_the_user_hook_kept(machine: Machine) -> None:
+    """This home has no record of those entries."""
     machine.connect("claude-code")
     with_mine(machine)
     for path in (machine.home / ".agents").iterdir():
@@ -259,8 +257,8 @@ def test_another_home_s_hook_goes_and_the_user_s_beside_it_stays(machine: Machin
     assert before in kept(machine)
 
 
-def test_somebody_else_s_entry_that_gave_way_is_not_forgotten(machine: Machine) -> None:
-    """The program writes the file again meanwhile, so it cannot be put back: then it is kept and named."""
+def test_replaced_foreign_entry_is_kept_and_named(machine: Machine) -> None:
+    """The program has rewritten the file, so the entry cannot be restored in place."""
     theirs = '{"mcpServers": {"ipfsmem": {"command": "x", "env": {"TOKEN": "t0ken"}}}}'
     file = machine.put(".claude.json", theirs)
     machine.connect("claude-code", replace=True)
@@ -304,7 +302,7 @@ def test_edits_of_codex_in_our_table_are_kept_and_removed_with_it(place: str, ma
 # -- the copy of before ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_copy_that_is_gone_locks_nobody_out(machine: Machine) -> None:
+def test_missing_copy_does_not_block_connect_and_disconnect_forever(machine: Machine) -> None:
     for act in (
         machine.disconnect,
         lambda name, replace=False: machine.connect(name, Launch(("/o",)), replace=replace),
@@ -321,10 +319,10 @@ def test_a_copy_that_is_gone_locks_nobody_out(machine: Machine) -> None:
         assert json.loads(hooks(machine).read_bytes()) == {}
 
 
-def test_a_copy_is_kept_as_long_as_an_interrupted_change_may_need_it(
+def test_copy_is_kept_while_an_interrupted_change_may_need_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Connected anew after the file was edited: until that is written, the earlier state and its copy count."""
+    """Until the new entry is written, the earlier state is valid."""
     machine.connect("claude-code")
     connected = machine.picture()
     file = machine.user / ".claude.json"
@@ -346,7 +344,7 @@ def test_a_copy_is_kept_as_long_as_an_interrupted_change_may_need_it(
 # -- what is refused, and what is left behind -------------------------------------------------------------------------------------
 
 
-def test_a_file_with_two_names_is_left_alone(machine: Machine) -> None:
+def test_file_with_two_hard_links_is_unchanged(machine: Machine) -> None:
     other = machine.user / "dotfiles.json"
     other.hardlink_to(machine.user / ".claude.json")
     before = machine.picture()
@@ -360,7 +358,7 @@ def full(*_: object) -> None:
 
 
 @pytest.mark.parametrize("what", ["flush_to_disk", "fchmod"])
-def test_a_full_disk_leaves_no_copy_of_settings(
+def test_full_disk_leaves_no_copy_of_settings(
     what: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = machine.plan("claude-code")
@@ -382,9 +380,7 @@ def test_a_full_disk_leaves_no_copy_of_settings(
         ("win32", Launch(("C:/ipfsmem.exe",), ("--home", "C:/Users/O'Neil"))),
     ],
 )
-def test_a_path_that_a_program_reads_as_another_is_refused(
-    system: str, launch: Launch, tmp_path: Path
-) -> None:
+def test_ambiguous_command_path_is_refused(system: str, launch: Launch, tmp_path: Path) -> None:
     machine = Machine(tmp_path, system)
     machine.put(".claude.json", "{}")
     before = machine.picture()
@@ -395,14 +391,14 @@ def test_a_path_that_a_program_reads_as_another_is_refused(
     machine.connect("claude-code", Launch(("C:/Tools/ipfsmem.exe",), ("--home", "C:/memories")))
 
 
-def test_on_windows_a_server_without_hooks_needs_no_shell(tmp_path: Path) -> None:
+def test_windows_server_without_hooks_needs_no_shell(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "win32", APPDATA=str(tmp_path / "user" / "r"))
     machine.put("r/Code/User/mcp.json", "{}")
     assert machine.connect("vscode", Launch(("C:/Program Files/ipfsmem.exe",))).written
 
 
-def test_two_at_once_do_not_forget_what_the_other_wrote(machine: Machine) -> None:
-    """Both have looked before either writes: the second is told so, and the record is the first one's."""
+def test_concurrent_connect_keeps_the_record_of_the_first(machine: Machine) -> None:
+    """Both planned before either wrote; the second is refused."""
     second = machine.plan("claude-code", Launch(("/opt/ipfsmem",)))
     machine.connect("claude-code")
     connected, kept_before = machine.picture(), sorted((machine.home / ".agents").iterdir())
@@ -414,7 +410,7 @@ def test_two_at_once_do_not_forget_what_the_other_wrote(machine: Machine) -> Non
     assert not any(machine.home.iterdir())
 
 
-def test_while_another_process_writes_nothing_is_written(
+def test_connect_waits_for_another_connecting_process(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = machine.plan("claude-code")
@@ -425,7 +421,7 @@ def test_while_another_process_writes_nothing_is_written(
     assert machine.picture() == before
 
 
-def test_two_homes_at_once_do_not_take_the_other_s_for_gone(machine: Machine) -> None:
+def test_two_homes_that_connect_concurrently_keep_both_records(machine: Machine) -> None:
     other = Machine.__new__(Machine)
     other.user, other.home, other.around = machine.user, machine.home.with_name("other"), machine.around
     second = other.plan("claude-code", Launch(("/opt/ipfsmem",)))
@@ -441,6 +437,6 @@ def test_two_homes_at_once_do_not_take_the_other_s_for_gone(machine: Machine) ->
     other.disconnect("claude-code")
 
 
-def test_where_nothing_is_nothing_is_made(machine: Machine) -> None:
+def test_disconnect_without_a_record_creates_nothing(machine: Machine) -> None:
     assert not machine.disconnect("claude-code").written
     assert not machine.home.exists()

@@ -71,7 +71,7 @@ def _cases() -> list[Any]:
 
 @pytest.mark.parametrize("changed", [False, True], ids=["as written", "changed since"])
 @pytest.mark.parametrize(("name", "path", "key", "text"), _cases())
-def test_settings_of_an_odd_form_are_connected_and_come_back(
+def test_settings_of_unusual_form_are_connected_and_restored(
     name: str, path: str, key: str, text: str, changed: bool, tmp_path: Path
 ) -> None:
     machine = Machine(tmp_path)
@@ -92,7 +92,7 @@ def test_settings_of_an_odd_form_are_connected_and_come_back(
     assert file.read_bytes() == text.encode() + (b"\n" if changed else b"")
 
 
-def test_null_in_the_place_of_hooks_comes_back(tmp_path: Path) -> None:
+def test_null_in_place_of_hooks_is_restored(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.put(".claude.json", "{}")
     texts = ('{"hooks": null}', '{"hooks": {"SessionStart": null, "Stop": []}}')
@@ -105,7 +105,7 @@ def test_null_in_the_place_of_hooks_comes_back(tmp_path: Path) -> None:
         assert file.read_text() == text + "\n"
 
 
-def test_null_that_others_filled_since_stays_theirs(tmp_path: Path) -> None:
+def test_null_replaced_by_others_keeps_their_value(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     file = machine.put(".claude.json", '{"mcpServers": null}')
     machine.connect("claude-code")
@@ -128,7 +128,7 @@ def test_inline_table_that_others_changed_since_keeps_their_part(behind: bool, t
     assert tomllib.loads(file.read_text()) == {"mcp_servers": {"a": {"command": "}"}}}
 
 
-def test_inline_entry_of_our_name_gives_way_when_that_is_said(tmp_path: Path) -> None:
+def test_inline_entry_of_our_name_is_replaced_on_request(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     text = "mcp_servers = { ipfsmem = { command = 'x' }, b = { command = 'y' } }\n"
     file = machine.put(".codex/config.toml", text)
@@ -150,7 +150,7 @@ def test_inline_entry_of_our_name_gives_way_when_that_is_said(tmp_path: Path) ->
         ("claude-code", ".claude.json", "{}".encode("utf-16"), "not UTF-8 text; an editor can save it as that"),
     ],
 )  # fmt: skip
-def test_settings_that_take_no_entry_are_named_and_left_alone(
+def test_settings_that_cannot_have_our_entry_are_named_and_unchanged(
     name: str, path: str, text: str | bytes, why: str, tmp_path: Path
 ) -> None:
     machine = Machine(tmp_path)

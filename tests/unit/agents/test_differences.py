@@ -52,9 +52,7 @@ def test_connect_difference_shows_no_unchanged_line(case: str, machine: Machine)
 
 
 @pytest.mark.parametrize("case", FOREIGN)
-def test_of_what_others_wrote_and_goes_or_comes_back_only_names_are_shown(
-    case: str, machine: Machine
-) -> None:
+def test_difference_masks_values_of_removed_or_restored_foreign_entries(case: str, machine: Machine) -> None:
     name, path, text = FOREIGN[case]
     file = machine.put(path, text)
     connected = shown(machine.connect(name, replace=True))
@@ -66,7 +64,7 @@ def test_of_what_others_wrote_and_goes_or_comes_back_only_names_are_shown(
         assert "KEY" in gone or "env" in gone
 
 
-def test_where_it_stands_is_shown(machine: Machine) -> None:
+def test_difference_shows_the_position_of_our_entry(machine: Machine) -> None:
     machine.put(".claude.json", '{\n  "a": 1,\n  "mcpServers": {\n    "b": {}\n  }\n}\n')
     (machine.user / ".claude").mkdir()
     lines = shown(machine.connect("claude-code")).splitlines()
@@ -75,7 +73,7 @@ def test_where_it_stands_is_shown(machine: Machine) -> None:
     assert any(line == "@@ -5 @@ mcpServers" for line in lines) and '-    "ipfsmem": {' in lines
 
 
-def test_a_user_s_hook_that_stays_beside_ours_is_not_shown_when_ours_moves(machine: Machine) -> None:
+def test_moving_our_hook_does_not_show_the_users_hook_next_to_it(machine: Machine) -> None:
     file = machine.put(".claude/settings.json", "{}")
     machine.connect("claude-code")
     said = json.loads(file.read_bytes())

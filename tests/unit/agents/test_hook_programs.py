@@ -28,7 +28,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_each_program_says_its_folder_and_session(program: str) -> None:
+def test_hook_input_of_each_program_has_folder_and_session(program: str) -> None:
     said = read_said(json.dumps(SAID[program]).encode(), {})
     assert said.folder == "/work/api"
     assert len(said.session) == 16
@@ -56,7 +56,7 @@ def test_each_program_says_its_folder_and_session(program: str) -> None:
         b'{"a":' * 5000,
     ],
 )
-def test_nonsense_says_nothing(data: bytes) -> None:
+def test_invalid_hook_input_has_no_folder_and_session(data: bytes) -> None:
     said = read_said(data, {})
     assert (said.folder, said.session) == ("", "")
     assert read_said(data, {"CLAUDE_PROJECT_DIR": "/work"}).folder == "/work"
@@ -73,12 +73,12 @@ def test_nonsense_says_nothing(data: bytes) -> None:
     ],
     ids=["raw newline", "long number", "further object", "UTF-16", "UTF-16, big-endian"],
 )
-def test_prompt_in_odd_json_is_read(data: bytes) -> None:
+def test_prompt_in_unusual_json_is_read(data: bytes) -> None:
     said = read_said(data, {})
     assert (said.session_id, said.prompt, said.unreadable) == ("a", "two\nlines", "")
 
 
-def test_a_text_for_the_model_has_the_shape_that_the_program_documents() -> None:
+def test_hook_output_has_the_form_that_each_program_documents() -> None:
     assert json.loads(answer("claude-code", "session-start", context="t", line="l")) == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "t"},
         "systemMessage": "l",

@@ -1,4 +1,4 @@
-"""A hook prints local texts, starts a sync in the background, and never disturbs the agent."""
+"""A hook prints local texts, starts a background sync, and never disturbs the agent."""
 
 from __future__ import annotations
 
@@ -118,9 +118,7 @@ def connect(hook: Hooks, folder: Path) -> str:
     return scope
 
 
-def test_a_session_begins_with_what_is_everybodys_and_what_is_its_projects(
-    hook: Hooks, tmp_path: Path
-) -> None:
+def test_session_start_delivers_default_scope_and_project_texts(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     other = repository(tmp_path / "other", "https://github.com/b/other")
     connect(hook, root)
@@ -134,7 +132,7 @@ def test_a_session_begins_with_what_is_everybodys_and_what_is_its_projects(
     assert not hook.wrong
 
 
-def test_an_archive_with_our_remote_gets_nothing_of_our_project(hook: Hooks, tmp_path: Path) -> None:
+def test_archive_with_our_remote_receives_no_project_texts(hook: Hooks, tmp_path: Path) -> None:
     connect(hook, repository(tmp_path / "api"))
     assert "how to deploy" not in hook.context("session-start", repository(tmp_path / "archive"))
 
@@ -171,7 +169,7 @@ def test_extra_worktree_with_own_folder_gets_the_project(
     ("before", "inside"),
     [(b"", "\\ud83d"), (b"\xef\xbb\xbf", ""), (b"\xef\xbb\xbf", "\\udca9"), (b"", "\xff")],
 )
-def test_cut_emoji_and_byte_order_mark_lose_nothing(
+def test_cut_emoji_and_byte_order_mark_lose_no_input(
     hook: Hooks, tmp_path: Path, before: bytes, inside: str
 ) -> None:
     root = repository(tmp_path / "api")
@@ -197,7 +195,7 @@ def test_hook_input_that_is_not_json_is_reported(hook: Hooks) -> None:
     assert hook.given("session-start", b"") and not hook.wrong
 
 
-def test_first_prompt_of_qwen_code_stands_for_the_start(hook: Hooks, tmp_path: Path) -> None:
+def test_first_prompt_of_qwen_code_delivers_the_session_start(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     connect(hook, root)
     first = asks(hook, root, "what is the weather like", program="qwen-code")
@@ -207,7 +205,7 @@ def test_first_prompt_of_qwen_code_stands_for_the_start(hook: Hooks, tmp_path: P
     assert not asks(hook, root, "what is the weather like", program="qwen-code", session="watched")
 
 
-def test_start_of_session_says_how_a_project_is_connected(hook: Hooks, tmp_path: Path) -> None:
+def test_session_start_says_how_to_connect_a_project(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     assert f"ipfsmem connect claude-code --project {root}" in hook.line(root)
     connect(hook, root)
@@ -216,7 +214,7 @@ def test_start_of_session_says_how_a_project_is_connected(hook: Hooks, tmp_path:
     assert not hook.line(tmp_path / "plain")
 
 
-def test_project_that_begins_later_is_connected_where_that_was_asked_for(
+def test_new_project_is_connected_automatically_on_request(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claude = Claude(tmp_path / "me")
@@ -268,7 +266,7 @@ def test_gemini_prompt_is_searched_without_hook_output(hook: Hooks, tmp_path: Pa
     assert asks(hook, root, GEMINI_PROMPT.format(question), program="gemini", session="b") == plain
 
 
-def test_question_of_gemini_before_each_call_resets_nothing(hook: Hooks, tmp_path: Path) -> None:
+def test_repeated_prompt_hook_of_gemini_delivers_nothing_again(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     connect(hook, root)
     question = "how do I deploy, with make ship?"
@@ -307,7 +305,7 @@ def asks(hook: Hooks, folder: Path, prompt: str, *, program: str = "claude-code"
     return "" if said is None else str(said["hookSpecificOutput"]["additionalContext"])
 
 
-def test_a_prompt_is_given_what_fits_it_and_once_in_a_session(hook: Hooks, tmp_path: Path) -> None:
+def test_prompt_receives_matching_texts_once_per_session(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     with hook.open() as memory:
@@ -328,7 +326,9 @@ def test_a_prompt_is_given_what_fits_it_and_once_in_a_session(hook: Hooks, tmp_p
     assert "ship" not in (hook.place / "shown.json").read_text()
 
 
-def test_a_prompt_waits_for_no_model(hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompt_does_not_wait_for_an_embedding_model(
+    hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = []
     monkeypatch.setattr(Meaning, "ask", lambda *_: asked.append(1))
     root = repository(tmp_path / "api")
@@ -370,7 +370,7 @@ def test_session_context_stays_fixed_and_its_writes_appear_in_next_session(
     assert "how to deploy" in begun and "ferry" not in begun
 
 
-def test_a_long_prompt_is_looked_at_where_its_question_stands(hook: Hooks, tmp_path: Path) -> None:
+def test_long_prompt_is_searched_at_its_beginning_and_end(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     connect(hook, root)
     pasted = "Traceback line of nothing. " * 20_000
@@ -378,7 +378,7 @@ def test_a_long_prompt_is_looked_at_where_its_question_stands(hook: Hooks, tmp_p
     assert "make ship" in asks(hook, root, f"How do I deploy this with make? {pasted}", session="t")
 
 
-def test_programs_that_take_nothing_before_a_prompt_open_nothing(
+def test_programs_without_prompt_output_open_no_vault(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Memory, "load", lambda *_, **__: pytest.fail("opened"))
@@ -410,7 +410,7 @@ def test_pulled_text_is_delivered_from_the_next_prompt_and_once(
     assert len(hook.started) == 1  # a prompt starts none
 
 
-def test_pull_after_the_clock_was_set_back_counts_from_the_next_prompt(hook: Hooks, tmp_path: Path) -> None:
+def test_sync_after_the_clock_was_set_back_is_delivered_by_next_prompt(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     hook("session-start", root)
@@ -446,10 +446,10 @@ def test_delivered_memory_is_not_delivered_again_to_the_session(hook: Hooks, tmp
 
 @pytest.mark.parametrize("event", ["session-start", "prompt"])
 @pytest.mark.parametrize("too_late", [False, True])
-def test_an_answer_that_the_program_never_got_is_given_again(
+def test_undelivered_answer_is_delivered_by_the_next_hook(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, too_late: bool
 ) -> None:
-    """Its pipe is gone, or the hook's time is over before it prints."""
+    """The pipe is closed, or the hook's time is over before it prints."""
 
     class Gone(io.BytesIO):
         def write(self, _: Any) -> int:
@@ -479,12 +479,12 @@ def test_an_answer_that_the_program_never_got_is_given_again(
 
 
 @pytest.mark.parametrize("event", ["stop", "session-end", "pre-compact"])
-def test_after_a_turn_a_sync_is_started_and_nothing_printed(hook: Hooks, tmp_path: Path, event: str) -> None:
+def test_end_of_a_turn_starts_a_sync_and_prints_nothing(hook: Hooks, tmp_path: Path, event: str) -> None:
     assert hook(event, tmp_path) is None
     assert hook.started == [str(tmp_path)]
 
 
-def test_a_locked_memory_is_said_to_the_person_and_noted(
+def test_locked_vault_is_reported_to_the_user_and_recorded(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.device.identity import load_device, save_device
@@ -518,7 +518,7 @@ def test_session_started_locked_gets_context_after_unlock(
     assert hook("prompt", tmp_path) is None
 
 
-def test_a_sync_that_cannot_be_started_takes_nothing_away(
+def test_sync_that_cannot_start_does_not_suppress_the_context(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -529,7 +529,7 @@ def test_a_sync_that_cannot_be_started_takes_nothing_away(
     assert hook_notes(hook.place).failure == "BlockingIOError"
 
 
-def test_an_outage_is_said_after_an_hour_and_a_paused_folder_at_once(hook: Hooks, tmp_path: Path) -> None:
+def test_outage_is_reported_after_an_hour_and_a_paused_folder_at_once(hook: Hooks, tmp_path: Path) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
     folder = claude.remembers(root, "deploy", "x").parent
     with hook.open() as memory:
@@ -547,20 +547,20 @@ def test_an_outage_is_said_after_an_hour_and_a_paused_folder_at_once(hook: Hooks
 
 
 @pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"{", b"[]" * 1000, b'{"cwd":"/gone/for/good"}'])
-def test_nonsense_disturbs_nobody(hook: Hooks, said: bytes) -> None:
+def test_invalid_hook_input_causes_no_error(hook: Hooks, said: bytes) -> None:
     for event in ("session-start", "prompt", "stop", "no-such-event", ""):
         hook.given(event, said)
     assert hook.given("session-start", said) is not None
 
 
-def test_folder_that_cannot_be_looked_into_takes_nothing_away(hook: Hooks, tmp_path: Path) -> None:
-    """Such as one on a share that is gone, or with a name that no file system has: nothing at all was given."""
+def test_unreadable_folder_does_not_suppress_the_context(hook: Hooks, tmp_path: Path) -> None:
+    """Such as one on an unavailable share or with an impossible name."""
     assert "who Alex is" in hook.context("session-start", tmp_path / ("a" * 3_000))
     assert not hook.wrong
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use is not removed there")
-def test_working_directory_that_was_removed_takes_nothing_away(
+def test_removed_working_folder_does_not_suppress_the_context(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "worktree"
@@ -573,7 +573,7 @@ def test_working_directory_that_was_removed_takes_nothing_away(
     assert not hook.wrong and hook.started == ["", ""]
 
 
-def test_a_folder_without_a_memory_starts_nothing(hook: Hooks, tmp_path: Path) -> None:
+def test_hook_without_a_vault_starts_nothing(hook: Hooks, tmp_path: Path) -> None:
     hook.home = tmp_path / "nothing"
     assert hook("session-start", tmp_path) is None
     assert hook("stop", tmp_path) is None
@@ -581,7 +581,7 @@ def test_a_folder_without_a_memory_starts_nothing(hook: Hooks, tmp_path: Path) -
     assert not hook.home.exists()
 
 
-def test_a_fault_is_noted_and_shown_by_status(
+def test_internal_error_is_recorded_and_shown_by_status(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
@@ -601,7 +601,7 @@ def test_a_fault_is_noted_and_shown_by_status(
         assert not any("StorageError" in notice for notice in memory.status().notices)
 
 
-def test_a_hook_that_takes_too_long_ends(
+def test_slow_hook_ends_at_its_time_limit(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(hooks.BOUNDS, "session-start", 0.1)
@@ -612,7 +612,7 @@ def test_a_hook_that_takes_too_long_ends(
     assert set(hook.started) == {str(tmp_path)}  # which makes what a prompt in this folder is looked up in
 
 
-def test_a_pipe_that_stays_open_is_not_waited_for(hook: Hooks, tmp_path: Path) -> None:
+def test_open_input_pipe_is_not_awaited(hook: Hooks, tmp_path: Path) -> None:
     read, write = os.pipe()
     os.write(write, json.dumps({"cwd": str(tmp_path)}).encode())
     out = io.BytesIO()
@@ -632,7 +632,7 @@ def test_a_pipe_that_stays_open_is_not_waited_for(hook: Hooks, tmp_path: Path) -
     assert hook.started == [str(tmp_path)]
 
 
-def test_notes_forget_the_oldest_sessions_and_survive_damage(hook: Hooks) -> None:
+def test_notes_drop_the_oldest_sessions_and_survive_damage(hook: Hooks) -> None:
     for number in range(MAX_SESSIONS + 5):
         note_hook(hook.place, session=f"{number:016x}", at=number)
     sessions = hook_notes(hook.place).sessions
@@ -675,7 +675,7 @@ def test_background_sync_lowers_its_priority_and_foreground_sync_does_not(
     assert os.getpriority(os.PRIO_PROCESS, 0) == ours
 
 
-def test_prompt_looks_at_no_surroundings_of_a_linked_folder(
+def test_prompt_hook_does_not_examine_linked_folders(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = tmp_path / "project"
@@ -732,7 +732,7 @@ QUESTION = "which heron was number 77 by the weir"
 
 
 @pytest.mark.parametrize("kind", ["memories", "messages"])
-def test_prompt_without_an_index_starts_who_makes_it_in_its_folder(
+def test_prompt_without_an_index_starts_its_creation(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)  # as on a slow machine
@@ -755,10 +755,10 @@ def test_prompt_without_an_index_starts_who_makes_it_in_its_folder(
     assert hook.started == []
 
 
-def test_prompt_far_behind_its_index_starts_who_takes_in_the_rest(
+def test_prompt_with_an_outdated_index_starts_its_update(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fewer changes than a process writes an index for, and too many for a prompt: each prompt would be cut off."""
+    """Too few changes for an automatic save, and too many for a prompt."""
     monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
@@ -775,7 +775,7 @@ def test_prompt_far_behind_its_index_starts_who_takes_in_the_rest(
     assert "number 77" in asks(hook, root, QUESTION) and hook.started == [str(root)]
 
 
-def test_the_index_for_prompts_is_made_before_a_sync_that_fails(
+def test_index_for_prompts_is_built_before_a_sync_that_fails(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
@@ -835,7 +835,7 @@ def test_background_sync_ingests_agent_edits_and_names_unconnected_folder(
         assert find_connected(memory, other)[1] is None
 
 
-def test_the_sync_beside_follows_a_project_that_was_moved(
+def test_background_sync_follows_a_moved_project(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, claude = repository(tmp_path / "api"), Claude(tmp_path / "me")
@@ -850,7 +850,7 @@ def test_the_sync_beside_follows_a_project_that_was_moved(
     assert "how to deploy" not in hook.context("session-start", moved)
 
 
-def test_an_outage_is_noted_from_its_beginning(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outage_is_recorded_from_its_beginning(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(*_: object, **__: object) -> None:
         raise StorageError("x")
 
@@ -888,7 +888,7 @@ def test_background_sync_runs_alone_and_repeats_for_later_requests(hook: Hooks) 
     assert not (hook.place / "background.again").exists()
 
 
-def test_syncs_in_a_row_are_bounded(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consecutive_background_syncs_are_limited(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many hooks come meanwhile."""
     done = []
 

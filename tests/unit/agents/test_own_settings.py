@@ -1,4 +1,4 @@
-"""Settings: one description for reading and showing, and one value changed while the rest of the file stays as it is."""
+"""Settings: one description for reading and display, and a changed value leaves the rest of the file unchanged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_settings_read_and_settings_described_are_the_same() -> None:
+def test_read_settings_equal_the_described_ones() -> None:
     for one in all_settings().values():
         assert one.about, one.name
         assert bool(one.unit) == (one.kind in (int, float) and ".weights." not in one.name), one.name
@@ -57,7 +57,7 @@ def test_settings_read_and_settings_described_are_the_same() -> None:
     assert tables == set(config.Settings.__struct_fields__) - {"providers"}
 
 
-def test_a_default_is_what_counts_without_a_file(tmp_path: Path) -> None:
+def test_described_default_applies_without_a_file(tmp_path: Path) -> None:
     env = {"IPFSMEM_CONFIG": str(tmp_path / "empty.toml")}
     Path(env["IPFSMEM_CONFIG"]).touch()
     known = config.settings(env)
@@ -81,12 +81,11 @@ def test_settings_shown_name_their_source_and_hide_tokens(file: Path) -> None:
     assert not [word for word in ("s3cret", "word@", "abc") if word in repr(list(found.values()))]
 
 
-def test_a_variable_that_is_no_setting_changes_none(file: Path) -> None:
-    """`IPFSMEM_MODEL=x` took the place of the whole table `[model]`, and the next dream ended in a traceback."""
+def test_variable_that_is_not_a_setting_is_ignored(file: Path) -> None:
     assert config.settings({"IPFSMEM_CONFIG": str(file), "IPFSMEM_MODEL": "x"}).model is None
 
 
-def test_one_value_is_written_and_every_other_byte_stays(file: Path) -> None:
+def test_written_value_leaves_every_other_byte_unchanged(file: Path) -> None:
     done = set_setting("sessions.resume", "30")
     assert done.changed and done.setting.value == 30 and config.settings().sessions.resume == 30
     assert file.read_text() == FILE.replace("resume = 12 #", "resume = 30 #")
@@ -102,8 +101,8 @@ def test_one_value_is_written_and_every_other_byte_stays(file: Path) -> None:
     assert file.read_text().endswith('"s3cret-token"\n\n[dream]\nhours = 12.5\n')
 
 
-def test_a_value_taken_out_leaves_the_default_and_no_empty_table(file: Path) -> None:
-    """An empty `[embeddings]` would still say that a model is asked."""
+def test_removed_value_restores_the_default_and_leaves_no_empty_table(file: Path) -> None:
+    """An empty `[embeddings]` would still enable a model."""
     set_setting("embeddings.provider", "ollama")
     set_setting("vault", "alex")
     for name in ("embeddings.provider", "vault"):
@@ -143,7 +142,7 @@ def test_invalid_setting_is_refused_and_nothing_is_written(
     assert file.read_text() == FILE
 
 
-def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -> None:
+def test_damaged_missing_or_read_only_settings_file_is_unchanged(file: Path) -> None:
     file.write_text("[sessions\n")
     with pytest.raises(ConfigError, match="not TOML"):
         set_setting("sessions.resume", "3")
@@ -160,7 +159,7 @@ def test_a_file_that_is_damaged_missing_or_read_only_is_left_alone(file: Path) -
     assert not file.exists()
 
 
-def test_old_name_of_the_vault_is_refused_with_the_new_one(file: Path) -> None:
+def test_former_name_of_the_vault_setting_is_refused_with_the_new_one(file: Path) -> None:
     old = {"IPFSMEM_NAMESPACE": "work"}
     with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
         config.vault_name(None, config.Settings(vault="own"), old)
@@ -183,7 +182,7 @@ def test_old_name_of_the_vault_is_refused_with_the_new_one(file: Path) -> None:
     assert file.read_text() == 'namespace = "work"\n'
 
 
-def test_memory_that_names_its_vault_ignores_the_old_variable(
+def test_command_with_a_vault_name_ignores_the_former_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_NAMESPACE", "work")
@@ -209,7 +208,7 @@ def test_invalid_name_of_a_vault_is_not_set(file: Path, name: str) -> None:
     assert config.settings().vault == "work"
 
 
-def test_the_usual_file_is_made_and_a_link_stays_a_link(
+def test_default_settings_file_is_created_and_a_link_stays_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("IPFSMEM_CONFIG", raising=False)
@@ -240,7 +239,7 @@ def test_the_usual_file_is_made_and_a_link_stays_a_link(
         "",
     ],
 )
-def test_however_a_table_is_written_the_value_comes_in_or_nothing_changes(text: str) -> None:
+def test_value_is_written_into_any_form_of_table_or_refused(text: str) -> None:
     before = tomllib.loads(text)
     try:
         after = with_value(text, ("sessions", "resume"), 7)
@@ -252,7 +251,7 @@ def test_however_a_table_is_written_the_value_comes_in_or_nothing_changes(text: 
     assert "sessions" not in tomllib.loads(without_value(after, ("sessions", "resume")))
 
 
-def test_context_for_models_is_as_long_as_the_settings_say(file: Path, tmp_path: Path) -> None:
+def test_context_length_for_models_follows_the_settings(file: Path, tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory:
         for number in range(200):
             memory.write(f"memory-{number}", "x", description="a description of some length " * 3)
@@ -271,7 +270,7 @@ def test_context_for_models_is_as_long_as_the_settings_say(file: Path, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["embeddings.provider", "model.provider"])
-def test_an_unknown_provider_of_models_is_refused(
+def test_unknown_model_provider_is_refused(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "config.toml"

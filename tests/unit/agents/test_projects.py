@@ -1,4 +1,4 @@
-"""Which project a folder is: a person's word on this device, and by what it is known on another one."""
+"""Identity of a project folder: bound on this device by the user, recognised on another one by its remote or id."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plain(tmp_path: Path) -> Memory:
     return Memory.create("x", "local", home=tmp_path / "home")
 
 
-def test_a_remote_gives_the_token_of_the_format(sealed: Memory, tmp_path: Path) -> None:
+def test_scope_of_a_remote_has_the_token_of_the_format(sealed: Memory, tmp_path: Path) -> None:
     row = connect(sealed, repository(tmp_path / "somewhere"))
     assert sealed.replica.config.vault is not None
     tag = bytes.fromhex(sealed.replica.config.vault.tag)
@@ -66,7 +66,7 @@ def test_project_connected_offline_on_two_machines_is_one_scope(lab: Lab, tmp_pa
     assert a.scopes.names() == [first.scope]
 
 
-def test_two_projects_of_one_name_and_forks_are_two_scopes(sealed: Memory, tmp_path: Path) -> None:
+def test_equally_named_projects_and_forks_are_two_scopes(sealed: Memory, tmp_path: Path) -> None:
     scopes = [
         connect(sealed, repository(tmp_path / number / "api", origin)).scope
         for number, origin in enumerate_names(
@@ -83,7 +83,7 @@ def enumerate_names(*origins: str) -> list[tuple[str, str]]:
     return [(str(number), origin) for number, origin in enumerate(origins)]
 
 
-def test_a_repository_without_a_remote_gets_an_id_that_goes_with_it(lab: Lab, tmp_path: Path) -> None:
+def test_repository_without_a_remote_gets_an_id_that_moves_with_it(lab: Lab, tmp_path: Path) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -101,7 +101,7 @@ def test_a_repository_without_a_remote_gets_an_id_that_goes_with_it(lab: Lab, tm
     assert scope_at(a, root) is None
 
 
-def test_an_id_with_another_origin_asks(sealed: Memory, tmp_path: Path) -> None:
+def test_project_id_with_another_origin_requires_a_choice(sealed: Memory, tmp_path: Path) -> None:
     root = repository(tmp_path / "notes", None)
     row = connect(sealed, root)
     copy = Path(shutil.copytree(root, tmp_path / "copy"))
@@ -117,7 +117,7 @@ def test_an_id_with_another_origin_asks(sealed: Memory, tmp_path: Path) -> None:
     assert choose_scope(sealed, project_at(other)).scope == row.scope  # now that origin is known
 
 
-def test_two_candidates_ask(sealed: Memory, tmp_path: Path) -> None:
+def test_two_matching_scopes_require_a_choice(sealed: Memory, tmp_path: Path) -> None:
     for token in ("one", "two"):
         sealed.scopes.make(token, ids=[("remote", "github.com/acme/api", "")])
     project = project_at(repository(tmp_path / "api"))
@@ -128,7 +128,7 @@ def test_two_candidates_ask(sealed: Memory, tmp_path: Path) -> None:
     assert choose_scope(sealed, project).scope == "two"
 
 
-def test_no_name_at_all_asks_the_second_machine_once(lab: Lab, tmp_path: Path) -> None:
+def test_folder_without_any_name_requires_one_choice_on_second_device(lab: Lab, tmp_path: Path) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -145,7 +145,7 @@ def test_no_name_at_all_asks_the_second_machine_once(lab: Lab, tmp_path: Path) -
     assert choose_scope(b, project_at(tmp_path / "b" / "Notes 2026")).scope == row.scope
 
 
-def test_a_moved_and_renamed_repository_is_still_connected(sealed: Memory, tmp_path: Path) -> None:
+def test_moved_and_renamed_repository_is_still_connected(sealed: Memory, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     (tmp_path / "elsewhere").mkdir()
@@ -192,7 +192,7 @@ def test_repository_with_reused_inode_numbers_is_not_connected(sealed: Memory, t
     assert scope_at(sealed, root) is None
 
 
-def test_an_archive_with_a_foreign_configuration_is_not_connected(sealed: Memory, tmp_path: Path) -> None:
+def test_archive_with_a_foreign_configuration_is_not_connected(sealed: Memory, tmp_path: Path) -> None:
     """With our remote, with our id, and with a `.git` that leads to our repository."""
     mine, noted = repository(tmp_path / "mine"), repository(tmp_path / "noted", None)
     connect(sealed, mine)
@@ -219,7 +219,7 @@ def test_subfolder_belongs_to_connected_project_but_nested_repository_not(
     assert scope_at(sealed, tmp_path) is None
 
 
-def test_a_part_of_a_monorepo_is_a_project_of_its_own(sealed: Memory, tmp_path: Path) -> None:
+def test_folder_of_a_monorepo_can_be_its_own_project(sealed: Memory, tmp_path: Path) -> None:
     root = repository(tmp_path / "mono")
     (root / "packages" / "web" / "src").mkdir(parents=True)
     whole = connect(sealed, root)
@@ -234,7 +234,7 @@ def test_a_part_of_a_monorepo_is_a_project_of_its_own(sealed: Memory, tmp_path: 
     assert scope_at(sealed, tree) == whole.scope
 
 
-def test_plain_modes_keep_every_name_on_this_device(plain: Memory, tmp_path: Path) -> None:
+def test_plain_modes_publish_no_project_names(plain: Memory, tmp_path: Path) -> None:
     rows = [connect(plain, repository(tmp_path / "api")), connect(plain, tmp_path)]
     assert all(len(row.scope.rpartition("-")[2]) == 12 for row in rows)
     cards = [one.card for one in plain.scopes.list()]
@@ -245,7 +245,7 @@ def test_plain_modes_keep_every_name_on_this_device(plain: Memory, tmp_path: Pat
     assert connect(plain, again, scope=rows[0].scope).scope == rows[0].scope
 
 
-def test_nothing_of_a_project_is_readable_in_a_sealed_home(sealed: Memory, lab: Lab, tmp_path: Path) -> None:
+def test_project_names_in_a_sealed_home_are_sealed(sealed: Memory, lab: Lab, tmp_path: Path) -> None:
     connect(
         sealed,
         repository(tmp_path / "canary-folder", "https://user:canary-word@canary.example.org/canary-path"),
@@ -260,12 +260,12 @@ def test_nothing_of_a_project_is_readable_in_a_sealed_home(sealed: Memory, lab: 
     assert any("canary-unbound" in notice for notice in sealed.status().notices)
 
 
-def test_a_password_in_the_address_stands_nowhere(sealed: Memory, tmp_path: Path) -> None:
+def test_password_in_a_remote_address_is_not_stored(sealed: Memory, tmp_path: Path) -> None:
     row = connect(sealed, repository(tmp_path / "api", "https://me:geheim@github.com/acme/api"))
     assert "geheim" not in repr((row, sealed.scopes.list()))
 
 
-def test_a_forgotten_scope_and_a_folder_that_is_none_are_refused(sealed: Memory, tmp_path: Path) -> None:
+def test_forgotten_scope_or_invalid_folder_is_refused(sealed: Memory, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     sealed.scopes.forget(row.scope)
@@ -293,8 +293,8 @@ def test_failed_connection_leaves_the_repository_unchanged(sealed: Memory, tmp_p
     assert not connected_folders(sealed.replica)
 
 
-def test_origin_is_only_looked_at_where_it_was_connected(sealed: Memory, tmp_path: Path) -> None:
-    """Who points `origin` at his own fork goes on in the same project on this device; other devices hear of it by a person's word."""
+def test_changed_origin_of_a_connected_project_keeps_its_scope(sealed: Memory, tmp_path: Path) -> None:
+    """Other devices learn the new origin when the user connects again."""
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     config = root / ".git" / "config"

@@ -1,4 +1,4 @@
-"""The service of a user: its texts are what each system's own reader takes, and it is begun, looked at and taken back for real."""
+"""The user's service: files that each system's own reader accepts; installed, inspected and removed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def unquoted(line: str) -> list[str]:
     return words
 
 
-def test_systemd_reads_the_words_as_they_are() -> None:
+def test_systemd_parses_the_service_arguments_unchanged() -> None:
     line = next(line for line in systemd_unit(SERVICE).splitlines() if line.startswith("ExecStart="))
     shell = ["/bin/sh", "-c", 'exec "$0" "$@"']  # systemd takes no program with quotes in its name
     assert unquoted(line.removeprefix("ExecStart=")) == [*shell, *SERVICE.words]
@@ -66,7 +66,7 @@ def test_systemd_reads_the_words_as_they_are() -> None:
     assert 'ExecStart="/home/j\u00fc rgen/100%%/ipfsmem" "sync"\n' in systemd_unit(plain)
 
 
-def test_systemd_analyze_takes_the_unit(tmp_path: Path) -> None:
+def test_systemd_analyze_accepts_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         missing("systemd-analyze is not installed")
     folder = tmp_path / "100% $x \"q\" 'a' ä"
@@ -88,14 +88,14 @@ def test_systemd_analyze_takes_the_unit(tmp_path: Path) -> None:
     assert "ipfsmem-default" not in done.stderr, done.stderr
 
 
-def test_launchd_reads_the_words_as_they_are() -> None:
+def test_launchd_parses_the_service_arguments_unchanged() -> None:
     read = plistlib.loads(launchd_agent(SERVICE))
     assert read["ProgramArguments"] == list(SERVICE.words)
     assert read["RunAtLoad"] is read["KeepAlive"] is True
     assert read["ProcessType"] == "Background"
 
 
-def test_windows_reads_the_words_as_they_are() -> None:
+def test_windows_parses_the_service_arguments_unchanged() -> None:
     data = windows_task(SERVICE, "WORK\\jürgen")
     task = ElementTree.fromstring(data.decode("utf-16").partition("\n")[2])
     names = {"t": "http://schemas.microsoft.com/windows/2004/02/mit/task"}
@@ -107,7 +107,7 @@ def test_windows_reads_the_words_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
-def test_installed_twice_and_taken_back_leaves_nothing(tmp_path: Path, system: str) -> None:
+def test_service_installed_twice_and_removed_leaves_no_files(tmp_path: Path, system: str) -> None:
     run = Said()
     here = manager(tmp_path, system, run)
     before = sorted(tmp_path.rglob("*"))
@@ -136,7 +136,7 @@ def uninstall_refused(here: Manager) -> bool:
     return True
 
 
-def test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run(tmp_path: Path) -> None:
+def test_unreachable_service_manager_is_reported_with_the_commands(tmp_path: Path) -> None:
     here = manager(tmp_path, "linux", Said(1, "Failed to connect to bus"))
     with pytest.raises(IncompleteError, match="Failed to connect to bus") as told:
         install(here, SERVICE)
@@ -175,7 +175,7 @@ def test_a_manager_that_cannot_be_reached_is_said_with_what_is_to_be_run(tmp_pat
         ("win32", 1, "ERROR: Access is denied.", None),
     ],
 )
-def test_whether_it_runs_is_what_the_manager_says_with_a_file_or_without(
+def test_running_state_is_that_of_the_service_manager(
     tmp_path: Path, system: str, code: int, said: str, running: bool | None
 ) -> None:
     here = manager(tmp_path, system, Said(code, said))
@@ -184,8 +184,8 @@ def test_whether_it_runs_is_what_the_manager_says_with_a_file_or_without(
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
-def test_a_file_that_somebody_wrote_or_changed_is_left_alone(tmp_path: Path, system: str) -> None:
-    """Or that is another memory's, which has this name: without a word for it nothing is written, run or removed."""
+def test_foreign_or_changed_service_file_is_unchanged_without_force(tmp_path: Path, system: str) -> None:
+    """Also one of another vault with the same service name."""
     run = Said()
     here = manager(tmp_path, system, run)
     install(here, SERVICE)
@@ -214,13 +214,13 @@ def test_service_file_with_invalid_character_is_refused(tmp_path: Path, word: st
     assert not run.ran
 
 
-def test_memories_in_other_homes_have_services_of_their_own(tmp_path: Path) -> None:
+def test_vaults_in_other_homes_have_separate_services(tmp_path: Path) -> None:
     here = manager(tmp_path, "linux", Said())
     assert here.name("default", tmp_path / "home") == "ipfsmem-default"
     assert here.name("default", tmp_path / "usual") != here.name("work", tmp_path / "usual")
     assert here.name("default", tmp_path / "usual").startswith("ipfsmem-default-")
 
 
-def test_systemd_words() -> None:
+def test_systemd_argument_is_quoted() -> None:
     assert systemd_word("a b") == '"a b"'
     assert systemd_word('%"$\\') == '"%%\\"$$\\\\"'

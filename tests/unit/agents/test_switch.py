@@ -1,4 +1,4 @@
-"""One switch in the settings for all that agents have: nothing is given, nothing saved, no dream begins; a person's commands go on."""
+"""One setting disables agents: no context, no saving, no dreams; commands of the user still work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def given(home: Path) -> tuple[str, str]:
     return begun.text, fitting.text
 
 
-def test_switched_off_agents_have_nothing_and_people_have_everything(home: Path) -> None:
+def test_disabled_agents_receive_nothing_and_commands_still_work(home: Path) -> None:
     assert all("direct answers" in text or "how answers" in text for text in given(home))
     set_setting("agents.enabled", "off")
     assert given(home) == ("", "")
@@ -58,14 +58,14 @@ def test_switched_off_agents_have_nothing_and_people_have_everything(home: Path)
         assert memory.dreams.status().waits_for == ""
 
 
-def test_dreams_have_a_switch_of_their_own(home: Path) -> None:
+def test_dreams_have_a_separate_setting(home: Path) -> None:
     set_setting("dream.enabled", "false")
     with Memory.load("m", home=home) as memory:
         assert memory.dreams.status().waits_for == "the settings do not allow it"
     assert all(given(home))
 
 
-def test_resources_and_prompts_of_the_server_are_switched_off_too(home: Path) -> None:
+def test_mcp_resources_and_prompts_are_disabled_too(home: Path) -> None:
     need_extra("mcp", "mcp_types")
     from mcp.shared.exceptions import MCPError
 
@@ -90,13 +90,13 @@ def test_resources_and_prompts_of_the_server_are_switched_off_too(home: Path) ->
     play(work)
 
 
-def test_settings_that_cannot_be_read_give_agents_nothing(home: Path) -> None:
+def test_unreadable_settings_disable_agents(home: Path) -> None:
     (home / "config.toml").write_text("[agents\n")
     with pytest.raises(ConfigError):
         given(home)
 
 
-def test_the_refusal_says_how_to_allow_it_again(home: Path) -> None:
+def test_refusal_says_how_to_enable_agents(home: Path) -> None:
     from ipfsmem.config import refuse_agents_switched_off
 
     set_setting("agents.enabled", "false")

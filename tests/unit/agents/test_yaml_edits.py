@@ -110,7 +110,7 @@ def test_yaml_entry_is_removed_after_program_rewrote_the_file(text: str, more: b
         assert says(yaml_edits.remove(written, done)) == expected
 
 
-def test_yaml_entry_with_neighbours_added_behind_it_leaves_them() -> None:
+def test_yaml_entry_is_removed_without_later_neighbours() -> None:
     edited, done = yaml_edits.add("a: 1\n", WANTED)
     later = edited + "  # theirs\n  later:\n    type: builtin\n"
     assert yaml_edits.remove(later, done) == "a: 1\nextensions:\n  # theirs\n  later:\n    type: builtin\n"
@@ -123,7 +123,7 @@ def test_edited_yaml_entry_is_removed_with_its_lines_only() -> None:
     assert yaml_edits.remove(changed, done) == LAYOUTS["a list below"]
 
 
-def test_yaml_entry_that_is_referred_to_elsewhere_is_not_removed() -> None:
+def test_yaml_entry_referenced_elsewhere_is_not_removed() -> None:
     edited, done = yaml_edits.add("a: 1\n", WANTED)
     text = edited.replace("ipfsmem:\n", "ipfsmem: &ours\n", 1) + "b: *ours\n"
     with pytest.raises(FormatError, match=r"extensions\.ipfsmem"):

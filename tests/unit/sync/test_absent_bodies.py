@@ -1,4 +1,4 @@
-"""Objects that a member names and nobody ever had cost a bounded number of questions at each sync, and hide nothing."""
+"""Objects that a member names and nobody has cost a limited number of requests per sync and hide nothing."""
 
 from __future__ import annotations
 
@@ -128,10 +128,9 @@ class _TwoPlaces(Lab):
         return [self.provider(name), self.others[-1]]
 
 
-def test_a_provider_that_is_down_keeps_no_text_from_being_asked_for(
+def test_outage_of_one_provider_delays_no_request_to_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ended each look at the same first part of what nobody has, and what the other one had stood behind that."""
     monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     with contextlib.closing(_TwoPlaces(tmp_path)) as lab:
         a, b, m = lab.three()

@@ -1,4 +1,4 @@
-"""fixtures/vectors/anchor_pins.json: what is pinned for a further anchor counts whole, or not at all."""
+"""fixtures/vectors/anchor_pins.json: the pinned root of a further anchor is valid as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def files_of(entry: dict[str, Any]) -> dict[str, bytes]:
     return {"keyring.json": VECTORS["keyrings"][entry["keyring"]].encode(), **records}
 
 
-def test_the_file_is_what_the_code_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert build() == VECTORS
     assert pin_name(ANCHOR) == VECTORS["pin_name"]
 
 
 @pytest.mark.parametrize("entry", VECTORS["roots"], ids=lambda entry: entry["name"])
-def test_each_root(entry: dict[str, Any]) -> None:
+def test_each_root_is_read_as_in_the_vectors(entry: dict[str, Any]) -> None:
     files = files_of(entry)
     assert build_tree(files).cid == parse_cid(entry["root"])
     if "refused" in entry:
@@ -54,7 +54,7 @@ def test_each_root(entry: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(files_of(VECTORS["roots"][0])))
-def test_no_byte_of_it_can_be_changed(path: str) -> None:
+def test_changed_byte_of_an_anchor_pin_is_detected(path: str) -> None:
     files = files_of(VECTORS["roots"][0])
     whole = read(files)
     data = files[path]

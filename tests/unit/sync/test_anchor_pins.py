@@ -1,4 +1,4 @@
-"""Recovery words and other wallets where no name is kept: their records lie in pin lists, and nothing else is trusted."""
+"""Recovery phrases and further wallets at providers without names: their records are in pin lists and are verified."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin")
         names.keep()
 
 
-def test_the_words_alone_through_a_pin_list(tmp_path: Path) -> None:
+def test_recovery_phrase_restores_through_a_pin_list(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -89,7 +89,7 @@ def test_the_words_alone_through_a_pin_list(tmp_path: Path) -> None:
     assert body(a, "role") == "by the one with the words"
 
 
-def test_a_second_wallet_alone_through_a_pin_list(tmp_path: Path) -> None:
+def test_second_wallet_restores_through_a_pin_list(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, _ = make(tmp_path, pins_only(cloud))
     enrol_wallet(a)
@@ -103,7 +103,7 @@ def test_a_second_wallet_alone_through_a_pin_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["words", "wallet"])
-def test_the_same_through_names(tmp_path: Path, which: str) -> None:
+def test_phrase_and_second_wallet_restore_through_names(tmp_path: Path, which: str) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, SimProvider(cloud))
     enrol_wallet(a)
@@ -120,7 +120,7 @@ def under(cloud: SimCloud, key: RootKeys) -> list[CID]:
     return [pin.cid for pin in cloud.pins if pin.name == pin_name(key.head_public)]
 
 
-def test_one_more_pin_and_nothing_sent_again(tmp_path: Path) -> None:
+def test_anchor_costs_one_pin_and_is_not_uploaded_again(tmp_path: Path) -> None:
     cloud = SimCloud()
     provider = pins_only(cloud)
     a, words = make(tmp_path, provider)
@@ -148,7 +148,7 @@ def test_one_more_pin_and_nothing_sent_again(tmp_path: Path) -> None:
     assert under(cloud, words) == [root]
 
 
-def test_a_change_of_the_ring_replaces_the_pin_once_the_new_one_stands(tmp_path: Path) -> None:
+def test_changed_ring_replaces_the_anchor_pin_after_the_new_one(tmp_path: Path) -> None:
     cloud = SimCloud()
     provider = pins_only(cloud)
     a, words = make(tmp_path, provider)
@@ -165,7 +165,7 @@ def test_a_change_of_the_ring_replaces_the_pin_once_the_new_one_stands(tmp_path:
 
 
 @pytest.mark.parametrize("call", range(1, 14))
-def test_a_call_that_fails_anywhere_is_made_up_for(tmp_path: Path, call: int) -> None:
+def test_failed_call_for_an_anchor_pin_is_repeated(tmp_path: Path, call: int) -> None:
     cloud = SimCloud()
     provider = pins_only(cloud)
     a, words = make(tmp_path, provider)
@@ -182,8 +182,8 @@ def test_a_call_that_fails_anywhere_is_made_up_for(tmp_path: Path, call: int) ->
     assert b.replica.ring.join(a.replica.ring) == b.replica.ring
 
 
-def test_devices_without_the_wallet_bring_it_to_what_was_made_before(tmp_path: Path) -> None:
-    """A vault from a program that pinned no records: any device that keeps them does it at its next sync."""
+def test_devices_without_the_wallet_pin_missing_anchor_records(tmp_path: Path) -> None:
+    """As for a vault of an earlier version."""
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -204,7 +204,7 @@ def test_devices_without_the_wallet_bring_it_to_what_was_made_before(tmp_path: P
     assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "x"
 
 
-def test_every_device_that_knows_makes_the_same_root(tmp_path: Path) -> None:
+def test_devices_compute_the_same_anchor_root(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -224,7 +224,7 @@ def test_every_device_that_knows_makes_the_same_root(tmp_path: Path) -> None:
     assert c.replica.ring is not None and {a.device, b.device} <= c.replica.ring.view.members.keys()
 
 
-def test_words_twice_and_both_devices_pin_under_the_name_of_the_vault(tmp_path: Path) -> None:
+def test_two_devices_restored_by_phrase_pin_under_the_vault_name(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -241,7 +241,7 @@ def test_words_twice_and_both_devices_pin_under_the_name_of_the_vault(tmp_path: 
     assert len(under(cloud, words)) == 1
 
 
-def test_a_second_wallet_unlocks_where_it_came_in(tmp_path: Path) -> None:
+def test_second_wallet_unlocks_a_device_that_it_restored(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     enrol_wallet(a)
@@ -268,7 +268,7 @@ class PinsAtUpload(SimProvider):
         return answered
 
 
-def test_where_an_upload_is_a_pin(tmp_path: Path) -> None:
+def test_anchor_is_uploaded_where_an_upload_is_a_pin(tmp_path: Path) -> None:
     cloud = SimCloud()
     can = msgspec.structs.replace(PINS, pin=False, has=False, partial_car=False)
     a, words = make(tmp_path, PinsAtUpload(cloud, capabilities=can))
@@ -297,7 +297,7 @@ class LaysOut(PinsAtUpload):
         return cid
 
 
-def test_where_files_are_laid_out_in_another_way(tmp_path: Path) -> None:
+def test_anchor_is_pinned_at_a_service_with_another_layout(tmp_path: Path) -> None:
     cloud = SimCloud()
     can = msgspec.structs.replace(PINS, pin=False, has=False, partial_car=False, keeps_root=False)
     provider = LaysOut(cloud, capabilities=can)
@@ -312,7 +312,7 @@ def test_where_files_are_laid_out_in_another_way(tmp_path: Path) -> None:
     assert body(b, "tone") == "x"
 
 
-def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
+def test_pin_only_service_lists_the_anchor_too(tmp_path: Path) -> None:
     cloud = SimCloud()
     node = SimProvider(cloud, name="node", capabilities=msgspec.structs.replace(FULL, list=False))
     can = Capabilities(put=False, pin=True, list=True, unpin=True, blocks=True)
@@ -338,8 +338,8 @@ def test_a_service_that_only_pins_lists_it_too(tmp_path: Path) -> None:
     assert body(b, "tone") == "x"
 
 
-def test_where_nothing_can_be_read_back_the_old_one_still_goes(tmp_path: Path) -> None:
-    """Pinata without a gateway: a list, and no block."""
+def test_unreadable_service_still_replaces_the_old_anchor_pin(tmp_path: Path) -> None:
+    """Pinata without a gateway lists pins and serves no blocks."""
     cloud = SimCloud()
     can = msgspec.structs.replace(PINS, blocks=False, dag=False)
     a, words = make(tmp_path, SimProvider(cloud, capabilities=can))
@@ -351,7 +351,7 @@ def test_where_nothing_can_be_read_back_the_old_one_still_goes(tmp_path: Path) -
         assert len(under(cloud, words)) == 1 and under(cloud, words) != before
 
 
-def test_where_names_are_kept_nothing_is_pinned_for_them(tmp_path: Path) -> None:
+def test_provider_with_names_gets_no_anchor_pin(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, SimProvider(cloud))
     asyncio.run(a.sync())
@@ -360,7 +360,7 @@ def test_where_names_are_kept_nothing_is_pinned_for_them(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("who", ["made it", "came by the wallet"])
 @pytest.mark.parametrize("names", [False, True])
-def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
+def test_move_includes_anchor_pins(tmp_path: Path, who: str, names: bool) -> None:
     old, new = SimCloud(), SimCloud()
     a, words = make(tmp_path, pins_only(old, "old"))
     enrol_wallet(a)
@@ -379,7 +379,7 @@ def test_a_move_takes_them_along(tmp_path: Path, who: str, names: bool) -> None:
         assert body(restore(tmp_path, name, there, key), "tone") == "x"
 
 
-def test_a_move_from_where_names_are_kept(tmp_path: Path) -> None:
+def test_move_from_a_provider_with_names_adds_anchor_pins(tmp_path: Path) -> None:
     old, new = SimCloud(), SimCloud()
     a, words = make(tmp_path, SimProvider(old, name="old"))
     asyncio.run(a.sync())
@@ -393,7 +393,7 @@ def test_a_move_from_where_names_are_kept(tmp_path: Path) -> None:
     assert body(restore(tmp_path, "d", SimProvider(d.cloud, name="names again"), words), "tone") == "x"
 
 
-def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
+def test_move_fails_while_anchor_pins_cannot_be_stored(tmp_path: Path) -> None:
     class Picky(SimProvider):
         async def pin(self, root: CID, name: str) -> Pin:
             if name == pin_name(words.head_public) and picky:
@@ -411,7 +411,7 @@ def test_a_move_is_not_done_before_they_stand_there(tmp_path: Path) -> None:
     assert len(under(new.cloud, words)) == 1
 
 
-def test_gc_shows_them_and_why_they_stay(tmp_path: Path) -> None:
+def test_gc_lists_anchor_pins_with_their_reason(tmp_path: Path) -> None:
     cloud = SimCloud()
     clock = MockClock()
     world = Environment(lambda: clock.ms, SeededRandom("gc"))
@@ -493,7 +493,7 @@ def plant(cloud: SimCloud, tree: BuiltTree, *names: str) -> None:
 
 
 @pytest.mark.parametrize("true_one", [True, False])
-def test_a_vault_that_enrols_a_strangers_key_is_never_joined(tmp_path: Path, true_one: bool) -> None:
+def test_vault_that_enrols_a_foreign_key_is_not_joined(tmp_path: Path, true_one: bool) -> None:
     """An attacker enrols the victim's public keys in a vault of its own, and lists that everywhere: by the words the victim
     comes to the vault that the words themselves once signed for, or to none."""
     cloud = SimCloud()
@@ -543,7 +543,7 @@ def test_a_vault_that_enrols_a_strangers_key_is_never_joined(tmp_path: Path, tru
         assert not (tmp_path / "b" / "m" / "ipfsmem.json").exists()
 
 
-def test_an_old_list_takes_no_revoke_back(tmp_path: Path) -> None:
+def test_old_pin_list_does_not_undo_a_revoke(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -564,7 +564,7 @@ def test_an_old_list_takes_no_revoke_back(tmp_path: Path) -> None:
         assert body(memory, "role") == "text"
 
 
-def test_rubbish_in_the_list_is_passed_over(tmp_path: Path) -> None:
+def test_invalid_entries_of_the_anchor_list_are_skipped(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
@@ -626,7 +626,7 @@ def test_restore_with_the_wallet_of_a_writer_is_refused(tmp_path: Path, names: b
         restore(tmp_path, "b", SimProvider(cloud, capabilities=can), OTHER)
 
 
-def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path) -> None:
+def test_unreadable_anchor_list_is_not_treated_as_empty(tmp_path: Path) -> None:
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())

@@ -1,4 +1,4 @@
-"""Keeping in sync while a program runs: others' changes, outages, and failures that need a person."""
+"""Background sync of a running program: received changes, outages, and failures that need the user."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_writes_of_others_arrive_without_local_writes(lab: Lab) -> None:
     run(work())
 
 
-def test_a_write_is_published_by_itself(lab: Lab) -> None:
+def test_local_write_is_published_automatically(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -97,7 +97,7 @@ def test_a_write_is_published_by_itself(lab: Lab) -> None:
     run(work())
 
 
-def test_a_write_in_another_thread_wakes_it(lab: Lab) -> None:
+def test_write_in_another_thread_triggers_a_sync(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -108,7 +108,7 @@ def test_a_write_in_another_thread_wakes_it(lab: Lab) -> None:
     run(work())
 
 
-def test_leaving_the_block_publishes_what_waits(lab: Lab) -> None:
+def test_leaving_the_block_publishes_pending_writes(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -119,7 +119,7 @@ def test_leaving_the_block_publishes_what_waits(lab: Lab) -> None:
     run(work())
 
 
-def test_an_outage_loses_nothing_and_is_waited_out(lab: Lab) -> None:
+def test_outage_loses_nothing_and_is_retried(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -141,7 +141,7 @@ def test_an_outage_loses_nothing_and_is_waited_out(lab: Lab) -> None:
     assert body(b, "tone") == "written in the dark" and body(b, "role") == "and more"
 
 
-def test_an_outage_is_waited_out_also_when_only_writes_count(lab: Lab) -> None:
+def test_outage_is_retried_also_without_an_interval(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -156,7 +156,7 @@ def test_an_outage_is_waited_out_also_when_only_writes_count(lab: Lab) -> None:
     run(work())
 
 
-def test_a_flush_that_fails_is_tried_again_by_itself(lab: Lab) -> None:
+def test_failed_flush_is_retried_automatically(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -176,7 +176,7 @@ def test_a_flush_that_fails_is_tried_again_by_itself(lab: Lab) -> None:
     run(work())
 
 
-def test_still_down_at_the_end_is_raised_when_something_waits(lab: Lab) -> None:
+def test_outage_at_the_end_is_raised_with_pending_writes(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -192,7 +192,7 @@ def test_still_down_at_the_end_is_raised_when_something_waits(lab: Lab) -> None:
     assert not a.status().unpublished
 
 
-def test_still_down_at_the_end_is_no_failure_when_nothing_waits(lab: Lab) -> None:
+def test_outage_at_the_end_is_ignored_without_pending_writes(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -223,7 +223,7 @@ def test_autosync_reports_a_refusal_and_raises_it_in_flush_and_at_exit(lab: Lab)
     assert set(heard.errors()) == {ProviderRefused} and not any(a.passes for a in heard)
 
 
-def test_a_refusal_that_is_over_is_not_raised(lab: Lab) -> None:
+def test_resolved_refusal_is_not_raised(lab: Lab) -> None:
     a = lab.create("a")
     heard = Heard()
 
@@ -259,8 +259,8 @@ def test_autosync_without_callback_logs_refusals_but_no_outage(
     assert "ProviderRefused" in caplog.records[0].getMessage()
 
 
-def test_any_other_failure_does_not_end_it_silently(lab: Lab) -> None:
-    """A bug in a provider, say: what is no error of ours is told like the others, and the next sync comes."""
+def test_unexpected_error_is_reported_and_does_not_end_autosync(lab: Lab) -> None:
+    """Such as a bug in a provider."""
     a = lab.create("a")
     heard = Heard()
     provider = lab.provider("a")
@@ -305,7 +305,7 @@ def test_callback_error_is_raised_at_the_end_and_writes_are_published(lab: Lab) 
     assert not a.status().unpublished
 
 
-def test_the_failure_of_the_block_is_what_its_caller_sees(lab: Lab) -> None:
+def test_error_of_the_block_is_raised_to_its_caller(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work(offline: bool) -> None:
@@ -322,7 +322,7 @@ def test_the_failure_of_the_block_is_what_its_caller_sees(lab: Lab) -> None:
     assert "could not be published" in "".join(caught.value.__notes__)
 
 
-def test_a_cancelled_block_publishes_what_waits(lab: Lab) -> None:
+def test_cancelled_block_publishes_pending_writes(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -341,7 +341,7 @@ def test_a_cancelled_block_publishes_what_waits(lab: Lab) -> None:
     run(work())
 
 
-def test_a_sync_that_hangs_does_not_hold_the_end_up_when_nothing_waits(lab: Lab) -> None:
+def test_hanging_sync_does_not_delay_the_end_without_pending_writes(lab: Lab) -> None:
     a = lab.create("a")
     asyncio.run(a.sync())
     provider, reached = lab.provider("a"), asyncio.Event()
@@ -359,7 +359,7 @@ def test_a_sync_that_hangs_does_not_hold_the_end_up_when_nothing_waits(lab: Lab)
     run(work())
 
 
-def test_a_sync_that_is_publishing_may_end(lab: Lab) -> None:
+def test_publishing_sync_is_allowed_to_finish(lab: Lab) -> None:
     a = lab.create("a")
     asyncio.run(a.sync())
     provider, reached, go = lab.provider("a"), asyncio.Event(), asyncio.Event()
@@ -383,7 +383,7 @@ def test_a_sync_that_is_publishing_may_end(lab: Lab) -> None:
     assert uploads == 1 and not a.status().unpublished
 
 
-def test_a_flush_waits_for_a_sync_of_its_own_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flush_waits_for_a_running_sync_of_its_own_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside one that took longer than a minute it ended with "in use by process", with the id of its own."""
     monkeypatch.setattr(engine, "WAIT_FOR_OTHERS", 0.01)
     a = lab.create("a")
@@ -432,7 +432,7 @@ def test_autosync_that_cannot_publish_is_refused_at_entry(tmp_path: Path) -> Non
             run(enter(public, public_ok=True, every=0))
 
 
-def test_one_at_a_time(lab: Lab) -> None:
+def test_second_autosync_of_one_vault_is_refused(lab: Lab) -> None:
     a = lab.create("a")
 
     async def work() -> None:
@@ -448,7 +448,7 @@ def test_one_at_a_time(lab: Lab) -> None:
     run(work())
 
 
-def test_mode_none_accepts_it_and_does_nothing() -> None:
+def test_mode_none_accepts_autosync_and_does_nothing() -> None:
     async def work() -> None:
         async with Memory.load(mode="none").autosync(**FAST) as memory:  # type: ignore[arg-type]
             memory.write("tone", "x")

@@ -21,7 +21,7 @@ def made(tmp_path: Path, name: str) -> Memory:
     return Memory.create(name, "encrypted-ipfs", provider=str(stick), passphrase=False, home=home)
 
 
-def test_a_version_of_another_memory_is_not_used_and_no_file_that_is_none(tmp_path: Path) -> None:
+def test_car_of_another_vault_or_an_invalid_file_is_refused(tmp_path: Path) -> None:
     with made(tmp_path, "one") as one, made(tmp_path, "two") as two:
         one.write("tone", "Be direct.")
         two.write("secret", "Of another memory.")

@@ -1,4 +1,4 @@
-"""What a sync says it changed, by name, is what changed: of added, changed and removed memories, of copies and of forks."""
+"""Changes that a sync reports by name: added, changed and removed memories, alternatives and forks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _synced(lab: Lab, memory: Memory) -> SyncReport:
     return report
 
 
-def test_a_report_names_what_was_added_changed_and_removed_by_scope(lab: Lab) -> None:
+def test_report_names_added_changed_and_removed_memories_by_scope(lab: Lab) -> None:
     a = lab.create("a")
     for key in ("keep", "tone", "gone"):
         a.write(key, "1")
@@ -66,7 +66,7 @@ def test_a_report_names_what_was_added_changed_and_removed_by_scope(lab: Lab) ->
     assert msgspec.json.decode(msgspec.json.encode(report), type=SyncReport) == report
 
 
-def test_heads_that_a_sync_joins_one_after_another_count_as_one(lab: Lab) -> None:
+def test_heads_joined_one_after_another_are_reported_once(lab: Lab) -> None:
     a, b, c = lab.three()
     a.write("tone", "of a")
     b.write("tone", "of b")
@@ -83,8 +83,8 @@ def test_heads_that_a_sync_joins_one_after_another_count_as_one(lab: Lab) -> Non
     _synced(lab, b)
 
 
-def test_a_restored_device_names_only_what_was_published_since(lab: Lab) -> None:
-    """Its own texts move to a new id: for whoever reads them nothing happened."""
+def test_restored_device_reports_only_what_was_published_since(lab: Lab) -> None:
+    """Moving its own texts to a new device id changes nothing for readers."""
     a = lab.create("a")
     for key in ("one", "two", "three"):
         a.write(key, "1")
@@ -100,7 +100,7 @@ def test_a_restored_device_names_only_what_was_published_since(lab: Lab) -> None
     assert set(report.changes.changed) <= {""} and not report.changes.removed
 
 
-def test_both_copies_of_a_device_name_what_the_other_wrote(lab: Lab) -> None:
+def test_copied_devices_report_the_changes_of_the_other(lab: Lab) -> None:
     a, b = lab.create("a"), None
     a.write("both", "before")
     lab.sync(a)
@@ -139,6 +139,6 @@ def test_changes_over_limit_are_counted_as_unnamed() -> None:
         ("removed", "added", "changed"),
     ],
 )
-def test_two_changes_of_one_memory_are_one(first: Kind, then: Kind, both: Kind | None) -> None:
+def test_two_changes_of_one_memory_are_reported_once(first: Kind, then: Kind, both: Kind | None) -> None:
     memory = MemoryName("", "tone")
     assert combine_kinds({memory: first}, {memory: then}) == ({memory: both} if both else {})

@@ -1,4 +1,4 @@
-"""Each provider of a sync is treated on its own: the healthy one holds a write before a sick one has answered anything."""
+"""Providers of a sync are independent: the healthy one receives a write before a faulty one has answered."""
 
 from __future__ import annotations
 
@@ -192,11 +192,9 @@ def test_write_next_to_failing_provider_reaches_healthy_one_first(
         assert later.exit_code == 0 and world.read_at(1) == "new text"
 
 
-def test_error_of_the_database_while_blocks_are_sent_is_no_outage(
+def test_database_error_while_sending_is_not_a_provider_outage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not said of a provider that it failed."""
-
     def fail(*given: object) -> NoReturn:
         raise sqlite3.DatabaseError("database disk image is malformed")
 
@@ -220,7 +218,7 @@ def test_slow_provider_is_joined_after_the_healthy_one_has_the_write(tmp_path: P
             assert {one.key for one in reader.list()} == {"k", "theirs"}
 
 
-def test_pause_that_a_provider_asked_for_is_kept_by_the_next_syncs(tmp_path: Path) -> None:
+def test_requested_pause_is_respected_by_later_syncs(tmp_path: Path) -> None:
     world = World(tmp_path, first=True)
     report, *_, neighbour = world.sync(rate_limited)
     assert len(neighbour.calls) <= 4  # those that were under way when it said so
@@ -237,7 +235,7 @@ def test_pause_that_a_provider_asked_for_is_kept_by_the_next_syncs(tmp_path: Pat
     assert report.exit_code == 0 and world.read_at(1) == "next text"
 
 
-def test_provider_that_asks_for_short_pauses_again_and_again_is_left_out(tmp_path: Path) -> None:
+def test_provider_with_repeated_short_pauses_is_skipped(tmp_path: Path) -> None:
     def hasty(neighbour: Neighbour, healthy: Healthy) -> None:
         async def refuse(call: str) -> None:
             await asyncio.sleep(3)  # what the HTTP client waited for
@@ -280,8 +278,8 @@ def test_pause_of_the_only_provider_ends_a_sync_at_once(tmp_path: Path) -> None:
     memory.close()
 
 
-def test_long_upload_is_not_cut_off_while_it_moves(tmp_path: Path) -> None:
-    """A slow provider beside a healthy one takes its blocks one by one, for longer than it may be silent."""
+def test_long_upload_with_progress_is_not_aborted(tmp_path: Path) -> None:
+    """It takes longer than a provider may be silent."""
     world = World(tmp_path, first=False)
 
     def drips(neighbour: Neighbour, healthy: Healthy) -> None:
@@ -325,7 +323,7 @@ def test_both_silent_providers_end_a_sync_with_an_error(tmp_path: Path) -> None:
     ("illness", "wanted"),
     [(silent, "has not answered yet"), (rate_limited, "accepts no requests until")],
 )
-def test_provider_that_is_left_out_is_shown_before_the_others_are_served(
+def test_skipped_provider_is_reported_before_the_others_are_served(
     illness: Callable[[Neighbour, Healthy], None], wanted: str, tmp_path: Path
 ) -> None:
     world = World(tmp_path, first=True)
@@ -344,7 +342,7 @@ def test_provider_that_is_left_out_is_shown_before_the_others_are_served(
     assert said_at < published
 
 
-def test_sync_that_missed_a_provider_is_not_called_up_to_date(tmp_path: Path) -> None:
+def test_sync_without_one_provider_is_not_called_up_to_date(tmp_path: Path) -> None:
     world = World(tmp_path, first=False)
     well, *_ = world.sync(lambda neighbour, healthy: None, None)
     assert "Up to date." in paragraph(well)

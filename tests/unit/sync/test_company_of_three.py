@@ -1,4 +1,4 @@
-"""A healthy provider next to two sick ones, which are ill in different ways."""
+"""A healthy provider next to two faulty ones with different faults."""
 
 from __future__ import annotations
 

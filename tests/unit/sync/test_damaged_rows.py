@@ -1,4 +1,4 @@
-"""Rows of `state.db` without a checksum that a disk changed: a sync continues, and repairs them."""
+"""Damaged rows of `state.db` that have no checksum: a sync continues and repairs them."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_damaged_root_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
         "UPDATE placed SET at = 'x'",
     ],
 )
-def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None:
-    """One bit made a size negative, or a number bytes: each sync and `gc` ended with exit code 70, for good. An object of which
-    it is neither said that it is here nor that it is not stood in no root any more."""
+def test_invalid_row_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
     a, b = two(lab)
     texts = all_texts(a)
     change(b, sql)
@@ -104,7 +102,7 @@ def test_a_row_that_is_none_of_its_kind_ends_no_sync(lab: Lab, sql: str) -> None
     assert a.status().root == b.status().root and not damaged_rows.tables(b.replica.db.connection)
 
 
-def test_a_note_that_the_disk_changed_ends_no_sync(lab: Lab) -> None:
+def test_damaged_note_does_not_stop_a_sync(lab: Lab) -> None:
     """One bit in what says when names were put last, or what was published last, ended each sync, for good; the advice was to
     move the folder away, with all that was not published yet."""
     a, b = two(lab)
@@ -141,8 +139,8 @@ def test_provider_with_damaged_rows_is_not_whole_until_a_publish(lab: Lab) -> No
     assert asyncio.run(whole_at(run, run.providers[0], {pin.cid for pin in lab.cloud.pins}))
 
 
-def test_names_that_were_signed_and_are_lost_are_said_to_be(lab: Lab) -> None:
-    """What was signed with words is signed once: where it never stood at a provider, these lead nowhere."""
+def test_lost_signed_names_are_reported(lab: Lab) -> None:
+    """Records signed with a recovery phrase cannot be signed again without it."""
     _, b = two(lab)
     change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'names'")
     assert "ipfsmem key phrase" in says(lab.sync(b), "names-damaged")
@@ -166,8 +164,7 @@ def test_damaged_dreams_do_not_end_a_sync_and_are_reported(lab: Lab) -> None:
     assert len(b.dreams.list()) == 1 and not says(lab.sync(b), "dreams-damaged")
 
 
-def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: Lab) -> None:
-    """The number was forgotten without a word, and with it that what a provider shows is older."""
+def test_lost_newest_version_number_is_relearned_and_reported(lab: Lab) -> None:
     a, b = two(lab)
     change(b, "UPDATE marks SET c = x'ff'")
     change(b, "DELETE FROM meta WHERE name = 'names'")
@@ -182,7 +179,7 @@ def test_the_newest_version_that_was_seen_is_known_again_and_that_is_said(lab: L
     assert all_texts(a) == all_texts(b)
 
 
-def test_where_the_files_lay_may_be_changed(lab: Lab) -> None:
+def test_changed_file_position_is_corrected(lab: Lab) -> None:
     """Every command ended with 30: one bit took all that was not published. It is a device under another id instead."""
     a, b = two(lab)
     b.write("mine", "not published yet")
@@ -210,7 +207,7 @@ def test_damaged_presence_row_causes_a_full_check(lab: Lab, field: str) -> None:
 
 @pytest.mark.parametrize("refs", [-1, 5])
 def test_wrong_object_counts_are_corrected_within_a_day(lab: Lab, refs: int) -> None:
-    """One too low took an object out of the root at the next edit, while others still named it; one too high kept it for good."""
+    """Too low, an object is missing in the root; too high, it is kept forever."""
     a, b = two(lab)
     change(a, "UPDATE objects SET refs = refs + ?", refs)
     for n in range(2):

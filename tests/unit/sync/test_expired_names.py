@@ -7,7 +7,7 @@ from ipfsmem.sync.names import DEVICE_LIFE_MS
 from tests.support.device_lab import Lab, kinds, says, texts
 
 
-def test_a_record_that_has_run_out_is_used_and_said_to_be_old(lab: Lab) -> None:
+def test_expired_record_is_used_and_reported(lab: Lab) -> None:
     a, b, _ = lab.three()
     a.write("k", "the last words of this device")
     assert "expired" not in kinds(lab.sync(a))

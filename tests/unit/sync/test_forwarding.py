@@ -90,8 +90,7 @@ def told(report: SyncReport) -> str:
     return "\n".join(notice.text for notice in report.notices if notice.kind == "moved")
 
 
-def test_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
-    """Each was at a place where the other was not, and nobody said so."""
+def test_move_is_announced_at_the_old_provider_and_followed(homes: Homes) -> None:
     a, c = homes.pair()
     moved = asyncio.run(a.providers.move(homes.q)).moved
     assert len(moved.forwarding_at) == 1 and homes.p in moved.forwarding_at[0] and not moved.no_forwarding_at
@@ -113,10 +112,9 @@ def test_a_move_is_told_at_the_old_place_and_followed(homes: Homes) -> None:
     assert e.restored is not None and not told(e.restored)
 
 
-def test_a_place_that_does_not_take_what_is_new_is_not_followed_to(
+def test_follow_keeps_the_old_provider_if_the_new_one_refuses_uploads(
     homes: Homes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old place took it, so the sync worked; and the device forgot the old place for one that refuses its uploads."""
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     homes.sync(c)
@@ -149,7 +147,7 @@ def test_late_visitor_of_the_old_provider_is_forwarded(homes: Homes) -> None:
     assert a.read("k") is not None
 
 
-def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
+def test_declined_move_is_not_shown_again_but_the_next_one_is(homes: Homes) -> None:
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     assert told(homes.sync(c))
@@ -169,8 +167,8 @@ def test_a_person_may_stay_and_hears_of_the_next_move(homes: Homes) -> None:
     assert str(third) in told(homes.sync(c))
 
 
-def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) -> None:
-    """The record is a member's word, and its address may mean something else on this machine."""
+def test_follow_to_a_provider_without_the_vault_is_refused(homes: Homes) -> None:
+    """The address in a forwarding record may differ on this machine."""
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     homes.sync(c)
@@ -190,7 +188,7 @@ def test_nobody_is_followed_to_a_place_that_holds_nothing_of_it(homes: Homes) ->
     assert [*c.replica.config.providers] == [str(homes.folder / "elsewhere")]
 
 
-def test_one_of_several_places_is_left(homes: Homes) -> None:
+def test_one_of_several_providers_is_replaced(homes: Homes) -> None:
     a, c = homes.pair()
     third = homes.folder / "r"
     third.mkdir()
@@ -203,7 +201,7 @@ def test_one_of_several_places_is_left(homes: Homes) -> None:
     assert [*c.replica.config.providers] == [str(third), homes.q]
 
 
-def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
+def test_old_provider_that_refuses_the_record_is_named(homes: Homes) -> None:
     class Full(DirectoryProvider):
         full = False
 
@@ -222,7 +220,7 @@ def test_an_old_place_that_takes_nothing_is_named(homes: Homes) -> None:
     assert homes.restore("e", homes.q).read("k") is not None
 
 
-def test_the_record_of_a_device_that_was_revoked_since_is_not_shown(homes: Homes) -> None:
+def test_record_of_a_device_revoked_since_is_not_shown(homes: Homes) -> None:
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
     homes.sync(c)
@@ -232,7 +230,7 @@ def test_the_record_of_a_device_that_was_revoked_since_is_not_shown(homes: Homes
     assert c.providers.moved() is None
 
 
-def test_only_the_program_says_such_things(homes: Homes) -> None:
+def test_forwarding_events_are_written_only_by_the_program(homes: Homes) -> None:
     a, c = homes.pair()
     with pytest.raises(UsageError, match="the program's own"):
         a.note(MOVED, to="evil:x", **{"from": [homes.p]})
@@ -259,7 +257,7 @@ def test_only_the_program_says_such_things(homes: Homes) -> None:
     assert not told(homes.sync(b)) and b.providers.moved() is None and len(b.timeline.read()) == 2
 
 
-def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
+def test_public_vault_publishes_no_local_path(tmp_path: Path) -> None:
     homes = Homes(tmp_path, "ipfs")
     a, c = homes.pair()
     asyncio.run(a.providers.move(homes.q))
@@ -273,7 +271,7 @@ def test_a_public_memory_tells_no_path_of_this_device(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "given", ["a-secret-token", "https://other.example=of-another https://host.example=a-secret-token"]
 )
-def test_a_token_in_an_address_is_in_no_event(
+def test_token_in_an_address_is_in_no_event(
     homes: Homes, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
     monkeypatch.setenv("PEER_TOKEN", given)

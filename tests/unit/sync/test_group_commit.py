@@ -1,4 +1,4 @@
-"""Group commit: what one publish stores at a provider is stored as one write, or not at all."""
+"""Group commit: one publish is one write at a provider, or none."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def _refuse() -> None:
     raise ProviderUnavailable("commit failed")
 
 
-def test_failed_commit_at_one_of_two_is_reported_and_made_up(tmp_path: Path) -> None:
+def test_failed_commit_at_one_of_two_is_reported_and_repeated(tmp_path: Path) -> None:
     first, second = SimCloud(), SimCloud()
     grouping = GroupingProvider(second)
     a = device(tmp_path, "a", [SimProvider(first, name="one"), grouping])
@@ -130,7 +130,7 @@ def test_restore_reads_one_snapshot(tmp_path: Path) -> None:
     assert provider.snapshots[:2] == ["begin", "end"] and provider.snapshots.count("begin") == 1
 
 
-def test_member_of_a_company_offers_what_its_provider_offers(tmp_path: Path) -> None:
+def test_provider_wrapper_has_the_capabilities_of_its_provider(tmp_path: Path) -> None:
     a = device(tmp_path, "a", [SimProvider(SimCloud())])
     plain: Provider = SimProvider(SimCloud())
     members = Company(a.replica, [plain, GroupingProvider(SimCloud())], no_progress).members
@@ -173,7 +173,7 @@ def absent_below_names(cloud: SimCloud) -> set[CID]:
     return absent
 
 
-def test_names_move_only_after_what_they_name_was_checked(tmp_path: Path) -> None:
+def test_names_are_updated_only_after_a_check_of_their_version(tmp_path: Path) -> None:
     cloud = SimCloud()
     provider = DroppingProvider(cloud)
     a = device(tmp_path, "a", [provider])

@@ -1,5 +1,5 @@
-"""What a sync costs does not grow with the past, old roots go by themselves once somebody said so, and the
-database gives room back."""
+"""The cost of a sync does not grow with the history, old roots are removed automatically on request, and the
+database shrinks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.folder_lab import FolderLab
 COMMITS = 260 if effort.THOROUGH else 90
 
 
-def test_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
+def test_cost_of_a_sync_is_constant_after_hundreds_of_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = FolderLab(tmp_path)
@@ -56,7 +56,7 @@ def test_a_sync_reads_and_sends_as_much_after_hundreds_of_commits(
     lab.close()
 
 
-def test_old_roots_go_by_themselves_when_somebody_said_so_once(tmp_path: Path) -> None:
+def test_old_roots_are_removed_automatically_after_one_consent(tmp_path: Path) -> None:
     lab = FolderLab(tmp_path)
     a = lab.create("a")
     lab.sync(a)
@@ -84,7 +84,7 @@ def test_old_roots_go_by_themselves_when_somebody_said_so_once(tmp_path: Path) -
     lab.close()
 
 
-def test_the_database_gives_room_back_a_little_at_a_time(tmp_path: Path) -> None:
+def test_database_frees_space_in_small_steps(tmp_path: Path) -> None:
     db = Database(tmp_path)
     with db.transaction():
         db.add_blocks((n.to_bytes(32, "big"), bytes(4_000)) for n in range(8_000))

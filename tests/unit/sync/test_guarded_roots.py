@@ -1,4 +1,4 @@
-"""The root before a mass delete stays until the user confirms, and no trace of the guard remains then."""
+"""The root before a mass delete is kept until the user confirms; afterwards no trace of the guard remains."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_damaged_head_row_keeps_its_root_guarded(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("how", ["junk in their place", "forgotten", "a few at each sync"])
-def test_a_mass_delete_in_disguise_is_one(lab: Lab, how: str) -> None:
+def test_mass_delete_in_disguise_is_recognised(lab: Lab, how: str) -> None:
     """Only the number of entries before and after one join was compared: whoever deleted all and wrote as much junk, forgot
     all, or took a few at a time, was noticed by nobody, and retention let the last texts go."""
     a, b, _ = lab.three()
@@ -97,7 +97,7 @@ def test_a_mass_delete_in_disguise_is_one(lab: Lab, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["deletes itself", "another device deletes", "writes over them first"])
-def test_no_junk_hides_a_mass_delete(lab: Lab, how: str) -> None:
+def test_unrelated_writes_do_not_hide_a_mass_delete(lab: Lab, how: str) -> None:
     """Who wrote ten times as much junk before could delete all others' texts unsaid: it counted as what was there. So it did
     when a second device deleted, and when the texts had been written over first, and so looked like the writer's own."""
     a, b, c = lab.three()
@@ -125,7 +125,7 @@ def test_no_junk_hides_a_mass_delete(lab: Lab, how: str) -> None:
     assert f"with versions of {deleter.replica.config.label}" in said
 
 
-def test_days_that_were_noted_hide_no_mass_delete_of_texts(lab: Lab) -> None:
+def test_new_timeline_days_do_not_hide_a_mass_delete_of_texts(lab: Lab) -> None:
     """Each day's piece of the timeline counted as a text that stands: after half a year of notes all texts of a device went, unsaid."""
     a, b, _ = lab.three()
     for n in range(12):
@@ -142,8 +142,8 @@ def test_days_that_were_noted_hide_no_mass_delete_of_texts(lab: Lab) -> None:
     assert said.startswith("12 texts") and before is not None and before in said
 
 
-def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> None:
-    """A stranger may be called as an honest device is, and may delete beside it on one day."""
+def test_confirmed_device_is_confirmed_only_for_its_own_deletes(lab: Lab) -> None:
+    """Another member may have the same label and delete on the same day."""
     a, b, m = lab.three()
     for n in range(30):
         a.write(f"k{n:02}", f"text {n}")
@@ -172,8 +172,8 @@ def test_a_device_is_taken_at_its_word_for_what_it_alone_deleted(lab: Lab) -> No
         asyncio.run(a.maintenance.gc(drop_guarded=""))
 
 
-def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any number of guards could be made by who deletes texts of its own; with a bound for all, they pushed others' out."""
+def test_false_alarms_remove_no_guard_of_another_member(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anyone can cause alarms by deleting their own texts."""
     monkeypatch.setattr("ipfsmem.sync.deletion_holds.MOST_GUARDS", 2)
     a, b, m = lab.three()
 
@@ -203,7 +203,7 @@ def test_false_alarms_push_out_no_guard_of_anybody_elses(lab: Lab, monkeypatch: 
     assert {str(pin.cid) for pin in lab.cloud.pins if pin.name == name} == set(stay)
 
 
-def test_a_mass_delete_hidden_in_a_greater_false_alarm_keeps_its_guard(
+def test_mass_delete_within_a_larger_false_alarm_is_still_guarded(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A guard had room where they whose texts were most had it: who deleted more of its own junk with somebody's texts had
@@ -252,9 +252,8 @@ def test_first_author_of_a_name_does_not_own_later_texts(lab: Lab) -> None:
     assert kept.of == {a.device: 12}
 
 
-def test_a_false_alarm_ends_nobody_elses_count(lab: Lab) -> None:
-    """Each alarm began the count of all anew: less than a tenth of somebody's texts with a false alarm, again and again on one
-    day, took most of them unsaid."""
+def test_false_alarm_resets_no_count_of_another_member(lab: Lab) -> None:
+    """Otherwise repeated alarms would hide a slow mass delete."""
     a, b, m = lab.three()
     for n in range(120):
         a.write(f"k{n:03}", f"text {n}")
@@ -275,7 +274,7 @@ def test_a_false_alarm_ends_nobody_elses_count(lab: Lab) -> None:
     assert before is not None and guarded(a.replica.db)[before].of[a.device] == 20
 
 
-def test_the_day_of_the_count_is_the_last_one_whenever_that_began(lab: Lab) -> None:
+def test_count_of_a_day_ends_with_the_last_delete(lab: Lab) -> None:
     """Days were fixed: one early delete began one, and almost a tenth at its end and again after it went unsaid. What went
     longer ago counts no more, and the version before the first that counts is the one that stays."""
     a, b, m = lab.three()
@@ -301,7 +300,6 @@ def test_the_day_of_the_count_is_the_last_one_whenever_that_began(lab: Lab) -> N
 
 
 def test_device_labelled_like_a_root_is_not_confused_with_it(lab: Lab) -> None:
-    """The word for one false alarm dropped also the right guard against a device that had taken that root as its label."""
     a, b, m = lab.three()
     roots = []
     for name, memory in (("honest", a), ("junk", m)):
@@ -337,7 +335,7 @@ def test_mass_delete_is_recognised_by_lost_and_remaining_texts(
     assert tally_mass_delete(lost, lambda: stands) == found
 
 
-def test_texts_that_come_and_go_over_days_are_no_mass_delete(lab: Lab) -> None:
+def test_texts_replaced_over_days_are_not_a_mass_delete(lab: Lab) -> None:
     a, b, _ = lab.three()
     for n in range(30):
         a.write(f"memory{n:02}", f"text {n}")
@@ -354,8 +352,8 @@ def test_texts_that_come_and_go_over_days_are_no_mass_delete(lab: Lab) -> None:
     assert "mass-delete" not in kinds(lab.sync(b)) and guards(a) == guards(b) == []
 
 
-def test_a_writer_that_dates_its_roots_back_takes_nobodys_from_their_weeks(lab: Lab) -> None:
-    """The root of each past week stays, also when a writer shows newer ones of those weeks: their time is its own word."""
+def test_false_dates_of_a_writer_remove_no_weekly_root_of_others(lab: Lab) -> None:
+    """The date of a root is its writer's claim."""
     a, b, m = lab.three()
     weeks: list[str | None] = []
     for n in range(3):
@@ -392,9 +390,7 @@ def test_guarded_root_is_removed_by_drop_guarded_not_by_a_dry_run(lab: Lab) -> N
 
 
 @pytest.mark.parametrize("how", ["raw", "version 0", "a text as a folder"])
-def test_a_name_that_calls_a_guarded_root_a_text_takes_nothing_away(lab: Lab, how: str) -> None:
-    """Finding: a member whose name led to that root's hash, as a raw block, had each device drop all that is below it, and so what
-    the guard was there for. One that led to a text as a folder ended every collection."""
+def test_false_name_for_a_guarded_root_deletes_nothing(lab: Lab, how: str) -> None:
     a, before = after_a_mass_delete(lab)
     root, b = parse_cid(before), lab.devices["b"].replica
     text = next(cid for cid in reachable_cids(a, root) if cid.codec != DAG_PB)
@@ -418,7 +414,7 @@ def reachable_cids(memory: Memory, root: CID) -> list[CID]:
     return [cid for cid in new_blocks(memory.replica.db, root, ()) if memory.replica.db.has_block(cid.digest)]
 
 
-def test_saying_so_early_counts_when_its_time_comes(lab: Lab) -> None:
+def test_early_confirmation_applies_when_the_guard_ends(lab: Lab) -> None:
     a, before = after_a_mass_delete(lab)
     done = asyncio.run(a.maintenance.gc(drop_guarded="all"))
     assert {v.root: v.why for v in done.here}[before].startswith("one of the 30 newest")
@@ -441,8 +437,7 @@ def test_status_advises_compact_while_many_old_versions_remain(
     assert not any("old versions" in notice for notice in a.status().notices)
 
 
-def test_a_move_takes_a_guarded_root_along(lab: Lab) -> None:
-    """Only `gc` looked at the guards: a move left such a root behind, and pinned its name where no part of it was."""
+def test_move_includes_a_guarded_root(lab: Lab) -> None:
     a, before = after_a_mass_delete(lab)
     new = SimProvider(SimCloud(), name="new")
     moved = asyncio.run(a.providers.move(new, keep_roots=1, keep_days=1)).moved

@@ -1,4 +1,4 @@
-"""The interval of syncs that providers serve without charge."""
+"""The sync interval that providers serve without charge."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_providers_with_prices_are_named() -> None:
     assert free_interval([], 1).metered == []
 
 
-def test_host_that_ends_like_a_vendor_has_no_price() -> None:
+def test_host_with_a_vendor_like_suffix_has_no_price() -> None:
     assert (
         free_interval(
             at("https://notbackblazeb2.com/mem", "https://backblazeb2.com.example.com/mem"), 1

@@ -1,7 +1,4 @@
-"""What a head may bring has no total: a new device meets at once what others took one head at a time.
-
-On real devices. What one read may cost is bounded, a portion at a time (format section 8).
-"""
+"""Heads have no total limit, because a new device joins them all at once; each read is limited (format section 8)."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ from ipfsmem.sync import fetch, join_head
 from tests.support.device_lab import Forger, Lab, all_texts, body, kinds
 
 
-def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
-    """A writer claims a mebibyte for each of many texts that are nowhere. Devices that were there take that in
-    portions; a new one meets it at once, and takes it too."""
+def test_claimed_sizes_do_not_limit_a_restore(lab: Lab) -> None:
+    """Other devices receive these texts in portions; a new one receives all of them."""
     a, b, m = lab.three()
     b.write("precious", "honest")
     lab.settle(a, b, m)
@@ -50,7 +46,7 @@ def test_sizes_that_nobody_signed_bound_nothing(lab: Lab) -> None:
     assert d.restored is not None and not kinds(d.restored) & {"head-refused", "damaged"}
 
 
-def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vault_over_every_single_limit_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor have the nodes of a state a total. Numbers of portions stand for those of a huge memory here."""
     a = lab.create("a")
     for n in range(90):
@@ -63,8 +59,8 @@ def test_a_memory_that_outgrew_every_number_is_restored(lab: Lab, monkeypatch: p
     assert all_texts(lab.restore("b")) == {f"text {n}" for n in range(90)}
 
 
-def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large texts in small portions; what a location claims makes them smaller and leaves none out."""
+def test_texts_are_requested_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claimed size makes portions smaller but omits no text."""
     a, b, _ = lab.three()
     for n in range(6):
         a.write(f"k{n}", f"text {n}")
@@ -84,8 +80,8 @@ def test_texts_are_asked_for_in_portions(lab: Lab, monkeypatch: pytest.MonkeyPat
     assert [body(b, f"k{n}") for n in range(6)] == [f"text {n}" for n in range(6)]
 
 
-def test_a_whole_tree_is_kept_a_part_at_a_time(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes in one answer is never held whole: few large texts would be gibibytes."""
+def test_large_tree_is_stored_in_parts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One answer could have gibibytes of texts."""
     a = lab.create("a")
     for n in range(40):
         a.write(f"k{n}", f"text {n}")

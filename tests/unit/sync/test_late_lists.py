@@ -1,4 +1,4 @@
-"""Services whose list shows a pin only some time after it was made."""
+"""Services that list a pin only after a delay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def synced_beside(service: SimProvider, clock: MockClock, folder: Path) -> Memor
 
 
 @pytest.mark.parametrize(("can", "call"), [(FOLLOWS, "pin"), (ONLY_LISTS, "put_car")])
-def test_pin_not_listed_yet_is_asked_for_again_only_later(tmp_path: Path, can: object, call: str) -> None:
+def test_pin_not_listed_yet_is_requested_again_only_later(tmp_path: Path, can: object, call: str) -> None:
     clock = MockClock()
     service = SimProvider(SimCloud(), name="service", capabilities=can)  # type: ignore[arg-type]
     with synced_beside(service, clock, tmp_path) as memory:

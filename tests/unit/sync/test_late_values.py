@@ -1,4 +1,4 @@
-"""What a revoked member wrote after what was accepted is listed, until somebody writes over it (format section 4)."""
+"""Late values of a revoked member are listed until they are overwritten (format section 4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
-def test_values_after_the_revoke_are_listed_until_written_over(lab: Lab) -> None:
+def test_late_values_of_a_revoked_member_are_listed_until_overwritten(lab: Lab) -> None:
     a, b, c = lab.three()
     b.write("early", "before")
     lab.settle(a, b, c)
@@ -56,7 +56,7 @@ def test_values_after_the_revoke_are_listed_until_written_over(lab: Lab) -> None
     lab.close()
 
 
-def test_nobody_was_revoked(lab: Lab) -> None:
+def test_vault_without_revoked_members_lists_no_late_values(lab: Lab) -> None:
     a, b, _ = lab.three()
     b.write("k", "text")
     lab.settle(a, b)
@@ -64,7 +64,7 @@ def test_nobody_was_revoked(lab: Lab) -> None:
     lab.close()
 
 
-def test_the_command_line_shows_them(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_line_lists_late_values(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
     late = [Late(place="tone", scope="", member="ab" * 8, dot="ab" * 8 + "-7")]
     monkeypatch.setattr("ipfsmem.parts.status.late_writes", lambda replica: late)

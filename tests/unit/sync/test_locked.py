@@ -1,4 +1,4 @@
-"""A device without a key to seal with continues to write, publishes nothing, and leaks nothing once it can seal."""
+"""A device without a sealing key continues to write, and publishes only after it can seal."""
 
 from __future__ import annotations
 

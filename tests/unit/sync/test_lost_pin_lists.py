@@ -1,4 +1,4 @@
-"""A list of pins that is cached, and whose file was lost at equal size and date, proves no pin."""
+"""A cached pin list whose file was lost or damaged with the same size and date is not proof of a pin."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_sync_lists_a_root_of_a_lost_list_again_within_a_day(published: Publishe
     assert published.roots[-1] in published.listed()
 
 
-def test_provider_with_a_lost_list_leads_no_new_device(published: Published) -> None:
+def test_provider_with_a_lost_list_does_not_count_as_findable(published: Published) -> None:
     published.lose_list(published.roots)
     replica, name = published.memory.replica, published.at.open().name
     assert asyncio.run(engine.leading(replica, [published.at.open()])) == [name]  # by names
@@ -123,8 +123,8 @@ def test_collection_unpins_no_listed_root_for_one_in_a_lost_list(published: Publ
 
 
 @pytest.mark.parametrize("cached", [True, False])
-def test_long_process_without_its_cache_reads_a_lost_list_again(published: Published, cached: bool) -> None:
-    """One provider, which read the list before its bytes were lost."""
+def test_running_process_without_a_cache_rereads_a_lost_list(published: Published, cached: bool) -> None:
+    """The same provider object had read the list before."""
     provider = published.at.open()
     name = pin_name(bytes.fromhex(published.memory.replica.config.vault.anchor))
 

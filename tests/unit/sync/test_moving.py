@@ -1,4 +1,4 @@
-"""Trying a provider out, and moving to another one: checked there, resumable, nothing lost."""
+"""Testing a provider, and moving to another one: verified there, resumable, without loss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_move_that_keeps_no_version_is_refused(tmp_path: Path) -> None:
     assert [provider.name for provider in a.providers.in_use] == ["old"]
 
 
-def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> None:
+def test_interrupted_move_with_concurrent_writes_loses_nothing(tmp_path: Path) -> None:
     old, new = SimProvider(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
     a = device(tmp_path, "a", old)
     b = device(tmp_path, "b", old)
@@ -57,8 +57,7 @@ def test_a_move_under_load_loses_nothing_and_may_be_cut_off(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("lists", [False, True])
-def test_moving_away_from_the_only_one_when_it_is_dead(tmp_path: Path, lists: bool) -> None:
-    """Nothing can be read from it any more: the device that has everything brings everything."""
+def test_move_from_a_dead_provider_uploads_from_this_device(tmp_path: Path, lists: bool) -> None:
     can = msgspec.structs.replace(FULL, names=False) if lists else FULL
     old, new = (SimProvider(SimCloud(), name=name, capabilities=can) for name in ("old", "new"))
     a = device(tmp_path, "a", old)
@@ -99,7 +98,7 @@ def test_unreadable_old_roots_of_a_dead_provider_do_not_block_a_move(tmp_path: P
     assert c.files() == b.files() == a.files()
 
 
-def test_a_target_that_lacks_a_block_is_not_relied_on(tmp_path: Path) -> None:
+def test_move_to_a_provider_that_loses_a_block_fails(tmp_path: Path) -> None:
     old, new = SimProvider(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
     a = device(tmp_path, "a", old)
     a.write("k", "text")
@@ -125,7 +124,7 @@ class Later(SimProvider):
         return await super().get_blocks(cids) if self.serves else {}
 
 
-def test_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
+def test_move_waits_for_a_provider_that_serves_later(tmp_path: Path) -> None:
     can = msgspec.structs.replace(FULL, has=False, raw=False)
     old, new = SimProvider(SimCloud(), name="old"), Later(SimCloud(), name="new", capabilities=can)
     a = device(tmp_path, "a", old)
@@ -140,7 +139,7 @@ def test_a_target_that_serves_nothing_yet(tmp_path: Path) -> None:
     assert device(tmp_path, "c", new).files() == a.files()
 
 
-def test_a_probe_tells_what_holds_and_what_does_not() -> None:
+def test_provider_test_reports_each_working_and_failing_step() -> None:
     good = asyncio.run(probe(SimProvider(), now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert {step.outcome for step in good} == {"ok"} and len(good) == 9
     assert good[-1].text == "full"
@@ -155,8 +154,7 @@ def test_a_probe_tells_what_holds_and_what_does_not() -> None:
     assert overall.text == "unreliable: upload failed"
 
 
-def test_a_probe_of_what_only_reads_asks_whether_it_answers() -> None:
-    """A gateway that is not there was "read only", with a mark of success."""
+def test_provider_test_of_a_read_only_provider_sends_a_request() -> None:
     gateway = SimProvider(capabilities=Capabilities(put=False, blocks=True))
     there = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert [step.outcome for step in there if step.what in ("answer", OVERALL)] == ["ok", "ok"]

@@ -1,4 +1,4 @@
-"""What names lead to is read before lists, and a name that leads back has the lists read at once."""
+"""Versions found by names are read before pin lists, and a name that was set back causes a read of the lists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fork_behind_a_name_that_leads_back(lab: Lab) -> tuple[Memory, Memory, Memory
     return a, b, c
 
 
-def test_fork_behind_a_name_that_leads_back_is_found_at_once(lab: Lab) -> None:
+def test_fork_behind_a_name_that_was_set_back_is_found_at_once(lab: Lab) -> None:
     a, _, c = fork_behind_a_name_that_leads_back(lab)
     lab.sync(c)
     assert "of b, behind its name" in all_texts(c)
@@ -62,7 +62,7 @@ def test_fork_is_found_as_soon_as_a_lagging_list_shows_it(lab: Lab) -> None:
     assert "of b, behind its name" in all_texts(c)
 
 
-def test_name_that_leads_on_has_no_list_read(lab: Lab) -> None:
+def test_name_with_a_newer_version_causes_no_list_read(lab: Lab) -> None:
     a, b, c = lab.three()
     provider = lab.provider("c")
     before = provider.calls.count("pins")
@@ -77,7 +77,7 @@ def test_name_that_leads_on_has_no_list_read(lab: Lab) -> None:
 
 @pytest.mark.parametrize("first", ["a", "b"], ids=["A first", "B first"])
 @pytest.mark.parametrize("lists", [False, True], ids=["names", "lagging lists"])
-def test_devices_revoked_at_each_other_end_alike_in_any_order(lab: Lab, first: str, lists: bool) -> None:
+def test_devices_that_revoke_each_other_converge_in_any_order(lab: Lab, first: str, lists: bool) -> None:
     """Each revokes the other one while apart; C reads one of them first, D the other one."""
     a, b, c = lab.three()
     d = lab.restore("d")

@@ -1,4 +1,4 @@
-"""Recovery words made after `init`: they bring the memory back through names alone and pin lists alone, until revoked."""
+"""Recovery phrases created after `init`: they restore through names alone and pin lists alone until revoked."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def more(memory: Memory) -> NewWords:
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_new_words_bring_it_back_and_both_devices_go_on(tmp_path: Path, channel: str, mode: str) -> None:
+def test_new_phrase_restores_and_both_devices_continue(tmp_path: Path, channel: str, mode: str) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel), mode)
     made = more(a)
@@ -89,7 +89,7 @@ def test_new_words_bring_it_back_and_both_devices_go_on(tmp_path: Path, channel:
     assert body(restore(tmp_path, "d", at(cloud, channel), keys(made.words), mode), "role")
 
 
-def test_a_memory_that_never_had_words(tmp_path: Path, channel: str) -> None:
+def test_vault_created_without_a_phrase_gets_one_later(tmp_path: Path, channel: str) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel), recovery=False)
     made = more(a)
@@ -99,7 +99,9 @@ def test_a_memory_that_never_had_words(tmp_path: Path, channel: str) -> None:
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
 @pytest.mark.parametrize("used", [False, True], ids=["never used", "used before"])
-def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used: bool) -> None:
+def test_restore_with_a_revoked_phrase_says_that_it_was_revoked(
+    tmp_path: Path, channel: str, mode: str, used: bool
+) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel), mode)
     old = more(a)
@@ -127,7 +129,7 @@ def test_revoked_words_are_told_so(tmp_path: Path, channel: str, mode: str, used
         assert body(d, "role") == "by b"
 
 
-def test_texts_of_device_stay_own_after_its_words_are_revoked(tmp_path: Path, channel: str) -> None:
+def test_texts_of_device_stay_own_after_its_phrase_is_revoked(tmp_path: Path, channel: str) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel))
     first = more(a)
@@ -149,7 +151,7 @@ def test_texts_of_device_stay_own_after_its_words_are_revoked(tmp_path: Path, ch
         memory.close()
 
 
-def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
+def test_pin_of_a_revoked_phrase_has_the_newest_ring(tmp_path: Path) -> None:
     """What stood there led to a ring in which they count: that root goes."""
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, "pins"))
@@ -166,8 +168,8 @@ def test_the_pin_of_revoked_words_shows_the_newest_ring(tmp_path: Path) -> None:
         restore(tmp_path, "b", at(cloud, "pins"), keys(old.words))
 
 
-def test_the_words_of_init_make_new_ones_without_the_wallet(tmp_path: Path, channel: str) -> None:
-    """They cannot move the vault's anchor: what they enrol is led back by their own."""
+def test_phrase_of_init_creates_another_one_without_the_wallet(tmp_path: Path, channel: str) -> None:
+    """A phrase cannot move the anchor of the vault; its own anchor leads to the vault."""
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, channel))
     first = keys(a.recovery_words)
@@ -180,7 +182,7 @@ def test_the_words_of_init_make_new_ones_without_the_wallet(tmp_path: Path, chan
         restore(tmp_path, "d", at(cloud, channel), keys(made.words))
 
 
-def test_only_a_root_makes_words(tmp_path: Path) -> None:
+def test_only_a_root_creates_a_recovery_phrase(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = make(tmp_path, at(cloud))
     later = more(a)
@@ -208,7 +210,7 @@ def test_recovery_phrase_of_init_is_a_root_and_cannot_be_revoked(tmp_path: Path)
         asyncio.run(a.members.revoke(first.id))
 
 
-def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
+def test_phrase_is_not_created_while_no_provider_answers(tmp_path: Path) -> None:
     provider = at(SimCloud())
     a = make(tmp_path, provider)
     before = a.replica.ring
@@ -218,9 +220,7 @@ def test_nothing_is_made_while_no_provider_answers(tmp_path: Path) -> None:
     assert a.replica.ring == before
 
 
-def test_a_provider_that_refuses_them_for_good_is_a_problem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_permanent_refusal_of_a_phrase_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full one, or a plan that ended: older words, which lead to what it has, were taken for needed no more."""
     a, full = make(tmp_path, at(SimCloud())), at(SimCloud(), name="full")
     asyncio.run(a.sync([*a.providers.in_use, full]))
@@ -234,7 +234,7 @@ def test_a_provider_that_refuses_them_for_good_is_a_problem(
 
 
 @pytest.mark.parametrize("channels", [("names",), ("pins",), ("names", "pins")], ids="+".join)
-def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels: tuple[str, ...]) -> None:
+def test_failed_call_for_a_phrase_is_reported_and_repeated(tmp_path: Path, channels: tuple[str, ...]) -> None:
     """Whatever fails: an error before anything is made, or words that work after the next sync at the latest."""
     said = set()
     for call in range(1, 60, effort.every(2)):
@@ -269,7 +269,7 @@ def test_a_call_that_fails_is_a_problem_and_made_up_for(tmp_path: Path, channels
     assert {"problem", "fine"} <= said
 
 
-def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_key_ring_refuses_another_phrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a = make(tmp_path, at(SimCloud()))
     before = a.replica.ring
     monkeypatch.setattr("ipfsmem.ring.operations.MAX_FAMILIES", 3)
@@ -278,7 +278,7 @@ def test_a_full_ring_takes_no_more_words(tmp_path: Path, monkeypatch: pytest.Mon
     assert a.replica.ring == before
 
 
-def test_memories_without_a_vault_or_a_provider(tmp_path: Path) -> None:
+def test_phrase_for_a_local_or_unpublished_vault_is_refused(tmp_path: Path) -> None:
     local = Memory.create("m", "local", home=tmp_path / "local")
     local.unlock(WALLET)
     with pytest.raises(UsageError, match="no members"):

@@ -1,4 +1,4 @@
-"""A provider that cannot be opened has not answered: what only it may hold is unread, neither refused nor damaged nor gone."""
+"""A provider that cannot be opened is unread: data that only it may have is neither refused nor damaged nor gone."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def beside_closed(memory: Memory, *opened: Provider) -> None:
 
 
 @pytest.mark.parametrize("unlock", [None, ROOT], ids=["everyday", "unlocked"])
-def test_its_own_newer_version_there_ends_the_sync(lab: Lab, unlock: RootKeys | None) -> None:
-    """A device put back to an older state was advised to unlock, and took a new id where it was unlocked."""
+def test_newer_own_version_at_a_closed_provider_stops_a_sync(lab: Lab, unlock: RootKeys | None) -> None:
+    """As on a device restored from a backup."""
     _, b, _ = lab.three()
     lab.save("b", "backup")
     b.write("later", "published after the backup")
@@ -86,8 +86,7 @@ def test_head_with_a_text_at_a_closed_provider_is_left_unread(lab: Lab) -> None:
     assert (report.not_fetched, report.unread, report.damaged) == (0, 1, 0)
 
 
-def test_a_move_does_not_call_gone_what_may_be_there(tmp_path: Path) -> None:
-    """Nor does one version that may be there keep the others from being asked for."""
+def test_move_does_not_call_unread_versions_gone(tmp_path: Path) -> None:
     lists = msgspec.structs.replace(FULL, names=False)
     old = SimProvider(SimCloud(), name="old", capabilities=lists)
     a = device(tmp_path, "a", old)
@@ -105,8 +104,7 @@ def test_a_move_does_not_call_gone_what_may_be_there(tmp_path: Path) -> None:
     assert len(moved.incomplete) == 2 and PROBLEM in moved.down
 
 
-def test_where_nobody_open_takes_uploads_the_closed_one_is_named(lab: Lab) -> None:
-    """It said that nothing can be published at the one that is open, and nothing of the token that is missing."""
+def test_missing_upload_target_names_the_closed_provider(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     a.write("tone", "direct")

@@ -1,7 +1,5 @@
-"""One dishonest member, reader or thief of a backup ends nobody's sync, keeps nobody from coming back, and can be revoked.
-
-Each attacker has real keys of the memory and publishes what no honest program would. Nothing else is made up.
-"""
+"""A dishonest member, reader or thief of a backup stops no sync and no restore, and can be revoked. Each attacker
+has real keys of the vault."""
 
 from __future__ import annotations
 
@@ -88,8 +86,8 @@ def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
         a.replica.set_ring(operations.enrol(ring, ROOT.admin, stated, role, since=since))
 
 
-def test_names_that_lead_from_one_to_the_next_cost_nobody_the_sync(lab: Lab) -> None:
-    """60 devices that words let in, whose names lead to 8 more each."""
+def test_chain_of_device_names_does_not_stop_a_sync(lab: Lab) -> None:
+    """60 devices admitted by one phrase, whose names lead to 8 more each."""
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)
@@ -161,8 +159,8 @@ def test_pull_failing_on_data_of_a_member_does_not_block_its_revocation(
         asyncio.run(a.members.revoke(b.device))
 
 
-def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab) -> None:
-    """64 families; the wallet reads everything, its device belongs, and the words are revoked from there."""
+def test_wallet_restores_a_vault_filled_with_devices_by_a_phrase(lab: Lab) -> None:
+    """64 families; the wallet revokes the phrase and its devices."""
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)
@@ -180,10 +178,10 @@ def test_a_wallet_comes_back_to_a_memory_that_words_filled_with_devices(lab: Lab
     assert ring is not None and len(ring.view.members) == 5
 
 
-def test_member_without_room_in_a_vault_reads_it_and_can_make_room(
+def test_member_without_room_reads_the_vault_and_can_make_room(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where roots themselves let in so many."""
+    """Also when roots admitted all members."""
     a, b, _ = lab.three()
     b.write("honest", "by B")
     lab.settle(a, b)
@@ -221,8 +219,8 @@ def waiting(tmp_path: Path) -> Iterator[Lab]:
     made.close()
 
 
-def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab) -> None:
-    """Its name is not even asked, for nothing that it publishes would count."""
+def test_reader_that_names_absent_objects_has_no_effect(waiting: Lab) -> None:
+    """Its name is not even resolved."""
     lab = waiting
     a, b, m = lab.three()
     a.unlock(ROOT)
@@ -238,8 +236,8 @@ def test_a_reader_that_names_what_nobody_has_costs_nobody_anything(waiting: Lab)
     assert asyncio.run(a.members.revoke(m.device)).exit_code == 0
 
 
-def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
-    """What is unread is said, with its code; a restore without it takes a person's word until it is revoked."""
+def test_writer_that_names_absent_objects_stops_no_sync(waiting: Lab) -> None:
+    """The unread version is reported; a restore without it needs consent until the writer is revoked."""
     lab = waiting
     a, b, m = lab.three()
     point(lab, m.replica.device.sign_seed, f"/ipfs/{NOWHERE}")
@@ -259,8 +257,8 @@ def test_a_writer_that_names_what_nobody_has_ends_no_sync_and_is_revoked(waiting
     assert "by B" in all_texts(lab.restore("fresh"))
 
 
-def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting: Lab) -> None:
-    """The anchors of roots alone may end a sync, for roots cannot be revoked."""
+def test_admin_whose_anchor_is_invalid_stops_no_sync(waiting: Lab) -> None:
+    """Only anchors of roots may stop a sync, because roots cannot be revoked."""
     lab = waiting
     a, b, _ = lab.three()
     made, words = found_words(a)
@@ -276,7 +274,7 @@ def test_an_admin_whose_anchor_leads_nowhere_ends_no_sync_and_is_revoked(waiting
     assert lab.sync(a).exit_code == 0
 
 
-def test_the_greatest_number_under_a_devices_name_ends_no_publishing(lab: Lab) -> None:
+def test_greatest_number_under_a_device_name_stops_no_publish(lab: Lab) -> None:
     """The thief of a backup signs the name with the last number there is: the device goes on as another."""
     a, b, c = lab.three()
     b.write("before", "honest 1")
@@ -298,9 +296,8 @@ def test_the_greatest_number_under_a_devices_name_ends_no_publishing(lab: Lab) -
 @pytest.mark.parametrize(
     "line", ["x" * 70_000, '{"id":"1","ts":"2026-01-01","type":"t","x":"%s"}' % ("y" * 65_490)]
 )
-def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> None:
-    """One that no segment may hold is passed over. The second is too long only under a foreign id, which it gets beside
-    another event of its id."""
+def test_overlong_line_stops_no_timeline(lab: Lab, line: str) -> None:
+    """The second line is too long only with a foreign id."""
     a, b, m = lab.three()
     a.note("mine")
     forger = Forger(m)
@@ -313,12 +310,10 @@ def test_a_line_that_is_too_long_ends_nobodys_timeline(lab: Lab, line: str) -> N
 
 
 @pytest.mark.parametrize("comes_back_with", ["the wallet", "other words"])
-def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
+def test_texts_of_many_devices_under_one_key_stop_no_sync(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, comes_back_with: str
 ) -> None:
-    """Hundreds of devices that found words let in write under one key: the part of the state with that entry could not be
-    sealed any more, so nobody could sync, revoke or come back. What finds no room is left out, of them first: nobody's only
-    text goes for what a crowd wrote, also that of a device which came back with words and not with the wallet."""
+    """Texts over the limit of an entry are left out."""
     monkeypatch.setattr(join_head, "MAX_VALUES", 10)
     a, _, m = lab.three()
     _, good = found_words(a)
@@ -359,9 +354,8 @@ def test_texts_by_a_crowd_of_devices_under_one_key_stop_nobody(
     assert "honest" in all_texts(a) & all_texts(b) & all_texts(lab.restore("fresh"))
 
 
-def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
-    """Keys that an admin calls successors of somebody whom it revokes verify nothing: each was worth a counter in every
-    commit, and with two thousand of them no device could make one any more."""
+def test_revoke_by_a_found_phrase_adds_no_keys_for_thousands(lab: Lab) -> None:
+    """Successor keys named by the revoking admin would each need a counter in every commit."""
     a, b, m = lab.three()
     _, words = found_words(a)
     lab.settle(a, b, m)
@@ -398,7 +392,7 @@ def test_one_revoke_by_found_words_gives_no_keys_to_thousands(lab: Lab) -> None:
     assert "by B" in all_texts(a)
 
 
-def test_revoke_by_stolen_words_ends_with_them_if_cascading(lab: Lab) -> None:
+def test_revoke_by_stolen_phrase_ends_with_it_if_cascading(lab: Lab) -> None:
     """A revoke syncs first, unlocked: the very step that took the words away made their revoke of an honest device a root's, for
     ever."""
     a, b, m = lab.three()

@@ -1,5 +1,5 @@
-"""An outage is not an answer (format section 7): data that a provider cannot serve is not treated as deleted, and the report
-names it. A fetch is cut off at every call and after every block, for each kind of provider."""
+"""An outage is not an answer (format section 7): unavailable data is not treated as deleted, and the report names
+it."""
 
 from __future__ import annotations
 
@@ -130,10 +130,10 @@ def test_fetch_cut_off_after_any_block_is_whole_or_reports_missing_data(
 
 
 @pytest.mark.parametrize(("kind", "what", "calls"), effort.each_once(KINDS, ["first", "later"], [1, 1_000]))
-def test_a_fetch_of_which_any_call_fails_is_whole_or_says_what_it_is_not(
+def test_fetch_with_failing_calls_is_complete_or_reports_missing_data(
     tmp_path: Path, kind: str, what: str, calls: int
 ) -> None:
-    """One call that fails, and all from that one on."""
+    """One failing call, and all calls from one on."""
     world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
@@ -189,8 +189,8 @@ def half(world: World, cloud: SimCloud) -> SimProvider:
     return Half(cloud, name="half", capabilities=world.can)
 
 
-def test_a_newer_root_at_a_provider_that_gives_nothing_is_not_passed_over(lists: World) -> None:
-    """The others have an older state: nothing is made, unless a person asks for what can be read."""
+def test_newer_root_at_a_failing_provider_is_not_ignored(lists: World) -> None:
+    """The restore stops unless the user accepts the older state."""
     older = lists.at(copy_of(lists.before))
     home = lists.fresh()
     with pytest.raises(UnreadError, match="newer texts would be missing"):
@@ -280,7 +280,7 @@ def broken(world: World, cloud: SimCloud, shown: int = 1) -> Broken:
     return made
 
 
-def test_vault_comes_back_from_the_part_of_a_list_that_can_be_read(lists: World) -> None:
+def test_vault_is_restored_from_the_readable_part_of_a_list(lists: World) -> None:
     memory = restore(lists.fresh(), broken(lists, lists.now))
     assert memory.restored is not None and memory.restored.exit_code == 45
     assert "could not be read after 1 entries: the list ended with 503" in says(
@@ -303,14 +303,14 @@ def test_sync_joins_the_part_of_a_list_that_can_be_read(lists: World) -> None:
     memory.close()
 
 
-def test_list_that_fails_before_its_first_entry_makes_no_vault(lists: World) -> None:
+def test_list_that_fails_before_its_first_entry_creates_no_vault(lists: World) -> None:
     home = lists.fresh()
     with pytest.raises(ProviderUnavailable, match="the list ended with 503"):
         restore(home, broken(lists, lists.now, 0))
     assert not [path for path in home.rglob("*") if path.name == "ipfsmem.json"]
 
 
-def test_root_that_the_readable_part_of_a_list_shows_is_not_sent_again(lists: World) -> None:
+def test_root_in_the_readable_part_of_a_list_is_not_sent_again(lists: World) -> None:
     memory = restore(lists.fresh(), lists.at(lists.now))
     assert lists.whole(memory)
     asyncio.run(memory.sync(provider=lists.at(lists.now)))

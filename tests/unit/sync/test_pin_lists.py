@@ -1,4 +1,4 @@
-"""Long pin lists on a new device where no names are kept: every root is looked at, for a handful of requests."""
+"""Long pin lists on a new device at providers without names: every root is examined with few requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def invented(name: str, count: int) -> list[Pin]:
     ]
 
 
-def test_sixty_roots_cost_a_handful_of_requests(tmp_path: Path) -> None:
+def test_sixty_roots_need_few_requests(tmp_path: Path) -> None:
     cloud = SimCloud()
     a = device(tmp_path, "a", connection(cloud))
     publish(a, "k", 60)
@@ -202,6 +202,6 @@ def test_covering_heads_follow_from_their_contexts() -> None:
     assert shape(one, forked) == {"one": set(), "forked": set()}, "another write under the same number"
 
 
-def test_a_commit_names_the_newest_of_many_heads_only() -> None:
+def test_commit_names_only_the_newest_of_many_heads() -> None:
     many = [head(f"{n}", {"a": (n, "x")}, h=n) for n in range(400)]
     assert set(_newest(reversed(many))) == {one.commit.digest for one in many[-MAX_PREV:]}

@@ -1,4 +1,4 @@
-"""Records are published again in time, by any running device, for every name, at providers that forget."""
+"""Name records are renewed in time by any running device, for every name, at providers that forget them."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def router(clock: MockClock, name: str = "router") -> SimProvider:
         ("it runs out in a moment", 100 * HOUR + 1, False, False, None, True),
     ],
 )
-def test_must_put_follows_the_table_of_cases(
+def test_renewal_decision_follows_the_table_of_cases(
     said: str, until: int, same: bool, stays: bool, last: int | None, put: bool
 ) -> None:
     assert must_put(100 * HOUR, until=until, same=same, stays=stays, last=last) is put, said
 
 
-def test_half_of_a_life() -> None:
+def test_record_is_renewed_after_half_of_its_life() -> None:
     def record(left_ms: int) -> IpnsRecord:
         return parse_record(make_record(b"\x01" * 32, f"/ipns/{ANCHOR}", 1, (HOUR + left_ms) * 1_000_000))
 
@@ -67,7 +67,7 @@ def test_half_of_a_life() -> None:
     assert half_spent(record(-1), HOUR, 1000)
 
 
-def test_every_twelve_hours_and_not_before(lab: Lab) -> None:
+def test_record_is_renewed_every_twelve_hours_and_not_before(lab: Lab) -> None:
     a = lab.create("a")
     a.lock()
     provider = lab.provider("a")
@@ -99,7 +99,7 @@ def test_times_of_record_puts_survive_the_process(lab: Lab) -> None:
     assert puts(lab.provider("a"), own(again)) == 2
 
 
-def test_name_record_is_put_again_at_a_channel_that_was_down(lab: Lab) -> None:
+def test_record_is_renewed_at_a_channel_that_was_down(lab: Lab) -> None:
     a = lab.create("a")
     one, two = lab.provider("a"), router(lab.clock)
     a.providers.use([one, two])
@@ -116,7 +116,7 @@ def test_name_record_is_put_again_at_a_channel_that_was_down(lab: Lab) -> None:
 
 
 def test_failed_record_renewal_is_no_error_while_the_record_is_shown(lab: Lab) -> None:
-    """A channel that shows a record and takes none (a router that is read only, a full quota) holds nothing up."""
+    """As at a read-only router or with a full quota."""
     a = lab.create("a")
     lab.sync(a)
     provider = lab.provider("a")
@@ -136,7 +136,7 @@ def test_failed_record_renewal_is_no_error_while_the_record_is_shown(lab: Lab) -
     assert (puts(provider, own(a)), puts(provider, ANCHOR)) == (2, 2)
 
 
-def test_records_lost_by_a_network_are_put_again_for_every_device(lab: Lab) -> None:
+def test_records_lost_by_a_network_are_restored_for_every_device(lab: Lab) -> None:
     a, b, c = lab.three()
     network = router(lab.clock)
     for memory, name in ((a, "a"), (b, "b"), (c, "c")):
@@ -151,8 +151,8 @@ def test_records_lost_by_a_network_are_put_again_for_every_device(lab: Lab) -> N
     assert {name: found[-1] for name, found in network.cloud.names.items()} == newest
 
 
-def test_record_first_seen_at_a_forgetful_channel_is_put_at_once(lab: Lab) -> None:
-    """Nobody says how old it is there."""
+def test_record_first_seen_at_a_forgetful_channel_is_renewed_at_once(lab: Lab) -> None:
+    """Its age there is unknown."""
     a, b, _ = lab.three()
     network = router(lab.clock)
     a.providers.use([lab.provider("a"), network])
@@ -165,7 +165,7 @@ def test_record_first_seen_at_a_forgetful_channel_is_put_at_once(lab: Lab) -> No
     assert puts(network, own(a)) == before + 1
 
 
-def test_helping_out_costs_nothing_where_it_is_not_needed(lab: Lab) -> None:
+def test_unneeded_renewals_for_other_devices_cause_no_requests(lab: Lab) -> None:
     a, b, c = lab.three()
     provider = lab.provider("b")
     before = len([call for call in provider.calls if call == "put_name"])
@@ -175,7 +175,7 @@ def test_helping_out_costs_nothing_where_it_is_not_needed(lab: Lab) -> None:
     assert len([call for call in provider.calls if call == "put_name"]) == before
 
 
-def test_a_failure_while_helping_out_is_nobodys_failure(lab: Lab) -> None:
+def test_failed_renewal_for_another_device_is_not_an_error(lab: Lab) -> None:
     a, b, c = lab.three()
     network = router(lab.clock)
     b.providers.use([lab.provider("b"), network])
@@ -214,7 +214,7 @@ def test_device_record_is_renewed_after_half_its_lifetime(lab: Lab) -> None:
     assert anchor.sequence == parse_record(lab.cloud.names[ANCHOR][0]).sequence  # ten years: far from half
 
 
-def test_an_unlocked_root_renews_an_anchor_in_the_second_half_of_its_life(lab: Lab) -> None:
+def test_unlocked_root_renews_an_anchor_in_the_second_half_of_its_life(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     known = parse_record(lab.cloud.names[ANCHOR][-1])
@@ -259,7 +259,7 @@ def test_failed_publish_does_not_stop_record_renewal(lab: Lab) -> None:
     assert own(a) in newest and own(b) in newest
 
 
-def test_a_revoked_device_is_no_longer_looked_after(lab: Lab) -> None:
+def test_records_of_a_revoked_device_are_not_renewed(lab: Lab) -> None:
     a, b, c = lab.three()
     a.unlock(ROOT)
     provider = lab.provider("a")
@@ -272,7 +272,7 @@ def test_a_revoked_device_is_no_longer_looked_after(lab: Lab) -> None:
     assert oldest_put(a.replica, [provider]) == lab.clock.ms  # its date is not the one that counts
 
 
-def test_forgotten_everywhere_the_next_sync_brings_it_back(lab: Lab) -> None:
+def test_lost_names_are_restored_by_the_next_sync(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     lab.cloud.names.clear()
@@ -280,7 +280,7 @@ def test_forgotten_everywhere_the_next_sync_brings_it_back(lab: Lab) -> None:
     assert set(lab.cloud.names) == {own(a), ANCHOR}
 
 
-def test_status_warns_while_only_networks_keep_the_names(lab: Lab) -> None:
+def test_status_warns_while_only_networks_store_the_names(lab: Lab) -> None:
     """Format section 7: without a channel that stays up by itself a person is told, with the date."""
     a = lab.create("a")
     stores = SimProvider(SimCloud(), capabilities=Capabilities(blocks=True, pin=True), clock=lab.clock)

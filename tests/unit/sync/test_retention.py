@@ -1,4 +1,4 @@
-"""Which roots go: the rules of format section 7, one by one, and that nothing else is ever let go."""
+"""Roots that are removed by the rules of format section 7, and no others."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def kept(pins: list[PinnedRoot], **options: object) -> dict[str, str]:
 OLD = PinnedRoot("old", NOW - 30 * DAY_MS, verified=True)
 
 
-def test_an_old_superseded_root_goes() -> None:
+def test_old_superseded_root_is_removed() -> None:
     assert kept([OLD]) == {}
 
 
-def test_each_reason_to_stay() -> None:
+def test_each_retention_rule_keeps_its_root() -> None:
     for change in (
         {"named": True},
         {"ring": True},
@@ -46,8 +46,8 @@ def test_newest_roots_and_weeks_are_kept() -> None:
     assert len(found) <= 5 + len(weeks)
 
 
-def test_nobodys_roots_take_the_place_of_anothers_week() -> None:
-    """A writer dates its own as it likes: of each device the last root of a week stays."""
+def test_weekly_root_is_kept_per_device() -> None:
+    """A writer's dates are its own claim."""
     week = NOW - 3 * WEEK_MS
     honest = [PinnedRoot(f"h{n}", week + n, maker="a", verified=True) for n in range(2)]
     late = [PinnedRoot(f"m{n}", week + 100 + n, maker="m", verified=True) for n in range(2)]
@@ -71,7 +71,9 @@ pins = st.lists(
 
 
 @given(pins, st.booleans(), st.integers(0, 40), st.integers(0, 200))
-def test_nothing_goes_that_a_rule_holds(found: list[PinnedRoot], whole: bool, roots: int, days: int) -> None:
+def test_root_kept_by_any_rule_is_never_removed(
+    found: list[PinnedRoot], whole: bool, roots: int, days: int
+) -> None:
     gone = {v.root for v in judge(found, NOW, whole=whole, keep_roots=roots, keep_days=days) if not v.keep}
     for pin in found:
         if pin.root in gone:

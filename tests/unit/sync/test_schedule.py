@@ -1,4 +1,4 @@
-"""When the next background sync is due: plain arithmetic, no waiting."""
+"""The time of the next background sync."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipfsmem.errors import (
 from ipfsmem.sync.schedule import Pace, may_pass
 
 
-def test_at_once_and_then_every_so_often() -> None:
+def test_first_sync_is_immediate_and_later_ones_regular() -> None:
     pace = Pace(30, 600, 300, 1000)
     assert pace.due() == 1000
     pace.begins()
@@ -27,7 +27,7 @@ def test_at_once_and_then_every_so_often() -> None:
     assert pace.due() == 1307
 
 
-def test_without_every_only_after_writes() -> None:
+def test_without_an_interval_only_writes_cause_a_sync() -> None:
     pace = Pace(30, 600, None, 1000)
     assert pace.due() is None
     pace.wrote(1010)
@@ -37,7 +37,7 @@ def test_without_every_only_after_writes() -> None:
     assert pace.due() is None
 
 
-def test_idle_after_the_last_write_and_most_after_the_first() -> None:
+def test_idle_time_and_maximum_delay_start_at_the_last_and_first_write() -> None:
     pace = Pace(30, 100, None, 0)
     for now in range(0, 90, 10):
         pace.wrote(now)
@@ -55,7 +55,7 @@ def test_write_during_a_sync_waits_for_the_next() -> None:
     assert pace.due() == 61
 
 
-def test_a_write_is_earlier_than_the_regular_sync_and_not_later() -> None:
+def test_write_makes_the_next_sync_earlier_and_never_later() -> None:
     pace = Pace(30, 600, 300, 0)
     pace.begins()
     pace.worked(0)
@@ -87,7 +87,7 @@ def test_edit_after_a_sync_waits_twice_as_long_as_that_took(took: float, rest: f
     assert pace.due() == 1100.2  # rested by then
 
 
-def test_outages_double_the_wait_up_to_a_cap_and_writes_do_not_hurry_them() -> None:
+def test_outages_double_the_delay_up_to_a_cap_regardless_of_writes() -> None:
     pace = Pace(30, 600, 300, 0)
     now, waits = 0.0, []
     for _ in range(8):
@@ -106,7 +106,7 @@ def test_outages_double_the_wait_up_to_a_cap_and_writes_do_not_hurry_them() -> N
     assert pace.due() == now + 30  # one that worked begins the count anew
 
 
-def test_an_outage_is_tried_again_even_when_only_writes_count() -> None:
+def test_outage_is_retried_also_without_an_interval() -> None:
     pace = Pace(30, 600, None, 0)
     pace.wrote(0)
     pace.begins()
@@ -114,7 +114,7 @@ def test_an_outage_is_tried_again_even_when_only_writes_count() -> None:
     assert pace.due() == 65
 
 
-def test_the_wait_never_vanishes_and_never_overflows() -> None:
+def test_delay_never_becomes_zero_or_infinite() -> None:
     pace = Pace(0, 0, 0.001, 0)
     for _ in range(5000):
         pace.failed(0)
@@ -137,7 +137,7 @@ def test_invalid_times_are_refused_by_name(idle: float, most: float, every: floa
         Pace(idle, most, every, 0)
 
 
-def test_transient_errors_are_those_that_waiting_helps() -> None:
+def test_transient_errors_are_those_worth_a_retry() -> None:
     assert may_pass(ProviderUnavailable("x")) and may_pass(LockedError("x"))
     for error in (
         ProviderRefused("x"), NoVaultError("x"), SecretsError("x"), ConfigError("x"), StorageError("x"), ValueError("x")

@@ -1,4 +1,4 @@
-"""Several providers at once: publish to all, read from any, and one that is down holds nothing up."""
+"""Several providers: publish to all, read from any, and an outage of one blocks nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WALLET = Unlock(RawKeySigner(bytes(31) + b"\x08"))
 device = partial(load, wallet=WALLET)
 
 
-def test_publish_to_all_read_from_any(tmp_path: Path) -> None:
+def test_publish_goes_to_all_and_reads_come_from_any_provider(tmp_path: Path) -> None:
     first, second = SimCloud(), SimCloud()
     a = device(tmp_path, "a", [SimProvider(first, name="one"), SimProvider(second, name="two")])
     a.write("k", "text")
@@ -56,7 +56,7 @@ def test_provider_that_is_down_blocks_nothing_and_is_updated_later(tmp_path: Pat
     assert b.read("k").file.body == "changed while both were down"  # type: ignore[union-attr]
 
 
-def test_a_block_that_one_provider_spoilt_comes_from_the_other(tmp_path: Path) -> None:
+def test_block_damaged_at_one_provider_is_read_from_the_other(tmp_path: Path) -> None:
     first, second = SimCloud(), SimCloud()
     a = device(tmp_path, "a", [SimProvider(first, name="one"), SimProvider(second, name="two")])
     a.write("k", "text")
@@ -134,10 +134,10 @@ async def _fails(name: str, record: bytes) -> None:
 LISTS = msgspec.structs.replace(FULL, names=False, dag=False)
 
 
-def test_a_list_whose_roots_cannot_be_read_hides_no_newer_one_elsewhere(
+def test_unreadable_list_hides_no_newer_root_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two providers without names, the second added later: it holds the newest root only, and that is enough."""
+    """Two providers without names; the second has only the newest root."""
     first, second = SimCloud(), SimCloud()
     a = device(tmp_path, "a", [SimProvider(first, name="one", capabilities=LISTS)])
     a.write("k", "old")
@@ -161,7 +161,7 @@ def test_a_list_whose_roots_cannot_be_read_hides_no_newer_one_elsewhere(
         device(tmp_path, "c", [half])
 
 
-def test_gc_with_one_that_is_down_goes_on_at_the_other(tmp_path: Path) -> None:
+def test_gc_with_one_unavailable_provider_continues_at_the_other(tmp_path: Path) -> None:
     first, second = SimProvider(SimCloud(), name="one"), SimProvider(SimCloud(), name="two")
     a = device(tmp_path, "a", [first, second])
     a.write("k", "text")

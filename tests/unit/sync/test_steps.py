@@ -1,4 +1,4 @@
-"""The steps of a sync one by one, each on what the one before returned, and nothing else handed from one to the next."""
+"""The steps of a sync, each with only the result of the one before."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run(lab: Lab, memory: Memory) -> SyncContext:
     return SyncContext(memory.replica, [lab.provider("b")], None, no_progress, Notices())
 
 
-def test_finding_joins_nothing_and_admitting_neither(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_discover_and_admit_join_nothing(lab: Lab, two: tuple[Memory, Memory]) -> None:
     a, b = two
     before, run = texts(b), _run(lab, b)
     found = asyncio.run(discover(run))
@@ -66,7 +66,7 @@ def test_join_step_reports_changes_and_stopping_after_it_loses_nothing(
     assert not report.entries_changed and not report.changes.kinds and body(b, "new") == "2"
 
 
-def test_a_head_that_was_not_found_is_not_joined(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_undiscovered_head_is_not_joined(lab: Lab, two: tuple[Memory, Memory]) -> None:
     a, b = two
     run = _run(lab, b)
     found = asyncio.run(discover(run))
@@ -84,7 +84,7 @@ def test_discover_older_adds_to_the_heads_already_discovered(lab: Lab, two: tupl
     assert not found.lists_read or older == found
 
 
-def test_heads_hidden_by_an_outage_stay_unread_and_are_no_loss(lab: Lab, two: tuple[Memory, Memory]) -> None:
+def test_heads_hidden_by_an_outage_stay_unread_and_are_not_lost(lab: Lab, two: tuple[Memory, Memory]) -> None:
     _, b = two
     run = _run(lab, b)
     found = asyncio.run(discover(run))
@@ -121,7 +121,7 @@ def test_copy_of_a_device_is_recognised_by_counter_and_clock(lab: Lab, two: tupl
     assert not copies_among([copy], set(), now)
 
 
-def test_first_error_is_raised_and_later_steps_are_taken_all_the_same() -> None:
+def test_first_error_is_raised_and_later_steps_still_run() -> None:
     taken = []
 
     def full() -> None:

@@ -1,4 +1,4 @@
-"""What was placed at a service that only lists, and was unpinned there by hand, is sent again and comes back."""
+"""Data at a list-only service that was unpinned there by hand is uploaded again."""
 
 from __future__ import annotations
 

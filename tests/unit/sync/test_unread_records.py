@@ -1,4 +1,4 @@
-"""A record that is listed and cannot be read is in the report and the outcome, and hides nothing that can be."""
+"""A listed but unreadable record is in the report and the exit code, and hides no readable one."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
 
 @pytest.mark.parametrize("part", ["names", "pins", "packs"])
 def test_folder_in_place_of_a_device_file_is_moved_aside(part: str, tmp_path: Path) -> None:
-    """The device writes its file again, other providers and devices get the new text, and what the folder holds stays."""
+    """Its contents are kept, and other providers and devices get the new text."""
     stick, other = tmp_path / "stick", SimProvider(SimCloud(), name="healthy")
 
     def both() -> list[Provider]:
@@ -209,8 +209,8 @@ def test_garbage_under_a_name_is_replaced_by_the_next_record(tmp_path: Path) -> 
     assert len(left) < len(garbage_files)  # those of names that were put; anchors go in their time
 
 
-def test_old_record_that_may_not_be_read_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another user of the folder wrote it; this device only lacks the permission."""
+def test_unreadable_old_record_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user of the folder wrote it."""
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "one")
@@ -231,7 +231,7 @@ def test_old_record_that_may_not_be_read_is_kept(tmp_path: Path, monkeypatch: py
     assert all((stick / "names" / name).exists() for name in closed)
 
 
-def test_vanished_record_of_a_device_leads_to_a_look_at_the_list(tmp_path: Path) -> None:
+def test_missing_record_of_a_device_causes_a_list_read(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "one")
@@ -263,8 +263,7 @@ def test_damaged_pin_file_still_shows_its_root(damage: Callable[[Path], None], t
     assert asyncio.run(roots()) == whole != set()
 
 
-def test_name_that_no_provider_can_say_costs_the_other_names_nothing(tmp_path: Path) -> None:
-    """One of several names is answered with a failure each time."""
+def test_unresolvable_name_blocks_no_other_names(tmp_path: Path) -> None:
     cloud = SimCloud()
     sync(tmp_path, "a", SimProvider(cloud), "one")
     sync(tmp_path, "b", SimProvider(cloud))

@@ -1,4 +1,4 @@
-"""fixtures/vectors/vaults.json: production code reads each whole vault as the file says, and makes the file again byte for byte."""
+"""fixtures/vectors/vaults.json: each whole vault is read as specified, and the file is reproducible byte for byte."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CASES = {case["name"]: case for case in VAULTS["cases"]}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_vault_is_read_as_the_vectors_say(name: str, tmp_path: Path) -> None:
+def test_vault_is_read_as_in_the_vectors(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     assert read_case(case, VAULTS["cars"], tmp_path) == case["expect"]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_plain_reader_reads_a_vault_as_the_vectors_say(name: str) -> None:
+def test_plain_reader_reads_a_vault_as_in_the_vectors(name: str) -> None:
     expect = {part: value for part, value in CASES[name]["expect"].items() if part != "by_rule"}
     assert plain.read_case(CASES[name], VAULTS["cars"]) == expect
 
 
-def test_the_file_is_made_again_byte_for_byte() -> None:
+def test_vault_vector_file_is_reproducible() -> None:
     """Whoever changes what a device publishes makes it anew: `python -m tests.support.vault_vectors`."""
     assert text(VAULTS) == FILE.read_text("utf-8")
     stripped = [{name: part for name, part in case.items() if name != "expect"} for case in VAULTS["cases"]]

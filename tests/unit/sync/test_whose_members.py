@@ -1,4 +1,4 @@
-"""Whose a device is, by the key ring: what this device and those of its person wrote is own, other people's is not."""
+"""Owner of a device by the key ring: texts of the user's own devices are own, those of other people are not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipfsmem.ring import operations
 from tests.support.device_lab import ROOT, Lab
 
 
-def test_devices_of_one_wallet_are_of_one_person(lab: Lab) -> None:
+def test_devices_of_one_wallet_belong_to_one_person(lab: Lab) -> None:
     a, b, c = lab.three()
     assert all(one.replica.is_mine(other.device) for one in (a, b, c) for other in (a, b, c))
     assert not a.replica.is_mine("00" * 8)
@@ -19,7 +19,7 @@ def test_devices_of_one_wallet_are_of_one_person(lab: Lab) -> None:
     assert fresh is not None and fresh.own
 
 
-def test_another_persons_device(lab: Lab) -> None:
+def test_device_of_another_wallet_belongs_to_another_person(lab: Lab) -> None:
     a, b, c = lab.three()
     with a.replica.transaction():
         ring = a.replica.ring
