@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,7 @@ from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, facts, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.cli.vault_diff_cmd import print_difference
-from ipfsmem.device.dreams import Proposed
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
-from ipfsmem.memories.dreams import Outcome, Undoing
-from ipfsmem.memory import Memory
-from ipfsmem.operation import Operation
 from ipfsmem.operations.dreams import (
     DreamLines,
     DreamRun,
@@ -34,6 +30,13 @@ from ipfsmem.operations.dreams import (
     undo,
 )
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.device.dreams import Proposed
+    from ipfsmem.memories.dreams import Outcome, Undoing
+    from ipfsmem.memory import Memory
+    from ipfsmem.operation import Operation
+
 
 #: The message of each kind of finding.
 _KINDS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ipfsmem.cli.context import CommandContext
@@ -12,7 +14,6 @@ from ipfsmem.cli.printing import clean, facts, table
 from ipfsmem.cli.scope_clear import command as clear_command
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
-from ipfsmem.memory import Memory
 from ipfsmem.operations.scopes import (
     ScopeCard,
     ScopeFacts,
@@ -28,6 +29,9 @@ from ipfsmem.operations.scopes import (
     title_,
 )
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 
 @click.group("scope", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -10,25 +11,20 @@ from msgspec import Meta
 
 from ipfsmem.config import settings
 from ipfsmem.device.dream_notes import DreamNotes, ask_to_abort, dream_notes, is_dreaming
-from ipfsmem.device.dreams import Dreamt, Proposed
-from ipfsmem.device.tables import meta
-from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.dreams import RULES, Dreams, Outcome, Undoing
 from ipfsmem.operation import Except, ForModels, Http, Items, View, operation
-from ipfsmem.parts.dreams import (
-    apply_here,
-    ask_model,
-    dream_over_each,
-    dreaming_here,
-    is_automatic,
-    waits_for,
-)
 
 if TYPE_CHECKING:
+    from ipfsmem.device.dreams import Dreamt, Proposed
     from ipfsmem.dream.chat import ChatModel
+    from ipfsmem.memories.dreams import Dreams, Outcome, Undoing
 
-LATE = {"ChatModel": "ipfsmem.dream.chat"}
+LATE = {
+    "ChatModel": "ipfsmem.dream.chat",
+    "Outcome": "ipfsmem.memories.dreams",
+    "Proposed": "ipfsmem.device.dreams",
+    "Undoing": "ipfsmem.memories.dreams",
+}
 
 
 class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +92,7 @@ class DreamLines(Items[DreamLine], frozen=True, kw_only=True):
 
 #: A callback of dreams.
 OnPhase = Annotated[
-    Progress | None,
+    Callable[[str], None] | None,
     Meta(description="Called with the name of each phase."),
     Except(("cli", "http", "mcp")),
 ]
@@ -104,6 +100,8 @@ OnPhase = Annotated[
 
 def dreams_of(view: View) -> Dreams:
     """The dreams of a scope."""
+    from ipfsmem.memories.dreams import Dreams
+
     return Dreams(view.opened.memories.in_scope(view.target))
 
 
@@ -121,6 +119,8 @@ def dreams_of(view: View) -> Dreams:
 )
 def status(view: View) -> DreamStatus:
     """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes."""
+    from ipfsmem.parts.dreams import is_automatic, waits_for
+
     opened, proposal = view.opened, dreams_of(view).proposed()
     folder = opened.replica.folder
     notes = DreamNotes() if folder is None else dream_notes(folder)
@@ -154,6 +154,8 @@ def switch(
     view: View, chosen: Annotated[bool, Meta(description="Whether dreams start automatically.")]
 ) -> DreamStatus:
     """Turn automatic dreams of this vault on or off on this device. The settings must allow them too."""
+    from ipfsmem.device.tables import meta
+
     replica = view.opened.replica
     with replica.transaction():
         replica.db.set_meta(meta.DREAMING, b"1" if chosen else b"")
@@ -191,6 +193,8 @@ def run(
         raise UsageError(
             "changes proposed by a model must be reviewed first: pass only one of apply and model"
         )
+    from ipfsmem.parts.dreams import apply_here, dreaming_here
+
     if model:
         return DreamRun(proposed=asyncio.run(ask.work(view)))
     if not apply:
@@ -216,6 +220,8 @@ def run(
 )
 def propose(view: View, *, progress: OnPhase = None) -> Proposed:
     """Propose changes that tidy up the memories of one scope. No memory is changed."""
+    from ipfsmem.parts.dreams import dreaming_here
+
     view.opened.ingest_edits()
     with dreaming_here(view.opened, progress) as meter:
         return dreams_of(view).propose(among=view.covered, progress=meter)
@@ -246,6 +252,8 @@ async def ask(
     progress: OnPhase = None,
 ) -> Proposed:
     """Let a model propose changes; it receives texts. Its proposal must be applied by its ID."""
+    from ipfsmem.parts.dreams import ask_model
+
     return await ask_model(view.opened, view.target, model, among=view.covered, progress=progress)
 
 
@@ -260,6 +268,8 @@ async def ask(
 )
 def run_due(view: View) -> DreamRuns:
     """Dream over each scope if a dream is due according to `dreams.status`."""
+    from ipfsmem.parts.dreams import dream_over_each
+
     return DreamRuns(runs=tuple(DreamRun.of(*one) for one in dream_over_each(view.opened)))
 
 
@@ -310,6 +320,9 @@ def apply(
 
     Memories that changed since are left as they are.
     """
+    from ipfsmem.memories.dreams import RULES
+    from ipfsmem.parts.dreams import apply_here, dreaming_here
+
     dreams, wanted_id = dreams_of(view), None if proposal is None else proposal.lower()
 
     def found() -> Proposed:

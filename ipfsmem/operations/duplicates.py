@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from ipfsmem.memories.duplicates import Duplicate
 from ipfsmem.operation import Cli, Items, View, operation
 
+if TYPE_CHECKING:
+    from ipfsmem.memories.duplicates import Duplicate
 
-class Duplicates(Items[Duplicate], frozen=True, kw_only=True):
+LATE = {"Duplicate": "ipfsmem.memories.duplicates"}
+
+
+class Duplicates(Items["Duplicate"], frozen=True, kw_only=True):
     """Pairs of memories that say nearly the same. It is a sequence of its `duplicates`."""
 
     duplicates: tuple[Duplicate, ...]

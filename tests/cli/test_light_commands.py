@@ -164,6 +164,8 @@ def test_structs_that_a_read_decodes_have_types_for_annotations(module: ModuleTy
         (("config", "set"), 50),
         (("index", "status"), 25),
         (("import",), 30),
+        (("scope", "list"), 40),
+        (("dream", "run"), 40),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )
