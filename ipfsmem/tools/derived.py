@@ -92,21 +92,25 @@ def _schema(one: Parameter) -> JSON:
     schema = _inlined(msgspec.json.schema(one.annotated()))
     if "anyOf" in schema:  # an optional argument is omitted, never null
         schema = next(each for each in schema["anyOf"] if each != {"type": "null"})
-    made: JSON = {
+    schema_made: JSON = {
         "type": schema.pop("type", "string"),
         "description": one.models.description or one.description,
     }
     words = one.models.words or one.words
-    made |= {**schema, "description": made["description"]}
+    schema_made |= {**schema, "description": schema_made["description"]}
     if words:
-        made["enum"] = list(words)
-        made.pop("maxLength", None)
+        schema_made["enum"] = list(words)
+        schema_made.pop("maxLength", None)
     default = one.models.default if one.models.default is not None else one.default
     if one.models.most is not None:
-        made[_MOST.get(made["type"], "maximum")] = one.models.most
+        schema_made[_MOST.get(schema_made["type"], "maximum")] = one.models.most
     if one.models.each is not None:
-        made["items"]["maxLength"] = one.models.each
-    return made if one.words or one.required or default in (None, "", ()) else {**made, "default": default}
+        schema_made["items"]["maxLength"] = one.models.each
+    return (
+        schema_made
+        if one.words or one.required or default in (None, "", ())
+        else {**schema_made, "default": default}
+    )
 
 
 _MOST = {"string": "maxLength", "array": "maxItems"}
@@ -121,7 +125,7 @@ def _returns(op: Operation[..., Any], more: Mapping[str, JSON]) -> JSON:
 
 def _inlined(schema: JSON) -> JSON:
     """Return a schema without references, titles and descriptions, in which all fields of an object are required."""
-    known = schema.get("$defs", {})
+    definitions = schema.get("$defs", {})
 
     def one(part: Any) -> Any:
         if isinstance(part, list):
@@ -129,15 +133,15 @@ def _inlined(schema: JSON) -> JSON:
         if not isinstance(part, dict):
             return part
         if "$ref" in part:
-            return one(known[part["$ref"].rpartition("/")[2]])
-        made = {name: one(value) for name, value in part.items() if name not in _LEFT_OUT}
+            return one(definitions[part["$ref"].rpartition("/")[2]])
+        inlined = {name: one(value) for name, value in part.items() if name not in _LEFT_OUT}
         if "properties" in part:
-            made["properties"] = {name: one(value) for name, value in part["properties"].items()}
-            made |= {"required": list(part["properties"]), "additionalProperties": False}
-        return made
+            inlined["properties"] = {name: one(value) for name, value in part["properties"].items()}
+            inlined |= {"required": list(part["properties"]), "additionalProperties": False}
+        return inlined
 
-    made: JSON = one(schema)
-    return made
+    inlined: JSON = one(schema)
+    return inlined
 
 
 _LEFT_OUT = frozenset(["$defs", "title", "description", "default", "properties"])

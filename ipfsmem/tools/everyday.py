@@ -93,8 +93,8 @@ def _remember(tool_context: ToolContext, args: JSON) -> ToolResult:
         there, shown = tool_context.found(key, args)
     if seen is None and shown is not None and shown.own:
         if _is_there(shown, body, tags, fields):
-            known = body is not None and _says_all(shown, tags, fields)
-            return _written(tool_context, shown, "exists already with this text", known=known)
+            is_known = body is not None and _says_all(shown, tags, fields)
+            return _written(tool_context, shown, "exists already with this text", is_known=is_known)
         return shown_instead(
             tool_context, shown, ChangedError(f"{place(shown)} exists already, so nothing was written")
         )
@@ -121,12 +121,12 @@ def _remember(tool_context: ToolContext, args: JSON) -> ToolResult:
         return shown_instead(tool_context, now, error)
     # The current text may differ from the given one: pending, or written meanwhile.
     before = replaced.readable.body if replaced is not None else ""
-    known = written.readable.body == (before if body is None else body.rstrip("\n"))
+    is_known = written.readable.body == (before if body is None else body.rstrip("\n"))
     return _written(
         tool_context,
         written,
         "is remembered" if shown is None else "is changed",
-        known=known and (written.own or replaced is not None),
+        is_known=is_known and (written.own or replaced is not None),
         note="" if shown is not None or "scope" in args else _namesake(tool_context, written),
     )
 
@@ -243,16 +243,16 @@ def _fenced_fields(fields: Mapping[str, str], *more: str) -> dict[str, str]:
 
 def _elsewhere(reading: MemoryRecord) -> str:
     """Return a hint on a text in another scope than the call's: a write goes only to the scope that it names."""
-    where = f"the scope {reading.scope}" if reading.scope else "the default scope"
-    return f'It is in {where}: call again with scope="{reading.scope}".'
+    place_text = f"the scope {reading.scope}" if reading.scope else "the default scope"
+    return f'It is in {place_text}: call again with scope="{reading.scope}".'
 
 
 def _written(
-    tool_context: ToolContext, written: MemoryRecord, what: str, *, known: bool, note: str = ""
+    tool_context: ToolContext, written: MemoryRecord, outcome: str, *, is_known: bool, note: str = ""
 ) -> ToolResult:
-    """Return the answer of a write; `known`: the caller knows the whole current text, and so gets its `seen`."""
-    known = known or tool_context.session.was_shown(written)
-    if known:
+    """Return the answer of a write; `is_known`: the caller knows the whole current text, and so gets its `seen`."""
+    is_known = is_known or tool_context.session.was_shown(written)
+    if is_known:
         tool_context.session.show(written)
     better = shortcomings(written.key, written.readable) if written.own else []
     others = "" if written.own else " Its shown text is by others, pending until the person approves it."
@@ -261,9 +261,9 @@ def _written(
         if written.conflicts
         else ""
     )
-    seen = written.seen if known else ""
+    seen = written.seen if is_known else ""
     tail = f"seen: {seen}" if seen else "(no seen: read_memory shows the whole text and returns it)"
-    message = f"{place(written)} {what}.{others}{note}{''.join(f' {one}' for one in better)}\n{tail}"
+    message = f"{place(written)} {outcome}.{others}{note}{''.join(f' {one}' for one in better)}\n{tail}"
     return ToolResult(
         message,
         {
@@ -353,15 +353,15 @@ def _list(tool_context: ToolContext, page: MemoryPage, args: JSON) -> RenderedAn
 def _scopes(tool_context: ToolContext) -> str:
     """Return the scopes that a call can name, and the default for calls; empty if only the default scope exists."""
     usual = tool_context.usual_scope
-    named = [one for one in tool_context.memory.scopes.names() if one != usual]
-    if not usual and not named:
+    others = [one for one in tool_context.memory.scopes.names() if one != usual]
+    if not usual and not others:
         return ""
     is_project = " (this project)" if usual and usual == tool_context.session.project else ""
     first = f"{usual}{is_project}, then the default scope" if usual else "the default scope"
     message = f"\nScope without the argument: {first}."
-    if named:
-        more = f" and {len(named) - 20} more" if len(named) > 20 else ""
-        message += f" Other scopes: {', '.join(named[:20])}{more}."
+    if others:
+        more = f" and {len(others) - 20} more" if len(others) > 20 else ""
+        message += f" Other scopes: {', '.join(others[:20])}{more}."
     return message + ' scope="" is the default scope.\n' if usual else message + "\n"
 
 
@@ -399,11 +399,11 @@ def _forget(tool_context: ToolContext, args: JSON) -> ToolResult:
     there, reading = tool_context.found(key, args)
     if reading is None:
         forget.refuse(there._view(), {"key": key}, "mcp", _no_memory(tool_context, key, args))
-    known = tool_context.session.was_shown(reading)
+    was_shown = tool_context.session.was_shown(reading)
     item, fenced_text, seen, end = first_page(tool_context, reading)
     not_forgotten = Forgotten(key=key, scope=reading.scope, forgotten=False)
     values = {"confirm": reading.seen, "shown": as_values(item)}
-    if not seen and not known:
+    if not seen and not was_shown:
         text = f"Nothing was deleted. This is only the beginning of the text to delete:\n\n{fenced_text}\n{_end_first(reading, end)}"
         return answered(RenderedAnswer(text, not_forgotten, {**values, "confirm": ""}))
     if confirm is None:
@@ -498,12 +498,20 @@ def _recall(tool_context: ToolContext, recalled: Recalled, args: JSON) -> Render
         text = f"No relevant memories found. {summary}."
     else:
         noted = "\n".join(map(_moment_fenced, moments))
-        known = fenced(*items) or f"{NOTICE}\n"
+        memories_block = fenced(*items) or f"{NOTICE}\n"
         related = tagged("memory-relations", {"whose": "own"}, "\n".join(joined)) if joined else ""
         left_out = _not_shown(unshown)
         text = "\n".join(
             part
-            for part in (f"{summary}.", known, related, noted, "\n".join(tail), "\n".join(reasons), left_out)
+            for part in (
+                f"{summary}.",
+                memories_block,
+                related,
+                noted,
+                "\n".join(tail),
+                "\n".join(reasons),
+                left_out,
+            )
             if part
         )
     return RenderedAnswer(text, replace(recalled, hits=tuple(hits), moments=tuple(moments)))
@@ -532,8 +540,8 @@ def _not_shown(keys: list[str]) -> str:
     """Return a notice on matches that do not fit into the answer."""
     if not keys:
         return ""
-    named = ", ".join([key for key in keys if key][:10])
-    return f"({count(len(keys), 'further match', 'further matches')} not shown here{f': {named}' if named else ''}; read_memory shows one, more words narrow it)"
+    names = ", ".join([key for key in keys if key][:10])
+    return f"({count(len(keys), 'further match', 'further matches')} not shown here{f': {names}' if names else ''}; read_memory shows one, more words narrow it)"
 
 
 def _shown_moment(hit: FoundMoment, room: int) -> FoundMoment:

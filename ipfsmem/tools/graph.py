@@ -87,30 +87,30 @@ def _observations(one: dict[str, Any], name: str) -> list[str]:
 
 
 def _create_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
-    wanted = [
+    entities = [
         (_texts_of(one, "name", "entityType"), _observations(one, "observations")) for one in args["entities"]
     ]
-    for (name, _), _ in wanted:
+    for (name, _), _ in entities:
         entity_key(name)  # refused before any is created
     graph = _graph(tool_context, args)
-    made: dict[str, Node] = {}
-    for (name, kind), observations in wanted:
+    nodes: dict[str, Node] = {}
+    for (name, kind), observations in entities:
         new = graph.get(name) is None
         node = graph.add(name, kind, observations)
-        if new or node.key in made:
-            made[node.key] = node
-    there = len(wanted) - len(made)
+        if new or node.key in nodes:
+            nodes[node.key] = node
+    there = len(entities) - len(nodes)
     more = f", {there:,} existed: new observations were added to them" if there else ""
-    return shown(graph, made.values(), [], f"{count(len(made), 'entity')} made{more}")
+    return shown(graph, nodes.values(), [], f"{count(len(nodes), 'entity')} made{more}")
 
 
 def _create_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    wanted = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+    edges = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
     graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
-    wanted.sort(key=lambda one: _are_there(graph, one[0], one[2]))
+    edges.sort(key=lambda one: _are_there(graph, one[0], one[2]))
     with _hint_of_missing():
-        new = [one for one in wanted if graph.relate(*one)]
+        new = [one for one in edges if graph.relate(*one)]
     relations = [
         {"from": clean_text(begin), "relationType": clean_text(type), "to": clean_text(end)}
         for begin, type, end in new
@@ -119,14 +119,14 @@ def _create_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _add_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    wanted = [
+    additions = [
         (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in args["observations"]
     ]
     graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
-    wanted.sort(key=lambda one: _are_there(graph, one[0]))
+    additions.sort(key=lambda one: _are_there(graph, one[0]))
     with _hint_of_missing():
-        added = [(name, graph.observe(name, observations)) for name, observations in wanted]
+        added = [(name, graph.observe(name, observations)) for name, observations in additions]
     new = sum(len(observations) for _, observations in added)
     results = [
         {"entityName": clean_text(name), "addedObservations": list(map(clean_text, observations))}
@@ -168,20 +168,22 @@ def _delete_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _delete_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    wanted = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in args["deletions"]]
+    deletions = [
+        (_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in args["deletions"]
+    ]
     graph = _graph(tool_context, args)
     gone = sum(
         len(graph.unobserve(name, observations))
-        for name, observations in wanted
+        for name, observations in deletions
         if graph.get(name) is not None
     )
     return _gone(gone, f"{count(gone, 'observation')} deleted.")
 
 
 def _delete_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    wanted = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+    relations = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
     graph = _graph(tool_context, args)
-    gone = sum(graph.unrelate(*one) is not None for one in wanted)
+    gone = sum(graph.unrelate(*one) is not None for one in relations)
     return _gone(gone, f"{count(gone, 'relation')} deleted.")
 
 

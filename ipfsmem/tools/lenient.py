@@ -32,14 +32,16 @@ def meant(schema: JSON, args: Mapping[str, Any], side: Collection[str] = ()) -> 
     required = schema["required"]
     corrected: JSON = {}
     for name, value in args.items():
-        known = properties.get(name)
+        declared = properties.get(name)
         if name in side:
             value = _side_text(value)[: properties[name]["maxLength"]]
-        if known is None:
+        if declared is None:
             if not _is_nothing(name, value):
                 corrected[name] = value
         elif name in required or not _is_nothing(name, value):
-            corrected[name] = _as(known, value, is_key=name == "key" and known.get("maxLength") == MAX_KEY)
+            corrected[name] = _as(
+                declared, value, is_key=name == "key" and declared.get("maxLength") == MAX_KEY
+            )
     return corrected
 
 

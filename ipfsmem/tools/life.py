@@ -59,23 +59,23 @@ _texts: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 # -- facts ---------------------------------------------------------------------------------------------------
 
 
-def _add_fact(tool_context: ToolContext, made: Remembered, args: JSON) -> RenderedAnswer:
-    key = made.fact.key
+def _add_fact(tool_context: ToolContext, result: Remembered, args: JSON) -> RenderedAnswer:
+    key = result.fact.key
     message = {
         "kept": f"{key} says it already.",
         "updated": f"{key} now says so; its earlier text is in its history.",
         "added": f"{key} is remembered.",
-    }[made.action]
-    if made.conflict:
+    }[result.action]
+    if result.conflict:
         message += " It contradicts another fact: list_facts marks it, and the person decides."
     # The text there may say more than the one given: who is not shown it gets no seen of it.
-    there_now = made.fact.text if made.action == "kept" and made.fact.text != args["text"] else ""
-    body = beginning(made.was or there_now, ANSWER - _AROUND)
+    there_now = result.fact.text if result.action == "kept" and result.fact.text != args["text"] else ""
+    body = beginning(result.was or there_now, ANSWER - _AROUND)
     was = f"\n\n{NOTICE}\n\n{quote(body)}" if body else ""
-    fact = _cut_to(made.fact, body) if there_now else made.fact
+    fact = _cut_to(result.fact, body) if there_now else result.fact
     seen = f"\nseen: {fact.seen}" if fact.seen else ""
     # Memories hidden on this device are for the person alone.
-    shown = replace(made, fact=fact, was=body if made.was else "", hidden=())
+    shown = replace(result, fact=fact, was=body if result.was else "", hidden=())
     return RenderedAnswer(message + was + seen, shown)
 
 
@@ -122,18 +122,18 @@ def _fact_history(tool_context: ToolContext, earlier: EarlierFacts, args: JSON) 
             break
         lines.append(line)
         shown.append(replace(one, text=text) if cut else one)
-    left = len(earlier) - len(lines)
-    lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
+    rest = len(earlier) - len(lines)
+    lines += [f"And {count(rest, 'older one', 'older ones')}."] if rest else []
     key = args["key"]
     nothing = "No facts were deleted." if key is None else f"{key} has no earlier text."
     message = f"{NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else nothing
-    return RenderedAnswer(message, replace(earlier, facts=tuple(shown)), {"more": left})
+    return RenderedAnswer(message, replace(earlier, facts=tuple(shown)), {"more": rest})
 
 
-def _restore_fact(tool_context: ToolContext, made: Fact, args: JSON) -> RenderedAnswer:
-    shown = _cut_to(made, beginning(made.text, ANSWER - _AROUND))
+def _restore_fact(tool_context: ToolContext, fact: Fact, args: JSON) -> RenderedAnswer:
+    shown = _cut_to(fact, beginning(fact.text, ANSWER - _AROUND))
     seen = f"seen: {shown.seen}" if shown.seen else _CUT
-    return RenderedAnswer(f"{made.key} says now:\n\n{NOTICE}\n\n{quote(shown.text)}{seen}", shown)
+    return RenderedAnswer(f"{fact.key} says now:\n\n{NOTICE}\n\n{quote(shown.text)}{seen}", shown)
 
 
 def _delete_fact(tool_context: ToolContext, gone: Fact, args: JSON) -> RenderedAnswer:
@@ -153,8 +153,8 @@ def _list_sessions(tool_context: ToolContext, page: SessionPage, args: JSON) -> 
         if room < 0 and lines:
             break
         lines.append(line)
-    left = len(page) - len(lines)
-    lines += [f"And {count(left, 'older one', 'older ones')}."] if left else []
+    rest = len(page) - len(lines)
+    lines += [f"And {count(rest, 'older one', 'older ones')}."] if rest else []
     total = len(page) + page.older + len(page.problems)
     text = f"{count(total, 'session')}. {NOTICE}\n\n{quote(chr(10).join(lines))}" if lines else "No sessions."
     return RenderedAnswer("\n\n".join([text, *(one_line(one.detail) for one in page.problems)]), page)
@@ -256,7 +256,7 @@ def _show_dream(tool_context: ToolContext, proposed_dream: Proposed | None, args
 
 def _proposal(there: Memory, proposed_dream: Proposed) -> RenderedAnswer:
     """Return the proposal, with its id if it is shown whole."""
-    left, parts = _PROPOSAL, list[str]()
+    budget, parts = _PROPOSAL, list[str]()
     steps, before = list[Step](), dict[str, str]()
     for step in proposed_dream.steps:
         changes, now = list[Change](), dict[str, str]()
@@ -264,9 +264,9 @@ def _proposal(there: Memory, proposed_dream: Proposed) -> RenderedAnswer:
             reading = there.read(change.key, counts=False)
             now[change.key] = clean_text(reading.text if reading is not None else "")
             after = None if change.text is None else clean_text(change.text)
-            left -= weight(quote(now[change.key])) + weight(quote(after or ""))
+            budget -= weight(quote(now[change.key])) + weight(quote(after or ""))
             changes.append(replace(change, text=after))
-        if left < 0:
+        if budget < 0:
             break
         steps.append(replace(step, why=one_line(step.why), changes=tuple(changes)))
         before |= now
@@ -337,8 +337,8 @@ def _usage(tool_context: ToolContext, usage_totals: UsageTotals, args: JSON) -> 
     return RenderedAnswer(text, shown)
 
 
-def _note_usage(tool_context: ToolContext, made: Used, args: JSON) -> RenderedAnswer:
-    return RenderedAnswer(f"Noted at {made.at}.", made)
+def _note_usage(tool_context: ToolContext, use: Used, args: JSON) -> RenderedAnswer:
+    return RenderedAnswer(f"Noted at {use.at}.", use)
 
 
 # -- what models are told ------------------------------------------------------------------------------------

@@ -33,10 +33,10 @@ def weight(text: str) -> int:
 def page_end(body: str, start: int, frame: str = "", *, most: int = ANSWER) -> int:
     """Return the end of the page that begins at `start`, in characters; `frame`: the answer around the quoted page."""
     room = max(_LEAST, most - weight(frame))
-    end, left = _whole_lines(body, start, room)
-    if end == len(body) or (end > start and left < _NEARLY_FULL):
+    end, rest = _whole_lines(body, start, room)
+    if end == len(body) or (end > start and rest < _NEARLY_FULL):
         return end
-    return _beside_joiners(body, start, end + max(_fitting(body, end, left), 1 if end == start else 0))
+    return _beside_joiners(body, start, end + max(_fitting(body, end, rest), 1 if end == start else 0))
 
 
 def _beside_joiners(body: str, start: int, end: int) -> int:
@@ -50,8 +50,8 @@ def _beside_joiners(body: str, start: int, end: int) -> int:
 
 def beginning(body: str, room: int) -> str:
     """Return the beginning of a text that fits, quoted, into `room`."""
-    end, left = _whole_lines(body, 0, room)
-    return body[: end if end == len(body) else end + _fitting(body, end, left)]
+    end, rest = _whole_lines(body, 0, room)
+    return body[: end if end == len(body) else end + _fitting(body, end, rest)]
 
 
 def _whole_lines(body: str, start: int, room: int) -> tuple[int, int]:

@@ -56,8 +56,8 @@ def _save_memory(tool_context: ToolContext, args: JSON) -> ToolResult:
             )
             return shown_instead(tool_context, shown, error, more={"saved": False, "message": str(error)})
     else:
-        made = there.facts.add(fact, category)
-        if made.action == "updated":
+        result = there.facts.add(fact, category)
+        if result.action == "updated":
             return _saved(
                 True, f"Remembered in the place of an earlier text, which its history keeps: {fact}"
             )
@@ -73,14 +73,14 @@ def _record_episode(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _entry(tool_context: ToolContext, args: JSON, kind: Kind, done: str) -> ToolResult:
-    made = tool_context.there(args).facts.add(args["content"], args.get("category", GENERAL), kind=kind)
-    key, category = made.fact.key, made.fact.category
+    result = tool_context.there(args).facts.add(args["content"], args.get("category", GENERAL), kind=kind)
+    key, category = result.fact.key, result.fact.category
     message = f"{done} (id={key}, category={category})"
-    if made.action == "kept":
+    if result.action == "kept":
         message = f"Known already (id={key}, category={category})"
-    elif made.action == "updated":
+    elif result.action == "updated":
         message += " in the place of an earlier text, which its history keeps"
-    return ToolResult(message, {"id": key, "category": category, "action": made.action})
+    return ToolResult(message, {"id": key, "category": category, "action": result.action})
 
 
 def _save_session_context(tool_context: ToolContext, args: JSON) -> ToolResult:
@@ -125,9 +125,9 @@ def _store(tool_context: ToolContext, args: JSON) -> ToolResult:
         raise UsageError(
             "the value is empty, so nothing was stored", hint="To delete a value, use memory_delete."
         )
-    made = there.values.set(name, value, seen="" if shown is None else shown.seen)
-    written = there.read(made.memory, counts=False)
-    if written is not None and written.seen == made.seen:
+    entry = there.values.set(name, value, seen="" if shown is None else shown.seen)
+    written = there.read(entry.memory, counts=False)
+    if written is not None and written.seen == entry.seen:
         tool_context.session.show(written)
     return _stored(name)
 

@@ -71,8 +71,8 @@ def resolve_conflict(tool_context: ToolContext, args: JSON) -> ToolResult:
 def _conflicts(tool_context: ToolContext, args: JSON) -> ToolResult:
     conflicts = [item for there in _places(tool_context, args) for item in there.conflicts()]
     keys = [f"{item.key} (scope {item.scope})" if item.scope else item.key for item in conflicts]
-    named = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
-    message = f"Memories with conflicts: {named}." if keys else "There are no conflicts."
+    names = ", ".join(keys[:_LISTED]) + (f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else "")
+    message = f"Memories with conflicts: {names}." if keys else "There are no conflicts."
     return ToolResult(
         message, {"settled": False, "keys": [item.key for item in conflicts], "seen": "", "texts": []}
     )
@@ -107,7 +107,7 @@ def _conflict(tool_context: ToolContext, args: JSON) -> Conflict:
     )
 
 
-def _settled(there: Memory, args: JSON, settled: MemoryRecord | None, what: str) -> ToolResult:
+def _settled(there: Memory, args: JSON, settled: MemoryRecord | None, outcome: str) -> ToolResult:
     """Return the result, with the texts that are still alternatives."""
     key = args["key"]
     alternatives = next((one.copies for one in there.conflicts() if one.key == key), ())
@@ -129,7 +129,7 @@ def _settled(there: Memory, args: JSON, settled: MemoryRecord | None, what: str)
         else "the alternatives were dropped"
     )
     return ToolResult(
-        f"{key} {what}; {went}.{stay}",
+        f"{key} {outcome}; {went}.{stay}",
         {
             "settled": not (absent or later),
             "keys": [key],
@@ -145,7 +145,7 @@ def _texts_of(tool_context: ToolContext, item: Conflict, *, to_settle: bool) -> 
     writers = tool_context.writers()
     readings = [(item.shown, "")] if item.shown is not None else []
     readings += [(copy.reading, copy.file) for copy in item.copies if copy.reading is not None]
-    room, items, left = ANSWER - _AROUND, [], list[str]()
+    room, items, alternatives = ANSWER - _AROUND, [], list[str]()
     for at, (reading, name) in enumerate(readings):
         file = reading.readable
         later = len(readings) - at - 1
@@ -158,13 +158,13 @@ def _texts_of(tool_context: ToolContext, item: Conflict, *, to_settle: bool) -> 
         if whole:
             tool_context.session.show(reading, name)
         elif not tool_context.session.was_shown(reading, name):
-            left.append(f"alternative={name}" if name else "no alternative")
+            alternatives.append(f"alternative={name}" if name else "no alternative")
         if (cost := weight(fence_memory(quoted))) <= room:
             items.append(quoted)
             room -= cost
         elif whole:
-            left.append(f"alternative={name}" if name else "no alternative")
-    seen = item.seen if to_settle and not left else ""
+            alternatives.append(f"alternative={name}" if name else "no alternative")
+    seen = item.seen if to_settle and not alternatives else ""
     absent = [copy.file for copy in item.copies if copy.reading is None]
     lines = [fenced(*items)]
     if item.forgotten:
@@ -176,10 +176,10 @@ def _texts_of(tool_context: ToolContext, item: Conflict, *, to_settle: bool) -> 
             f"To resolve it: resolve_conflict with key={item.key}, seen={seen} and body (a text with everything to keep) or "
             "keep=true."
         )
-    elif left and to_settle:
-        named = "; ".join(left[:5]) + ("; ..." if len(left) > 5 else "")
+    elif alternatives and to_settle:
+        names = "; ".join(alternatives[:5]) + ("; ..." if len(alternatives) > 5 else "")
         lines.append(
-            f"The texts are cut here: read each one to its end with read_memory ({named}), then call resolve_conflict again, "
+            f"The texts are cut here: read each one to its end with read_memory ({names}), then call resolve_conflict again, "
             f"which returns the seen value. Or the person resolves it: ipfsmem conflicts {item.key}"
         )
     texts = [{**as_values(one), "copy": one.file} for one in items]

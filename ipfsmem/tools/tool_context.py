@@ -142,13 +142,13 @@ class ToolContext:
         KeyNameError, NotFoundError."""
         memory = self.memory
         usual = self.usual_scope
-        named: str = args.get("scope", usual)
-        if named:
-            check_scope(named)
-        if must_exist and named not in ("", usual) and memory.scopes.get(named) is None:
+        scope: str = args.get("scope", usual)
+        if scope:
+            check_scope(scope)
+        if must_exist and scope not in ("", usual) and memory.scopes.get(scope) is None:
             there = ", ".join(memory.scopes.names()[:20]) or "only the default scope"
-            raise NotFoundError(f"unknown scope {named}", hint=f"Scopes: {there}.")
-        return named
+            raise NotFoundError(f"unknown scope {scope}", hint=f"Scopes: {there}.")
+        return scope
 
     @property
     def usual_scope(self) -> str:

@@ -60,10 +60,10 @@ tokens or keys, transient output, small talk or a report of what you did.
 A write replaces only text that you were shown: read it to its end, then pass its seen value."""
 
 
-def names_of(wanted: Iterable[str]) -> list[str]:
+def names_of(texts: Iterable[str]) -> list[str]:
     """Return the names of tools: each word names a tool, a set, or `all`; one text may have several, with commas. Raises
     UsageError for an unknown name."""
-    words = [word.strip() for one in wanted for word in one.split(",") if word.strip()]
+    words = [word.strip() for one in texts for word in one.split(",") if word.strip()]
     names = [name for word in words for name in (_DEFINITIONS if word == ALL else SETS.get(word) or (word,))]
     for name in names:
         _definition(name)
@@ -92,8 +92,8 @@ def toolset(
     """
     source = memory if callable(memory) else lambda: memory
     tool_context = ToolContext(source, scope, session or Session(), by_type=by_type)
-    wanted = [_definition(name) for name in (EVERYDAY if names is None else names_of(names))]
-    tools = [one.at(tool_context) for one in wanted if one.read_only or not read_only]
+    definitions = [_definition(name) for name in (EVERYDAY if names is None else names_of(names))]
+    tools = [one.at(tool_context) for one in definitions if one.read_only or not read_only]
     return [tool if tool.read_only else msgspec.structs.replace(tool, advises=True) for tool in tools]
 
 
