@@ -96,8 +96,8 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
     for key, body in (*renamed, *copies):
         if files.setdefault(key, body) != body:
             more.append((key, body))
-    found = _texts(wire.others, "texts of others", problems, wrong, set())
-    others = tuple((key, body) for key, body, _, _ in found)
+    texts = _texts(wire.others, "texts of others", problems, wrong, set())
+    others = tuple((key, body) for key, body, _, _ in texts)
     lines = [raw for raw in wire.timeline or () if not timeline.is_too_long(bytes(raw))]
     if long := len(wire.timeline or ()) - len(lines):
         problems.append(f"{timeline.too_long_text(long)} of the timeline was left out")
@@ -143,14 +143,14 @@ def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
 
     On a name collision, which only an attacker can construct, the second gets more digits of its hash.
     """
-    named: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for key, body in texts:
         digest = sha256(body).hexdigest()
         for start in range(0, len(digest), 8):
             file = conflict_file_name(key, digest[start : start + 8])
-            if named.setdefault(file, body) == body:
+            if files.setdefault(file, body) == body:
                 break
-    return named
+    return files
 
 
 def _text(name: str, body: bytes) -> str:
@@ -161,16 +161,16 @@ def _text(name: str, body: bytes) -> str:
 
 
 def _texts(
-    found: Any, what: str, problems: list[str], wrong: list[str], unread: set[str]
+    values: Any, kind: str, problems: list[str], wrong: list[str], unread: set[str]
 ) -> Iterator[tuple[str, bytes, str | None, bool]]:
     """Yield (key, bytes, foreign name if different, whether named as a conflict copy) of each readable text.
 
-    Unreadable keys are added to `problems` and `unread`; `what` to `wrong` when `found` is not an object.
+    Unreadable keys are added to `problems` and `unread`; `kind` to `wrong` when `values` is not an object.
     """
-    if found is not None and not isinstance(found, dict):
-        wrong.append(f"the {what} of an export are not an object of names and texts")
+    if values is not None and not isinstance(values, dict):
+        wrong.append(f"the {kind} of an export are not an object of names and texts")
         return
-    for name, text in (found or {}).items():
+    for name, text in (values or {}).items():
         if name == INDEX_FILE:
             continue
         copy = split_conflict_name(name)
@@ -231,9 +231,9 @@ def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
         raise FormatError(f"the export is not valid JSON: {fault or error}") from None
     if not isinstance(value, _Object):
         raise FormatError("the export is not a JSON object")
-    for found in (value, value.get("files"), value.get("others")):
-        if isinstance(found, _Object) and found.twice is not None:
-            raise FormatError(f"the name {ascii(found.twice)[:120]} stands twice in the export")
+    for part in (value, value.get("files"), value.get("others")):
+        if isinstance(part, _Object) and part.twice is not None:
+            raise FormatError(f"the name {ascii(part.twice)[:120]} stands twice in the export")
     if wire is not None:
         return wire, []
     # Browsers write lone surrogates, for which the strict decoder would refuse the whole text.

@@ -98,8 +98,10 @@ def _on_one_line(text: str) -> str:
 
 def tagged(tag: str, attributes: Mapping[str, str], text: str, most: int = MAX_ATTRIBUTE) -> str:
     """Wrap a quoted text in an opening and a closing line; empty attributes are left out."""
-    named = "".join(f' {name}="{attribute(value, most)}"' for name, value in attributes.items() if value)
-    return f"<{tag}{named}>\n{quote(text)}</{tag}>\n"
+    attribute_text = "".join(
+        f' {name}="{attribute(value, most)}"' for name, value in attributes.items() if value
+    )
+    return f"<{tag}{attribute_text}>\n{quote(text)}</{tag}>\n"
 
 
 def shows_fields_whole(item: Quoted, most: int = MAX_ATTRIBUTE) -> bool:
@@ -138,5 +140,5 @@ def fence(items: Iterable[Quoted], most: int = MAX_ATTRIBUTE) -> str:
     items = list(items)
     if not items:
         return ""
-    said = NOTICE if all(item.own for item in items) else f"{NOTICE} {CANDIDATE}"
-    return f"{said}\n\n" + "\n".join(fence_memory(item, most) for item in items)
+    notice = NOTICE if all(item.own for item in items) else f"{NOTICE} {CANDIDATE}"
+    return f"{notice}\n\n" + "\n".join(fence_memory(item, most) for item in items)

@@ -236,7 +236,7 @@ def read_flat(text: str) -> dict[str, str] | None:
     fields: dict[str, str] = {}
     comments: list[str] = []
     indent: str | None = None  # of the open `metadata:` block; "" before its first line
-    named = False
+    has_name = False
     for line in text.split("\n"):
         if line[:1] in _NOT_FLAT:
             stripped = line.strip(_SPACE)
@@ -263,7 +263,7 @@ def read_flat(text: str) -> dict[str, str] | None:
             name = name.strip(_SPACE)
         else:
             return None
-        named = True
+        has_name = True
         value = value.strip(_SPACE)
         if not value:
             if name == "metadata" and not indent:
@@ -274,7 +274,7 @@ def read_flat(text: str) -> dict[str, str] | None:
         if value and name not in fields:
             fields[name] = value
     if comments:
-        return _with_comments(fields, comments) if named else None
+        return _with_comments(fields, comments) if has_name else None
     return fields
 
 
@@ -403,7 +403,7 @@ def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
 
 
 def _check_between(text: str, start: int, end: int) -> None:
-    if any(found[1] for found in _BETWEEN.finditer(text, start, end)):
+    if any(match[1] for match in _BETWEEN.finditer(text, start, end)):
         raise FormatError("header has a comment without white space before it, or a `?` before a name")
 
 
@@ -460,10 +460,10 @@ def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
         elif isinstance(stack[-1][0], list):
             stack[-1][0].append(value)
         elif stack[-1][1]:
-            held, name = stack[-1][0], stack[-1][1].pop()
-            if not held.get(name):  # an empty one is ignored, as in a flat header
-                held.pop(name, None)
-                held[name] = value
+            mapping, name = stack[-1][0], stack[-1][1].pop()
+            if not mapping.get(name):  # an empty one is ignored, as in a flat header
+                mapping.pop(name, None)
+                mapping[name] = value
         elif kind == "ScalarEvent" and value:
             stack[-1][1].append(value)
         else:

@@ -68,16 +68,16 @@ def refuse_over_unclosed(data: bytes, body: str) -> None:
         )
 
 
-def render_over(data: bytes | None, made: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:
-    """Render `made` as an edit of `data`, from which it was made; in the normal form without `data`."""
+def render_over(data: bytes | None, file: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:
+    """Render `file` as an edit of `data`, from which it was made; in the normal form without `data`."""
     if data is None:
-        return render_memory(made.with_fields(stamps))
+        return render_memory(file.with_fields(stamps))
     old, marks = parse_marked(data)
-    names = dict.fromkeys((*old.fields, *made.fields))
+    names = dict.fromkeys((*old.fields, *file.fields))
     changes = {
-        name: made.fields.get(name, "") for name in names if made.fields.get(name) != old.fields.get(name)
+        name: file.fields.get(name, "") for name in names if file.fields.get(name) != old.fields.get(name)
     }
-    body = None if made.body == old.body else made.body
+    body = None if file.body == old.body else file.body
     return edit_memory(data, changes, body, stamps=stamps, parsed=(old, marks))
 
 
@@ -97,34 +97,34 @@ def _edited(
         body = (body.replace("\r\n", "\n") if marks is not None and marks.crlf else body).rstrip("\n")
         if front and not front_matter(body):
             body = _joined(front, body)
-    wanted = MemoryFile(_wanted(old.fields, changes), old.body if body is None else body)
-    if wanted == old:
+    expected = MemoryFile(_wanted(old.fields, changes), old.body if body is None else body)
+    if expected == old:
         return data
     # Only the foreign file name of a text may be put above another program's header.
     is_foreign = bool(front) and not old.fields.keys() - {"origin_name"}
-    if is_foreign and wanted.fields != old.fields and changes.keys() - {"origin_name"}:
+    if is_foreign and expected.fields != old.fields and changes.keys() - {"origin_name"}:
         raise FormatError(
             "the header of this memory has a format whose fields cannot be changed one by one",
             hint=_HINT,
         )
     if marks is None:
-        made = _without_header(data, wanted)
+        edited = _without_header(data, expected)
     else:
-        made = _with_header(data, marks, old, wanted, body)
-    again = parse_memory(made)
-    if again.fields != wanted.fields or again.body != wanted.body:
+        edited = _with_header(data, marks, old, expected, body)
+    again = parse_memory(edited)
+    if again.fields != expected.fields or again.body != expected.body:
         raise FormatError(
             "this field cannot be changed without losing another part of the memory's header",
             hint=_HINT,
         )
-    return made
+    return edited
 
 
 def _wanted(fields: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
-    made = {**fields, **changes}
+    merged = {**fields, **changes}
     if changes.get("tags"):
-        made["tags"] = header.render_tags(header.parse_tags(changes["tags"]))
-    return {name: value for name, value in made.items() if value}
+        merged["tags"] = header.render_tags(header.parse_tags(changes["tags"]))
+    return {name: value for name, value in merged.items() if value}
 
 
 def _joined(front: str, body: str) -> str:
@@ -134,23 +134,23 @@ def _joined(front: str, body: str) -> str:
     return front + body if front.endswith(("\n", "\r")) else f"{front}\n{body}"
 
 
-def _without_header(data: bytes, wanted: MemoryFile) -> bytes:
-    if wanted.fields:
-        return render_memory(wanted)
-    plain = (_BOM if data.startswith(_BOM) else b"") + wanted.body.encode() + b"\n" * bool(wanted.body)
-    return plain if parse_memory(plain) == wanted else render_memory(wanted)
+def _without_header(data: bytes, expected: MemoryFile) -> bytes:
+    if expected.fields:
+        return render_memory(expected)
+    plain = (_BOM if data.startswith(_BOM) else b"") + expected.body.encode() + b"\n" * bool(expected.body)
+    return plain if parse_memory(plain) == expected else render_memory(expected)
 
 
-def _with_header(data: bytes, marks: Marks, old: MemoryFile, wanted: MemoryFile, body: str | None) -> bytes:
+def _with_header(data: bytes, marks: Marks, old: MemoryFile, expected: MemoryFile, body: str | None) -> bytes:
     if _is_normal(data, marks, old.fields):
-        return render_memory(wanted)
+        return render_memory(expected)
     lines = str(data[marks.lines : marks.closing], "utf-8")
-    if wanted.fields != old.fields:
-        lines = _spliced(lines, marks, old, wanted)
+    if expected.fields != old.fields:
+        lines = _spliced(lines, marks, old, expected)
     head = data[: marks.lines] + lines.encode()
     if body is None:
         return head + data[marks.closing :]
-    return head + data[marks.closing : marks.rest] + _below(data, marks, old, wanted.body)
+    return head + data[marks.closing : marks.rest] + _below(data, marks, old, expected.body)
 
 
 def has_normal_header(data: bytes) -> bool:
@@ -190,23 +190,23 @@ class _FieldLines(NamedTuple):
     value: int
 
 
-def _spliced(text: str, marks: Marks, old: MemoryFile, wanted: MemoryFile) -> str:
+def _spliced(text: str, marks: Marks, old: MemoryFile, expected: MemoryFile) -> str:
     """Replace the header lines of changed fields in place and append new fields."""
     is_flat = header.read_flat(text.replace("\r\n", "\n").removesuffix("\n")) is not None
     lines = text.split("\n")[:-1]
     end = "\r" if marks.crlf else ""
-    for name in dict.fromkeys((*old.fields, *wanted.fields)):
-        value = wanted.fields.get(name, "")
+    for name in dict.fromkeys((*old.fields, *expected.fields)):
+        value = expected.fields.get(name, "")
         if value == old.fields.get(name, ""):
             continue
         if name == "comment":
             lines = [line for line in lines if not line.lstrip(" \t").startswith("#")]
-        found = [one for one in _entries(lines, is_flat) if one.name == name]
+        entries = [one for one in _entries(lines, is_flat) if one.name == name]
         if not value:
-            for one in reversed(found):
+            for one in reversed(entries):
                 del lines[one.start : one.end]
             continue
-        counts = [one for one in found if _is_filled(lines, one)] or found
+        counts = [one for one in entries if _is_filled(lines, one)] or entries
         if counts:
             one = counts[0]
             lines[one.start : one.end] = [_line(lines, one, value, is_flat)]
@@ -249,9 +249,9 @@ def _with_inner(lines: list[str], is_flat: bool, entry: _FieldLines) -> Iterator
 
 def _name(content: str, is_flat: bool) -> tuple[str, int]:
     """Return the field name that a line begins and the offset of its value; "" when it begins none."""
-    found = (_QUOTED_NAME if is_flat else _YAML_NAME).match(content)
-    if found is not None:
-        return header.unquote(found[1]), found.end()
+    match = (_QUOTED_NAME if is_flat else _YAML_NAME).match(content)
+    if match is not None:
+        return header.unquote(match[1]), match.end()
     if is_flat and ":" in content:
         name = content.partition(":")[0]
         return name.strip(_SPACE), len(name) + 1
@@ -282,12 +282,12 @@ def _line(lines: list[str], one: _FieldLines, value: str, is_flat: bool) -> str:
     comment = ""
     if not is_flat:
         quoted = _YAML_QUOTED.match(rest)
-        found = _COMMENT.search(rest, quoted.end() if quoted is not None else 0)
+        comment_match = _COMMENT.search(rest, quoted.end() if quoted is not None else 0)
         if one.end > one.start + 1:
             is_block = rest.lstrip(" \t")[:1] in ("|", ">")
             texts = lines[one.start : one.start + 1 if is_block else one.end]
             if any(_COMMENT.search(f" {text}") for text in texts):
                 raise FormatError(f"the field {one.name} holds comments, which would be lost", hint=_HINT)
-        elif found is not None:
-            comment = rest[found.start() :]
+        elif comment_match is not None:
+            comment = rest[comment_match.start() :]
     return f"{line[: one.value]} {_scalar(one.name, value)}{comment}{end}"

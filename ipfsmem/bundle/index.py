@@ -121,20 +121,20 @@ def cap_index(
     notice = "\n({} more not shown)\n"
     room_lines = max_lines - 3  # the title, an empty line, the notice
     room_bytes = max_bytes - len(title.encode()) - 1 - len(notice.format(len(lines)).encode())
-    kept: dict[int, list[tuple[int, str]]] = {}
+    lines_of: dict[int, list[tuple[int, str]]] = {}
     shown = 0
     for _, position, number, line in sorted(lines):
         cost_lines, cost_bytes = 1, len(line.encode()) + 1
-        if number not in kept:
+        if number not in lines_of:
             cost_lines, cost_bytes = cost_lines + 2, cost_bytes + 2 + len(sections[number][0].encode())
         if cost_lines > room_lines or cost_bytes > room_bytes:
             break
         room_lines, room_bytes, shown = room_lines - cost_lines, room_bytes - cost_bytes, shown + 1
-        kept.setdefault(number, []).append((position, line))
+        lines_of.setdefault(number, []).append((position, line))
     parts = [f"{title}\n"]
-    for number in sorted(kept):
+    for number in sorted(lines_of):
         parts.append(f"\n{sections[number][0]}\n")
-        parts.extend(f"{line}\n" for _, line in sorted(kept[number]))
+        parts.extend(f"{line}\n" for _, line in sorted(lines_of[number]))
     return "".join(parts) + notice.format(len(lines) - shown)
 
 

@@ -40,8 +40,8 @@ class IndexFile(msgspec.Struct, frozen=True):
     at: int
 
 
-def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
-    """Parse a file. `known`: lines last written into its block, to recognise changed ones."""
+def split_index_file(data: bytes, own_lines: Collection[bytes] = ()) -> IndexFile:
+    """Parse a file. `own_lines`: lines last written into its block, to recognise changed ones."""
     lines = _by_lf(data)
     text: list[bytes] = []
     at, n = -1, 0
@@ -54,13 +54,13 @@ def split_index_file(data: bytes, known: Collection[bytes] = ()) -> IndexFile:
         end = next((i for i in range(n + 1, len(lines)) if lines[i].strip() == _END.strip()), None)
         if end is None:
             end = n + 1
-            while end < len(lines) and lines[end].strip(b"\r\n") in known:
+            while end < len(lines) and lines[end].strip(b"\r\n") in own_lines:
                 end += 1
             inner, rest = lines[n + 1 : end], lines[end:]
         else:
             inner, rest = lines[n + 1 : end], lines[end + 1 :]
         whole = _tag(line.strip(b"\r\n") for line in inner) == start[1]
-        theirs = [] if whole else [line for line in inner if line.strip(b"\r\n") not in known]
+        theirs = [] if whole else [line for line in inner if line.strip(b"\r\n") not in own_lines]
         if start[2] and text and not theirs and not rest:
             text[-1] = text[-1].removesuffix(b"\r\n" if lines[n].endswith(b"\r\n") else b"\n")
         if at < 0:
@@ -94,28 +94,29 @@ def block_lines(
     attention: Iterable[IndexItem],
     files: Mapping[str, str],
     text: bytes,
-    held: Mapping[str, bytes] | None = None,
+    lines_held: Mapping[str, bytes] | None = None,
 ) -> list[bytes]:
     """Return our lines next to a text of others: one for each memory that it does not name, by section and key.
 
     `lines`: (key, section, line) of each memory; `files`: the files of keys whose name here is not
-    `<key>.md`; `held`: files whose lines stay unchanged for now, empty for a file without a line.
+    `<key>.md`; `lines_held`: files whose lines stay unchanged for now, empty for a file without a line.
     """
-    named = named_files(text)
+    files_named = named_files(text)
     order = {title: number for number, (_, title) in enumerate(SECTIONS)}
     ours = []
     for key, _, line in sorted(lines, key=lambda one: (order[one[1]], one[0])):
         file = files.get(key, f"{key}.md")
-        if key != INDEX_KEY and held and file in held:
-            ours += [held[file]] if held[file] else []
+        if key != INDEX_KEY and lines_held and file in lines_held:
+            ours += [lines_held[file]] if lines_held[file] else []
             continue
-        if key == INDEX_KEY or file in named:
+        if key == INDEX_KEY or file in files_named:
             continue
         if key in files:
             line = line.replace(f"]({key}.md)", f"]({quote(file)})", 1)
         ours.append(line.rstrip("\n").encode())
     copies = sorted(
-        (item for item in attention if item.file not in named), key=lambda item: (item.key, item.file or "")
+        (item for item in attention if item.file not in files_named),
+        key=lambda item: (item.key, item.file or ""),
     )
     if copies:
         ours.append(_ATTENTION)
@@ -126,13 +127,13 @@ def block_lines(
 def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None) -> dict[str, bytes]:
     """Return the lines of `before` for some files, empty if absent; with a `text` of others also for all
     files that it names."""
-    found = {
+    lines = {
         unquote(link[1].decode("utf-8", "replace")): line
         for line in before
         if (link := _OURS.match(line)) is not None
     }
-    named = named_files(text) & found.keys() if text is not None else set()
-    return {file: found.get(file, b"") for file in (*files, *named)}
+    files_named = named_files(text) & lines.keys() if text is not None else set()
+    return {file: lines.get(file, b"") for file in (*files, *files_named)}
 
 
 def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
@@ -140,28 +141,28 @@ def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
 
     `is_here`: whether a key has a memory here, whose line repeats it.
     """
-    kept = []
+    lines_typed = []
     for line in text.splitlines(keepends=True):
-        found = _LISTED.match(line)
-        file = None if found is None else unquote(found[1]) if found[1] else f"{found[2]}.md"
+        match = _LISTED.match(line)
+        file = None if match is None else unquote(match[1]) if match[1] else f"{match[2]}.md"
         if file is None or not is_here(key_of_foreign_name(file).key):
-            kept.append(line)
-    said = any(line.strip() and not line.startswith("#") for line in kept)
-    return "".join(kept) if said else ""
+            lines_typed.append(line)
+    has_text = any(line.strip() and not line.startswith("#") for line in lines_typed)
+    return "".join(lines_typed) if has_text else ""
 
 
 def named_files(text: bytes) -> set[str]:
     """Return the names of files that a text links to or mentions."""
-    found: set[str] = set()
+    files: set[str] = set()
     read = text.decode("utf-8", "replace")
     names = [word.rstrip(".:!?") for word in _WORD.findall(read) if ".md" in word]
     for angle, link, wiki in _LINK.findall(read):
         # A title may follow a link's target: [a](b.md "title").
         names += [angle, link, link.split(" ")[0], wiki, f"{wiki}.md"]
     for name in names:
-        for made in (name, unquote(name)):
-            found.add(made.strip().partition("#")[0].removeprefix("./"))
-    return found
+        for path in (name, unquote(name)):
+            files.add(path.strip().partition("#")[0].removeprefix("./"))
+    return files
 
 
 def _tag(lines: Iterable[bytes]) -> bytes:

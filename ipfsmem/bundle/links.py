@@ -33,10 +33,10 @@ class Link(msgspec.Struct, frozen=True):
 
 def links(text: str) -> Iterator[Link]:
     """Yield the links of a text, in order. A path into another folder is not a link."""
-    start = looked = 0
+    start = end = 0
     for match in _LINK.finditer(text):
-        start = text.rfind("\n", looked, match.start()) + 1 or start
-        looked = match.end()
+        start = text.rfind("\n", end, match.start()) + 1 or start
+        end = match.end()
         to = (match["wiki"] or match["file"]).strip()
         if to:
             yield Link(to, text[start : start + _LINE].partition("\n")[0])
@@ -60,15 +60,15 @@ def is_index_line(line: str) -> bool:
     return _INDEX_LINE.match(line) is not None
 
 
-def led_elsewhere(text: str, to: Mapping[str, str], named: Mapping[str, str] | None = None) -> str:
-    """Retarget each link to a key in `to`; `named`: the same by folded memory names, where a link keeps the
+def led_elsewhere(text: str, to: Mapping[str, str], names: Mapping[str, str] | None = None) -> str:
+    """Retarget each link to a key in `to`; `names`: the same by folded memory names, where a link keeps the
     name as its words."""
 
     def changed(match: re.Match[str]) -> str:
         old = match["wiki"] or match["file"]
         group = "wiki" if match["wiki"] else "file"
         new = to.get(old.strip())
-        if new is None and match["wiki"] and named and (new := named.get(folded(old))) is not None:
+        if new is None and match["wiki"] and names and (new := names.get(folded(old))) is not None:
             new += "" if text[match.end()] == "|" else f"|{old}"
         start, end = match.start(group) - match.start(), match.end(group) - match.start()
         return match[0] if new is None else match[0][:start] + new + match[0][end:]

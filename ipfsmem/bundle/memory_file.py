@@ -163,8 +163,8 @@ class MemoryFile(msgspec.Struct, frozen=True):
     def with_fields(self, changes: Mapping[str, str], body: str | None = None) -> MemoryFile:
         """Return a copy with some fields set, or removed if the new value is empty, and optionally another body."""
         fields = {**self.fields, **changes}
-        kept = {name: value for name, value in fields.items() if value}
-        return MemoryFile(kept, self.body if body is None else body)
+        filled = {name: value for name, value in fields.items() if value}
+        return MemoryFile(filled, self.body if body is None else body)
 
 
 def parse_memory(data: bytes) -> MemoryFile:

@@ -14,21 +14,21 @@ def with_origin(data: bytes, origin: str | None) -> bytes:
     file = parse_memory(data)
     if file.origin_name == origin:
         return data
-    wanted = file.with_fields({"origin_name": origin})
+    expected = file.with_fields({"origin_name": origin})
     line = header.write_header({"origin_name": origin}).encode()
     start, cut, rest = data.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
     if start.rstrip() == b"---" and file.fields:
-        made = start + cut + (line[:-1] + b"\r\n" if start.endswith(b"\r") else line) + rest
+        edited = start + cut + (line[:-1] + b"\r\n" if start.endswith(b"\r") else line) + rest
     else:
-        made = b"---\n" + line + b"---\n\n" + data.removeprefix(b"\xef\xbb\xbf")
+        edited = b"---\n" + line + b"---\n\n" + data.removeprefix(b"\xef\xbb\xbf")
     try:
-        again = parse_memory(made)
+        again = parse_memory(edited)
     except FormatError:
         return data
-    if again.fields == wanted.fields and again.body == wanted.body:
-        return made
+    if again.fields == expected.fields and again.body == expected.body:
+        return edited
     if not file.fields:  # only an empty header is removed
-        return render_memory(wanted)
+        return render_memory(expected)
     # A header that accepts no line at its start stays whole below one of ours.
     return b"---\n" + line + b"---\n\n" + data
 
@@ -43,10 +43,10 @@ def without_origin(text: bytes, origin: str) -> bytes:
         bare = b""
     else:
         crlf = text.startswith(b"---\r\n" + line[:-1] + b"\r\n")
-        start, found, rest = text.partition(b"\n" + (line[:-1] + b"\r\n" if crlf else line))
+        start, separator, rest = text.partition(b"\n" + (line[:-1] + b"\r\n" if crlf else line))
         bare = (
             start + b"\n" + rest
-            if found and (start.rstrip() == b"---" or start.startswith(b"---\n"))
+            if separator and (start.rstrip() == b"---" or start.startswith(b"---\n"))
             else text
         )
     return bare if with_origin(bare, origin) == text else text

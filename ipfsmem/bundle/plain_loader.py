@@ -59,8 +59,8 @@ class PlainLoader(BaseLoader):
     def scan_block_scalar_indicators(self, start_mark: Any) -> Any:
         """Parse what follows a block scalar indicator."""
         scanner: Any = self
-        found = _behind_sign.match(scanner.buffer, scanner.pointer)
-        assert found is not None  # it also matches nothing
-        spaces = " " * len(found[1])
-        scanner.buffer = scanner.buffer[: found.start(1)] + spaces + scanner.buffer[found.end(1) :]
+        match = _behind_sign.match(scanner.buffer, scanner.pointer)
+        assert match is not None  # it also matches nothing
+        spaces = " " * len(match[1])
+        scanner.buffer = scanner.buffer[: match.start(1)] + spaces + scanner.buffer[match.end(1) :]
         return super().scan_block_scalar_indicators(start_mark)

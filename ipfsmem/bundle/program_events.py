@@ -63,9 +63,9 @@ def is_use(event: Mapping[str, Any]) -> bool:
     return event.get("type") == USED and event.keys() == {"ts", "type", "id", "counts"}
 
 
-def moved_data(left: tuple[str, ...], to: str) -> dict[str, Any]:
+def moved_data(specs: tuple[str, ...], to: str) -> dict[str, Any]:
     """Return the data of a new event of type MOVED."""
-    return {"from": list(left[:MAX_LEFT]), "to": to}
+    return {"from": list(specs[:MAX_LEFT]), "to": to}
 
 
 def vault_data(vault: FurtherVault) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def read_move(event: Mapping[str, Any]) -> Move | None:
     by = _own_writer(event, MOVED, {"from", "to"})
     if by is None:
         return None
-    left, to = event["from"], event["to"]
-    if not isinstance(left, list) or len(left) > MAX_LEFT or not all(_is_spec(one) for one in (*left, to)):
+    specs, to = event["from"], event["to"]
+    if not isinstance(specs, list) or len(specs) > MAX_LEFT or not all(_is_spec(one) for one in (*specs, to)):
         return None
-    return Move(event["id"], by, normal_ts(event["ts"]), tuple(left), to)
+    return Move(event["id"], by, normal_ts(event["ts"]), tuple(specs), to)
 
 
 def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
@@ -106,8 +106,8 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
 
 def newer_move(one: Move | None, other: Move | None) -> Move | None:
     """Return the winning forwarding record: the greater (instant, id)."""
-    found = [move for move in (one, other) if move is not None]
-    return max(found, key=lambda move: (move.at, move.id), default=None)
+    moves = [move for move in (one, other) if move is not None]
+    return max(moves, key=lambda move: (move.at, move.id), default=None)
 
 
 def _own_writer(event: Mapping[str, Any], kind: str, names: set[str]) -> str | None:

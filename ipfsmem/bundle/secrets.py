@@ -70,11 +70,11 @@ class _Lazy:
         self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
-        made = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
+        compiled = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
         # From now on the compiled pattern's methods are found as attributes.
-        self.search, self.match, self.fullmatch = made.search, made.match, made.fullmatch
-        self.finditer, self.findall = made.finditer, made.findall
-        return getattr(made, name)
+        self.search, self.match, self.fullmatch = compiled.search, compiled.match, compiled.fullmatch
+        self.finditer, self.findall = compiled.finditer, compiled.findall
+        return getattr(compiled, name)
 
 
 def find_secrets(text: str) -> list[SecretFinding]:
@@ -97,11 +97,11 @@ def find_secrets(text: str) -> list[SecretFinding]:
     if present or runs:
         _add(spans, _shaped(seen, raw, lower, present, runs, digits))
         if stems := present & _STEMS:
-            named = _places(lower, stems)
-            _add(spans, _assigned(seen, named))
-            _add(spans, _spoken(seen, named, last))
+            offsets = _places(lower, stems)
+            _add(spans, _assigned(seen, offsets))
+            _add(spans, _spoken(seen, offsets, last))
             if "\n" in seen:
-                _add(spans, _columns(seen, named))
+                _add(spans, _columns(seen, offsets))
     if digits:
         _add(spans, _strong_words(seen, raw))
         if digits >= _CARD_DIGITS and _has_card_groups(raw):
@@ -125,14 +125,14 @@ def redact(text: str) -> str:
     """Replace each finding in `text` by `[removed: <kind>]`."""
     parts: list[str] = []
     at = 0
-    for found in find_secrets(text):
-        parts += [text[at : found.start], f"[removed: {found.kind}]"]
-        at = found.end
+    for finding in find_secrets(text):
+        parts += [text[at : finding.start], f"[removed: {finding.kind}]"]
+        at = finding.end
     return "".join(parts) + text[at:]
 
 
-def _add(spans: list[_Span], found: Iterable[_Span]) -> None:
-    for span in found:
+def _add(spans: list[_Span], new: Iterable[_Span]) -> None:
+    for span in new:
         at = bisect_left(spans, span)
         after_previous = at == 0 or spans[at - 1][1] <= span[0]
         if after_previous and (at == len(spans) or span[1] <= spans[at][0]):
@@ -157,10 +157,12 @@ def _twelve_list_words(words: list[bytes]) -> list[range]:
     """
     if len(words) < 12:
         return []
-    known = _known_words()
-    if known.keys().isdisjoint(words[11::12]) or _FOUR not in bytes(map(known.__contains__, words[2::3])):
+    word_bits = _known_words()
+    if word_bits.keys().isdisjoint(words[11::12]) or _FOUR not in bytes(
+        map(word_bits.__contains__, words[2::3])
+    ):
         return []
-    return [range(*m.span()) for m in _TWELVE.finditer(bytes(map(known.__contains__, words)))]
+    return [range(*m.span()) for m in _TWELVE.finditer(bytes(map(word_bits.__contains__, words)))]
 
 
 @cache
@@ -169,19 +171,19 @@ def _known_words() -> dict[bytes, int]:
 
 
 def _phrases(text: str, words: list[bytes], listed: list[range]) -> list[_Span]:
-    found: list[_Span] = []
-    known = _known_words()
+    phrase_spans: list[_Span] = []
+    word_bits = _known_words()
     spans = [match.span() for match in _WORD.finditer(text)]  # of the same words
     for places in listed:
         run: list[tuple[int, int, int]] = []
         for place in places:
             start, end = spans[place]
             if run and not _GAP.fullmatch(text, run[-1][1], start):
-                found += _phrases_in(text, run)
+                phrase_spans += _phrases_in(text, run)
                 run = []
-            run.append((start, end, known[words[place]]))
-        found += _phrases_in(text, run)
-    return found
+            run.append((start, end, word_bits[words[place]]))
+        phrase_spans += _phrases_in(text, run)
+    return phrase_spans
 
 
 #: Text before the words of a phrase that confirms it whatever its check bits.
@@ -203,34 +205,34 @@ def _is_named_phrase(text: str, run: list[tuple[int, int, int]], at: int) -> boo
 
 
 def _phrases_in(text: str, run: list[tuple[int, int, int]]) -> list[_Span]:
-    found: list[_Span] = []
-    named = next((at for at in range(len(run) - 11) if _is_named_phrase(text, run, at)), None)
-    if named is not None:
-        return [(run[named][0], run[-1][1], f"recovery phrase ({len(run) - named} words)")]
+    spans: list[_Span] = []
+    start = next((at for at in range(len(run) - 11) if _is_named_phrase(text, run, at)), None)
+    if start is not None:
+        return [(run[start][0], run[-1][1], f"recovery phrase ({len(run) - start} words)")]
     numbers = [number for _, _, number in run]
     begin = [(size, _phrase_starts(numbers, size)) for size in (24, 21, 18, 15, 12)]
     at = 0
     while at + 12 <= len(run):
         size = next((size for size, starts in begin if at in starts), 0)
         if size:
-            found.append((run[at][0], run[at + size - 1][1], f"recovery phrase ({size} words)"))
+            spans.append((run[at][0], run[at + size - 1][1], f"recovery phrase ({size} words)"))
         at += size or 1
-    return found
+    return spans
 
 
 def _phrase_starts(numbers: list[int], size: int) -> set[int]:
     """Return where `size` numbers form a BIP-39 phrase: the last 1/33 of its bits start the SHA-256 of the others."""
     check = size // 3
     length, mask, most = size * 4 // 3, (1 << size * 11) - 1, (1 << check) - 1
-    found: set[int] = set()
+    starts: set[int] = set()
     value = 0
     for end, number in enumerate(numbers, 1):
         value = (value << 11 | number) & mask
         if end >= size:
             entropy = (value >> check).to_bytes(length, "big")
             if hashlib.sha256(entropy).digest()[0] >> (8 - check) == value & most:
-                found.add(end - size)
-    return found
+                starts.add(end - size)
+    return starts
 
 
 #: Invisible characters, and full-width forms of ASCII: a token with some of them is still copied and used.
@@ -373,11 +375,11 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 
 def _by_hint() -> dict[str, tuple[int, ...]]:
     """Return the numbers of the shapes that have each hint."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for number, (_, hints, _) in enumerate(SHAPES):
         for hint in dict.fromkeys(map(str.lower, hints)):
-            found.setdefault(hint, []).append(number)
-    return {hint: tuple(found[hint]) for hint in sorted(found)}
+            numbers.setdefault(hint, []).append(number)
+    return {hint: tuple(numbers[hint]) for hint in sorted(numbers)}
 
 
 _HINTS: dict[str, tuple[int, ...]] = _by_hint()
@@ -396,14 +398,14 @@ def _runs(raw: bytes) -> list[tuple[int, int]]:
     """Return the runs of token characters of at least the shortest token's length."""
     marks = raw.translate(_AS_TOKENS)
     least = b"1" * _SHORT_RUN
-    found = []
+    runs = []
     start = marks.find(least)
     while start >= 0:
         end = marks.find(b" ", start)
         end = end if end >= 0 else len(marks)
-        found.append((start, end))
+        runs.append((start, end))
         start = marks.find(least, end)
-    return found
+    return runs
 
 
 def _windows(
@@ -418,20 +420,20 @@ def _windows(
     for hint in hints:
         if hint not in lines:
             lines[hint] = _lines_with(lower, hint)
-    found = sorted(lines[hints[0]] if len(hints) == 1 else set().union(*(lines[hint] for hint in hints)))
+    windows = sorted(lines[hints[0]] if len(hints) == 1 else set().union(*(lines[hint] for hint in hints)))
     reach = _REACHING.get(kind, 0)
-    return [(start, end + reach) for start, end in found] if reach else found
+    return [(start, end + reach) for start, end in windows] if reach else windows
 
 
 def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
-    found = set()
+    lines = set()
     at = lower.find(hint)
     while at >= 0:
         end = lower.find("\n", at + len(hint) - 1)
         end = end if end >= 0 else len(lower)
-        found.add((lower.rfind("\n", 0, at + 1) + 1, end))
+        lines.add((lower.rfind("\n", 0, at + 1) + 1, end))
         at = lower.find(hint, max(end, at + 1))
-    return found
+    return lines
 
 
 def _shaped(
@@ -460,14 +462,14 @@ def _shaped(
 
 def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
     """Return where in a text the shapes without hints can occur: at a long enough run with their mark."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    windows: dict[int, list[tuple[int, int]]] = {}
     for start, end in runs:
         for least, before, mark, number in _BY_LENGTH:
             if least > end - start:
                 break
             if text.find(mark, start, end) >= 0:
-                found.setdefault(number, []).append((max(0, start - before), end + 1))
-    return found
+                windows.setdefault(number, []).append((max(0, start - before), end + 1))
+    return windows
 
 
 # -- what stands in a text at all -------------------------------------------------------------------------------
@@ -511,30 +513,30 @@ class _Sought:
 
     def found(self, lower: str, words: list[bytes]) -> set[str]:
         """Return those in a lower-case text whose words of letters are `words`."""
-        found: set[str] = set()
+        texts: set[str] = set()
         sought: set[str] = set()
         for word in filterfalse(self._dull.__contains__, words):
             sure, rest = self._telling.get(word) or self._in(word)
-            found |= sure
+            texts |= sure
             sought |= rest
         for char in self._ascii_chars if lower.isascii() else self._by_char:
             if char in lower:
                 sought.update(self._by_char[char])
-        return found.union([text for text in sought if text in lower]) if sought else found
+        return texts.union([text for text in sought if text in lower]) if sought else texts
 
     def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
         """Return those surely in a word of letters, and those of which a part is; cached."""
-        found: set[str] = set()
+        matches: set[str] = set()
         self._looked += 1
         if self._looked <= self._ONE_BY_ONE or self._root.search(word.decode()):
-            found.update(text for root, texts in self._by_root.items() if root in word for text in texts)
-        sure = frozenset(text for text in found if text.encode() in word)
-        found.update(self._by_word.get(word, ()))
-        parts = sure, frozenset(found - sure)
+            matches.update(text for root, texts in self._by_root.items() if root in word for text in texts)
+        sure = frozenset(text for text in matches if text.encode() in word)
+        matches.update(self._by_word.get(word, ()))
+        parts = sure, frozenset(matches - sure)
         if len(self._dull) + len(self._telling) >= self._MOST_WORDS:
             self._dull, self._telling = set(), {}
         if len(word) <= self._LONGEST_WORD:
-            if found:
+            if matches:
                 self._telling[word] = parts
             else:
                 self._dull.add(word)
@@ -601,35 +603,35 @@ _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
     """Yield what sentences call a password or token. `last`: the end of the last run of token characters."""
     for at in places:
-        what = _SPOKEN_WHAT.match(text, at)
-        if what is None or (at >= last and what[0].lower().endswith(_SPOKEN_TOKENS)):
+        name = _SPOKEN_WHAT.match(text, at)
+        if name is None or (at >= last and name[0].lower().endswith(_SPOKEN_TOKENS)):
             continue
-        if what[0].lower() == "key" and _is_other_key(text, at):
+        if name[0].lower() == "key" and _is_other_key(text, at):
             continue
-        if what[0].lower() in PASSWORD_NAMES and _SAYS.search(text, max(0, at - 40), at):
+        if name[0].lower() in PASSWORD_NAMES and _SAYS.search(text, max(0, at - 40), at):
             before = _SAID_BEFORE.search(text, max(0, at - 150), at)
             if before is not None and _is_strong(before["strong"]):
-                yield before.start(), what.end(), "password in a sentence"
-        if text[at - 1 : at] == "(" and text[what.end() : what.end() + 1] == ")":
-            named = _NAMED_AFTER.search(text, max(0, at - 150), at)
-            if named is not None and (_is_bare if "|" in named["edge"] else _is_strong)(named["word"]):
-                yield named.start(), what.end(), "password in a sentence"
-        match = _SPOKEN.match(text, what.end())
+                yield before.start(), name.end(), "password in a sentence"
+        if text[at - 1 : at] == "(" and text[name.end() : name.end() + 1] == ")":
+            label = _NAMED_AFTER.search(text, max(0, at - 150), at)
+            if label is not None and (_is_bare if "|" in label["edge"] else _is_strong)(label["word"]):
+                yield label.start(), name.end(), "password in a sentence"
+        match = _SPOKEN.match(text, name.end())
         if match is None:
-            match = _FOR_WHAT.match(text, what.end())
+            match = _FOR_WHAT.match(text, name.end())
             if match is not None and (
-                _is_bare(match["bare"]) if what[0].lower() in PASSWORD_NAMES else _is_token(match["bare"])
+                _is_bare(match["bare"]) if name[0].lower() in PASSWORD_NAMES else _is_token(match["bare"])
             ):
                 yield at, match.end(), "password in a sentence"
             continue
         if match["spoken"] and match["spoken"][0] in "?+-" and _is_in_expansion(text, at):
             continue
-        if what[0] in ("pin", "Pin") and _is_of_circuit(text, at, text[what.end() : match.start("spoken")]):
+        if name[0] in ("pin", "Pin") and _is_of_circuit(text, at, text[name.end() : match.start("spoken")]):
             continue
         if (
-            _is_spoken(what[0], match["spoken"])
+            _is_spoken(name[0], match["spoken"])
             if match["spoken"]
-            else _is_said_phrase(what[0], match["phrase"])
+            else _is_said_phrase(name[0], match["phrase"])
         ):
             yield at, match.end(), "password in a sentence"
 
@@ -646,23 +648,23 @@ def _lower(text: str) -> str:
 
 def _places(lower: str, stems: set[str]) -> list[int]:
     """Return the offsets of any of some texts, in order."""
-    found = []
+    offsets = []
     for stem in stems:
         at = lower.find(stem)
         while at >= 0:
-            found.append(at)
+            offsets.append(at)
             at = lower.find(stem, at + 1)
-    return sorted(set(found))
+    return sorted(set(offsets))
 
 
-def _is_spoken(what: str, word: str) -> bool:
+def _is_spoken(name: str, word: str) -> bool:
     """Tell whether what a sentence calls a password looks like one."""
     word = re.split("[，。、；」]", word.rstrip(".,;:)\"'`"))[0]
-    if what.lower() in _NUMBER_NAMES and word[:8].isdecimal() and 4 <= len(word) <= 8:
+    if name.lower() in _NUMBER_NAMES and word[:8].isdecimal() and 4 <= len(word) <= 8:
         return True
-    if what.lower().startswith(("pin", "暗証番号")) or (what.lower() == "passcode" and word.isdecimal()):
+    if name.lower().startswith(("pin", "暗証番号")) or (name.lower() == "passcode" and word.isdecimal()):
         return word.isdecimal() and 4 <= len(word) <= 8
-    if what.lower().endswith(_SPOKEN_TOKENS):
+    if name.lower().endswith(_SPOKEN_TOKENS):
         return _is_token(word)
     if (
         len(word) < 6
@@ -687,19 +689,19 @@ _NUMBER_NAMES = frozenset({"密码", "密碼", "口令", "パスワード", "비
 _VERBS = frozenset({"is", "was", "to", "ist", "war", "es", "est", "now"})
 
 
-def _is_of_circuit(text: str, at: int, said: str) -> bool:
-    """Tell whether a pin is one of a circuit, by the word before it or the last word of its `said` purpose.
+def _is_of_circuit(text: str, at: int, sentence: str) -> bool:
+    """Tell whether a pin is one of a circuit, by the word before it or the last word of `sentence`, its purpose.
 
     For the number, people mostly write PIN.
     """
     before = _WORD_BEFORE.search(text, max(0, at - 30), at)
-    words = [word for word in re.findall("[a-z][a-z0-9]*", said.lower()) if word not in _VERBS]
-    named = before is not None and before[1].lower() in CIRCUIT_PINS
-    return named or bool(words and words[-1] in CIRCUIT_PARTS)
+    words = [word for word in re.findall("[a-z][a-z0-9]*", sentence.lower()) if word not in _VERBS]
+    is_pin = before is not None and before[1].lower() in CIRCUIT_PINS
+    return is_pin or bool(words and words[-1] in CIRCUIT_PARTS)
 
 
-def _is_said_phrase(what: str, phrase: str) -> bool:
-    return not what.lower().endswith(_SPOKEN_TOKENS) and _is_quoted_phrase(phrase)
+def _is_said_phrase(name: str, phrase: str) -> bool:
+    return not name.lower().endswith(_SPOKEN_TOKENS) and _is_quoted_phrase(phrase)
 
 
 _WORD_BEFORE = _Lazy(r"([A-Za-z0-9]+)[ _-]$")
@@ -847,8 +849,8 @@ def _assigned(text: str, places: list[int]) -> Iterator[_Span]:
 
 def _is_secret_name(text: str, match: re.Match[str]) -> bool:
     """Tell whether the name that ends in `match` is a secret's, in any case style."""
-    given = _before(text, match.start())
-    owned, _, own = given.rpartition(" ")
+    words_before = _before(text, match.start())
+    owned, _, own = words_before.rpartition(" ")
     words = [word.lower() for word in _CASED_WORD.findall(own + match["end"] + match["tail"])]
     end = match["end"].lower()
     if not end.isascii():
@@ -878,8 +880,8 @@ def _before(text: str, at: int) -> str:
     """Return the text before a name that belongs to it: the end of a word, or one or two words, even before a
     line break."""
     start = max(0, at - 130)
-    found = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
-    return found[0][::-1] if found is not None else ""
+    match = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
+    return match[0][::-1] if match is not None else ""
 
 
 def _given(match: re.Match[str]) -> str:
@@ -990,9 +992,9 @@ def _is_placeholder(value: str) -> bool:
 def _has_placeholder_word(value: str) -> bool:
     """Tell whether example words make up at least half of it."""
     words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
-    known = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
+    placeholder_letters = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
     whole = sum(map(len, words))
-    return whole > 0 and 2 * known > whole and len(value) <= 2 * whole
+    return whole > 0 and 2 * placeholder_letters > whole and len(value) <= 2 * whole
 
 
 _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")

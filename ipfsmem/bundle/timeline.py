@@ -98,10 +98,10 @@ def day_of(ts: str) -> str:
 
 def own_id(device_id: str, n: int) -> str:
     """Return the id of the n-th event (from 1) of the device with these 16 hex digits. Raises FormatError."""
-    made = f"{device_id}-{n}"
-    if split_own_id(made) is None:
-        raise FormatError(f"not an event id: {made[:60]!a}")
-    return made
+    event_id = f"{device_id}-{n}"
+    if split_own_id(event_id) is None:
+        raise FormatError(f"not an event id: {event_id[:60]!a}")
+    return event_id
 
 
 def split_own_id(id: str) -> tuple[str, int] | None:
@@ -230,22 +230,22 @@ def union(*sources: Iterable[Event]) -> list[Event]:
     is lost, and the result does not depend on the order of the sources. Raises FormatError when one is not an
     event.
     """
-    found: dict[str, Event] = {}
+    events: dict[str, Event] = {}
     clashes: list[Event] = []
     for source in sources:
         for event in source:
             if not isinstance(event, dict) or type(event.get("id")) is not str:
                 event = _checked_foreign(event)
-            held = found.setdefault(event["id"], event)
-            if held is not event and (held != event or event_line(held) != event_line(event)):
-                low, high = sorted((held, event), key=event_line)
-                found[event["id"]] = low
+            first = events.setdefault(event["id"], event)
+            if first is not event and (first != event or event_line(first) != event_line(event)):
+                low, high = sorted((first, event), key=event_line)
+                events[event["id"]] = low
                 clashes.append(high)
     for event in clashes:
         foreign = _checked_foreign(event)
-        found.setdefault(foreign["id"], foreign)
+        events.setdefault(foreign["id"], foreign)
     try:
-        return sorted(found.values(), key=_order)
+        return sorted(events.values(), key=_order)
     except (KeyError, TypeError, AttributeError):
         raise FormatError("not a timeline event: it has no ts") from None
 
@@ -256,8 +256,8 @@ def union_of_scopes(*sources: Iterable[Event]) -> list[Event]:
     An id is unique only within its scope, so different events of one id all stay unchanged (format section
     5.1).
     """
-    found = {(event["id"], event_line(event)): event for source in sources for event in source}
-    return sorted(found.values(), key=_order)
+    events = {(event["id"], event_line(event)): event for source in sources for event in source}
+    return sorted(events.values(), key=_order)
 
 
 def _order(event: Event) -> tuple[str, str]:

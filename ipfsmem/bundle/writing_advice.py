@@ -31,14 +31,14 @@ def secret_in(text: str) -> list[str]:
 
 def shortcomings(key: str, file: MemoryFile) -> list[str]:
     """Return advice on a memory, one sentence each, the most important first."""
-    found = secret_in("\n".join((file.name, file.description, file.body)))
-    said = " ".join(file.description.split())
-    if len(said) < SHORTEST or said.casefold() in (file.name.casefold(), key):
-        found.append(WEAK_DESCRIPTION)
+    advice = secret_in("\n".join((file.name, file.description, file.body)))
+    description = " ".join(file.description.split())
+    if len(description) < SHORTEST or description.casefold() in (file.name.casefold(), key):
+        advice.append(WEAK_DESCRIPTION)
     if _DATE.search(key):
-        found.append(
+        advice.append(
             "The key contains a date: name the subject in the key and the day in the text, so that the next text replaces this one."
         )
     if len(file.body) > LONGEST:
-        found.append("The text is long: write one subject per memory.")
-    return found
+        advice.append("The text is long: write one subject per memory.")
+    return advice
