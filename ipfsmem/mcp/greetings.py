@@ -40,8 +40,8 @@ class Greetings:
             return None
         if not isinstance(client.get("name"), str) or not isinstance(client.get("version"), str):
             return None
-        asked = params["protocolVersion"]
-        version = asked if asked in self._protocols else self._protocols[-1]
+        protocol = params["protocolVersion"]
+        version = protocol if protocol in self._protocols else self._protocols[-1]
         return {"protocolVersion": version, **self._initialize}
 
     def answer(self, method: str, params: Any) -> dict[str, Any] | None:
@@ -53,23 +53,23 @@ class Greetings:
 
 def prepared() -> dict[str, Any]:
     """Load the prepared answers."""
-    found: dict[str, Any] = json.decode(FILE.read_bytes())
-    return found
+    greeting: dict[str, Any] = json.decode(FILE.read_bytes())
+    return greeting
 
 
 def chosen(
-    known: dict[str, Any], names: Iterable[str] | None, *, read_only: bool, structured: bool
+    greeting: dict[str, Any], names: Iterable[str] | None, *, read_only: bool, structured: bool
 ) -> list[dict[str, Any]] | None:
     """Return the tools of some names (each a tool, a set, or several with commas); None for an unknown name."""
-    tools, sets = known["tools"], known["sets"]
+    tools, sets = greeting["tools"], greeting["sets"]
     words = ["everyday"] if names is None else [word.strip() for one in names for word in one.split(",")]
-    wanted = [name for word in words if word for name in sets.get(word, (word,))]
-    if not wanted or not all(name in tools for name in wanted):
+    tool_names = [name for word in words if word for name in sets.get(word, (word,))]
+    if not tool_names or not all(name in tools for name in tool_names):
         return None
-    found = []
-    for name in dict.fromkeys(wanted):
+    definitions = []
+    for name in dict.fromkeys(tool_names):
         if read_only and not tools[name]["annotations"]["readOnlyHint"]:
             continue
-        output = {"outputSchema": known["outputs"][name]} if structured else {}
-        found.append({**tools[name], **output})
-    return found
+        output = {"outputSchema": greeting["outputs"][name]} if structured else {}
+        definitions.append({**tools[name], **output})
+    return definitions

@@ -40,11 +40,11 @@ _half = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 def lines(read: Read) -> Iterator[str]:
     """Yield the lines of the input, each with its line end. A call with its id replaces an unreadable line. A byte order mark
     before the first line is removed."""
-    found = _lines(read)
-    for line in found:
+    lines_read = _lines(read)
+    for line in lines_read:
         yield line.removeprefix("\ufeff")
         break
-    yield from found
+    yield from lines_read
 
 
 def _lines(read: Read) -> Iterator[str]:
@@ -82,11 +82,11 @@ def _too_long(parts: list[bytes]) -> str:
 
 def _number(begin: bytes, end: bytes) -> str | int | None:
     """Return the id of a request, by its beginning and its end; None if it is not where clients write it."""
-    found = _first.match(begin) or _last.search(end)
-    if found is None:
+    match = _first.match(begin) or _last.search(end)
+    if match is None:
         return None
     try:
-        number: str | int = read_json(found[1])
+        number: str | int = read_json(match[1])
     except msgspec.DecodeError:
         return None
     return number
@@ -111,8 +111,8 @@ def _answerable(line: str) -> str:
             number = read_json(_half.sub(r"\\ufffd", line), type=_RequestId).id
             return _in_place_of(number, HALF_A_CHARACTER) + "\n"
     data = line.encode("utf-8", "replace")
-    found = _number(data[:_LOOKED_AT], data[-_LOOKED_AT:])
-    return line if found is None else _in_place_of(found, NOT_JSON) + "\n"
+    request_id = _number(data[:_LOOKED_AT], data[-_LOOKED_AT:])
+    return line if request_id is None else _in_place_of(request_id, NOT_JSON) + "\n"
 
 
 def _in_place_of(number: str | int, why: str) -> str:

@@ -42,12 +42,18 @@ def made(protocols: Iterable[str] | None = None) -> dict[str, Any]:
             "instructions": GUIDANCE,
         },
         "prompts": [
-            {"name": name, "title": title, "description": said, **arguments_of(name)}
-            for name, (title, said) in PROMPTS.items()
+            {"name": name, "title": title, "description": description, **arguments_of(name)}
+            for name, (title, description) in PROMPTS.items()
         ],
         "templates": [
-            {"uriTemplate": uri, "name": title, "title": title, "description": said, "mimeType": MARKDOWN}
-            for uri, title, said in TEMPLATES
+            {
+                "uriTemplate": uri,
+                "name": title,
+                "title": title,
+                "description": description,
+                "mimeType": MARKDOWN,
+            }
+            for uri, title, description in TEMPLATES
         ],
         "sets": {ALL: list(tools), **{name: list(names) for name, names in SETS.items()}},
         "outputs": {name: tool.pop("outputSchema") for name, tool in tools.items()},

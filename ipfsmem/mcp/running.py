@@ -109,14 +109,14 @@ class LastSync:
 
 async def _keep_in_sync(served: MemoryServer, stopped: asyncio.Event) -> None:
     """Keep the memory in sync while it is unlocked, until `stopped` is set."""
-    said = ""
+    last_words = ""
     place: Path | None = None
 
     def say(words: str) -> None:
-        nonlocal said
-        if words and words != said:
+        nonlocal last_words
+        if words and words != last_words:
             print(f"ipfsmem serve mcp: {words}", file=sys.stderr)
-        said = words
+        last_words = words
 
     def on_attempt(attempt: Attempt) -> None:
         if place is not None:

@@ -181,19 +181,19 @@ class MemoryServer:
         without sessions."""
         return self.conversation_of(_conversation_id(ctx))
 
-    def conversation_of(self, known: str = "") -> Conversation:
+    def conversation_of(self, caller: str = "") -> Conversation:
         """Return the conversation of an id; without an id that of stdio."""
-        found = self._conversations.get(known)
-        if found is None:
-            session = Session(shared=known.startswith(_PROGRAM))
+        conversation = self._conversations.get(caller)
+        if conversation is None:
+            session = Session(shared=caller.startswith(_PROGRAM))
             tools = self._conversation_tools(session)
-            if known.startswith(_PROGRAM):
+            if caller.startswith(_PROGRAM):
                 tools = [tool for tool in tools if tool.name not in OF_ONE_CONVERSATION]
-            found = self._conversations[known] = Conversation(tools, session)
+            conversation = self._conversations[caller] = Conversation(tools, session)
             while len(self._conversations) > MAX_CONVERSATIONS:
                 self._conversations.popitem(last=False)
-        self._conversations.move_to_end(known)
-        return found
+        self._conversations.move_to_end(caller)
+        return conversation
 
     @property
     def conversations(self) -> list[Conversation]:
@@ -316,8 +316,8 @@ class MemoryServer:
         with warnings.catch_warnings(), contextlib.suppress(Exception):  # optional
             warnings.simplefilter("ignore")  # newer protocols have no roots; older programs do
             async with asyncio.timeout(_ANSWERS_ROOTS):
-                told = await ctx.session.list_roots()
-            there.roots = folders_of(str(one.uri) for one in told.roots)
+                answer = await ctx.session.list_roots()
+            there.roots = folders_of(str(one.uri) for one in answer.roots)
 
     async def _roots_changed(self, ctx: Any, params: Any) -> None:
         self.conversation(ctx).roots = None
@@ -328,15 +328,19 @@ class MemoryServer:
         there = await self._hear(ctx)
         await self._ask_roots(ctx, there)
         after = (params.cursor if params is not None else None) or ""
-        found = await self._answered(lambda: self.resources(there))
-        shown = [one for one in found if one[0] > after][:PAGE]
-        more = shown[-1][0] if shown and shown[-1][0] != found[-1][0] else None
+        resources = await self._answered(lambda: self.resources(there))
+        shown = [one for one in resources if one[0] > after][:PAGE]
+        more = shown[-1][0] if shown and shown[-1][0] != resources[-1][0] else None
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
-                    uri=uri, name=name, title=title or None, description=said or None, mime_type=MARKDOWN
+                    uri=uri,
+                    name=name,
+                    title=title or None,
+                    description=description or None,
+                    mime_type=MARKDOWN,
                 )
-                for uri, name, title, said in shown
+                for uri, name, title, description in shown
             ],
             next_cursor=more,
         )
@@ -344,7 +348,7 @@ class MemoryServer:
     def resources(self, there: Conversation | None = None) -> list[tuple[str, str, str, str]]:
         """Return URI, name, title and description of the indexes and the own memories, by URI."""
         scope = self._usual_scope(there)
-        found = [
+        rows = [
             (
                 address(one),
                 f"index{f' of {one}' if one else ''}",
@@ -355,23 +359,23 @@ class MemoryServer:
         ]
         for item in self.holder.memory().stack(scope).list():
             if item.own:
-                title, said = (
+                title, description = (
                     " ".join(clean_text(text).split()) for text in (item.file.name, item.file.description)
                 )
-                found.append((address(item.scope, item.key), item.key, title, said))
-        return sorted(found)
+                rows.append((address(item.scope, item.key), item.key, title, description))
+        return sorted(rows)
 
     def shown(self) -> dict[str, str]:
         """Return a digest of each resource by its URI, which changes with the text."""
         memory = self.holder.memory()
-        found = {}
+        digests = {}
         for item in memory.stack(self._usual_scope()).list():
             digest = item.sha256
             if digest is None and item.fetched:  # merged from several
                 reading = memory.scope(item.scope).read(item.key, counts=False)
                 digest = reading.sha256 if reading is not None else None
-            found[address(item.scope, item.key)] = digest or ""
-        return found
+            digests[address(item.scope, item.key)] = digest or ""
+        return digests
 
     def look(self) -> tuple[Mark, dict[str, str]] | None:
         """Return `shown` with the mark that changes when it may have changed; None while the memory is locked."""
@@ -397,9 +401,9 @@ class MemoryServer:
         return types.ListResourceTemplatesResult(
             resource_templates=[
                 types.ResourceTemplate(
-                    uri_template=uri, name=title, title=title, description=said, mime_type=MARKDOWN
+                    uri_template=uri, name=title, title=title, description=description, mime_type=MARKDOWN
                 )
-                for uri, title, said in TEMPLATES
+                for uri, title, description in TEMPLATES
             ]
         )
 
@@ -472,9 +476,10 @@ class MemoryServer:
         return types.ListPromptsResult(
             prompts=[
                 types.Prompt.model_validate(
-                    {"name": name, "title": title, "description": said, **arguments_of(name)}, by_name=False
+                    {"name": name, "title": title, "description": description, **arguments_of(name)},
+                    by_name=False,
                 )
-                for name, (title, said) in PROMPTS.items()
+                for name, (title, description) in PROMPTS.items()
             ]
         )
 
@@ -494,8 +499,8 @@ class MemoryServer:
 
             def context() -> str:
                 with collecting_doubts() as doubts:
-                    found = self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
-                return with_doubts(found or _EMPTY, doubts)
+                    text = self.holder.memory().scope(self._usual_scope(there)).context(query or None).text
+                return with_doubts(text or _EMPTY, doubts)
 
             text = await self._answered(context)
         return types.GetPromptResult(
@@ -531,17 +536,21 @@ def _called(
 ) -> ToolResult:
     tool = tools.get(name)
     if tool is None:
-        said = _NOT_READ.get(name) or f"Unknown tool {name[:60]!a}. Tools: {', '.join(tools)}."
+        message = _NOT_READ.get(name) or f"Unknown tool {name[:60]!a}. Tools: {', '.join(tools)}."
         return ToolResult(
-            f"Error: {said}", {"error": {"kind": "UsageError", "message": said, "hint": ""}}, is_error=True
+            f"Error: {message}",
+            {"error": {"kind": "UsageError", "message": message, "hint": ""}},
+            is_error=True,
         )
     try:
         before()
         return tool.call(**arguments)
     except Exception as error:
-        said = unexpected(error)
+        message = unexpected(error)
         return ToolResult(
-            f"Error: {said}", {"error": {"kind": "Unexpected", "message": said, "hint": ""}}, is_error=True
+            f"Error: {message}",
+            {"error": {"kind": "Unexpected", "message": message, "hint": ""}},
+            is_error=True,
         )
 
 

@@ -135,10 +135,10 @@ class Pipe:
             return self._greetings.answer(message.method, params)
         if message.method != "initialize":
             return None
-        found = self._greetings.initialize(params)
-        if found is not None:
+        greeting = self._greetings.initialize(params)
+        if greeting is not None:
             self.handshake = message
-        return found
+        return greeting
 
     def greet_with(self, make: Callable[[], Greetings]) -> None:
         """Answer from now on all requests that need only the tools' definitions, even if these were unknown before."""
@@ -170,10 +170,10 @@ class Pipe:
 
 def _object(line: str) -> dict[str, Any]:
     try:
-        found = read_json(line)
+        value = read_json(line)
     except msgspec.DecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 class Conversing:
@@ -284,10 +284,10 @@ class Conversing:
         from ipfsmem.mcp.roots import folders_of
 
         result = answer.get("result")
-        told = result.get("roots") if isinstance(result, dict) else None
+        roots = result.get("roots") if isinstance(result, dict) else None
         uris = (
-            [one.get("uri") if isinstance(one, dict) else None for one in told]
-            if isinstance(told, list)
+            [one.get("uri") if isinstance(one, dict) else None for one in roots]
+            if isinstance(roots, list)
             else []
         )
         self._there.roots = folders_of(uri if isinstance(uri, str) else "" for uri in uris)
@@ -364,8 +364,8 @@ class _SdkWire:
     async def __aiter__(self) -> AsyncIterator[str]:
         import asyncio
 
-        while (taken := await self._waiting.get()) is not None and not self._pipe.is_gone:
-            line, takes_room = taken
+        while (entry := await self._waiting.get()) is not None and not self._pipe.is_gone:
+            line, takes_room = entry
             yield line
             while self._is_busy(MAX_IN_FLIGHT):
                 await asyncio.sleep(0.001)

@@ -128,8 +128,8 @@ def guarded(app: Asgi, token: str) -> Asgi:
         if refused is None:
             await app(scope, receive, send)
             return
-        status, said = refused
-        body = f'{{"error":"{said}"}}'.encode()
+        status, message = refused
+        body = f'{{"error":"{message}"}}'.encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
@@ -178,20 +178,20 @@ class BoundedSessions:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        named = _session_in(scope["headers"])
-        session, status = named, 0
+        requested = _session_in(scope["headers"])
+        session, status = requested, 0
 
         async def heard(message: Any) -> None:
             nonlocal session, status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                if named is None and status < 400:
+                if requested is None and status < 400:
                     session = _session_in(message["headers"])
                     self._begins(session)
                     await self._end_beyond(scope)
             await send(message)
 
-        self._begins(named)
+        self._begins(requested)
         try:
             await self._app(scope, receive, heard)
         finally:

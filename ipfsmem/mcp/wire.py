@@ -45,7 +45,7 @@ _WORDS: Final = frozenset(
 
 def tool(one: Tool, *, structured: bool) -> JSON:
     """Return a tool of `tools/list`."""
-    told: JSON = {
+    definition: JSON = {
         "name": one.name,
         "title": one.title,
         "description": one.description,
@@ -58,20 +58,20 @@ def tool(one: Tool, *, structured: bool) -> JSON:
         },
     }
     if structured:
-        told["outputSchema"] = {
+        definition["outputSchema"] = {
             **one.returns,
             "properties": {ANSWER: {"type": "string"}, **one.returns["properties"]},
             "required": [ANSWER, *one.returns["required"]],
         }
-    return told
+    return definition
 
 
 def result(one: ToolResult, *, structured: bool) -> JSON:
     """Return an answer of `tools/call`."""
-    told: JSON = {"content": [{"type": "text", "text": one.text}], "isError": one.is_error}
+    answer: JSON = {"content": [{"type": "text", "text": one.text}], "isError": one.is_error}
     if structured:
-        told["structuredContent"] = {ANSWER: one.text, **_fenced(one.structured)}
-    return told
+        answer["structuredContent"] = {ANSWER: one.text, **_fenced(one.structured)}
+    return answer
 
 
 def _fenced(value: Any, name: str = "") -> Any:
