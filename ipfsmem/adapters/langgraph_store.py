@@ -50,14 +50,14 @@ class LangGraphStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations: all reads see the state before; then each item is written by its last `PutOp`, none if one cannot be
         written."""
-        given = list(ops)
+        operations = list(ops)
         puts: dict[str, PutOp] = {}
-        for op in given:
+        for op in operations:
             if isinstance(op, PutOp):
                 _refuse_time_to_live(op)
                 puts[memory_key(op.namespace, op.key)] = op
-        results = [self._answer(op) for op in given]
-        for write in [self._prepared(where, op) for where, op in puts.items()]:
+        results = [self._answer(op) for op in operations]
+        for write in [self._prepared(key, op) for key, op in puts.items()]:
             write()
         return results
 
@@ -77,19 +77,19 @@ class LangGraphStore(BaseStore):
         raise ValueError(f"Unknown operation type: {type(op)}")
 
     def _own(
-        self, where: str, *, counts: bool = True
+        self, key: str, *, counts: bool = True
     ) -> tuple[MemoryRecord, StoredItem, dict[str, Any]] | None:
         """Return the item of a memory, with its value; None if it is not an item, or of others and not approved."""
-        found = self._memory.read(where, counts=counts)
-        item = item_of(where, found.file) if found is not None and found.own else None
-        value = value_of(found.data) if found is not None and item is not None else None
-        return None if found is None or item is None or value is None else (found, item, value)
+        record = self._memory.read(key, counts=counts)
+        item = item_of(key, record.file) if record is not None and record.own else None
+        value = value_of(record.data) if record is not None and item is not None else None
+        return None if record is None or item is None or value is None else (record, item, value)
 
     def _get(self, op: GetOp) -> Item | None:
-        found = self._own(memory_key(op.namespace, op.key))
-        if found is None:
+        own = self._own(memory_key(op.namespace, op.key))
+        if own is None:
             return None
-        _, item, value = found
+        _, item, value = own
         return Item(
             value=value,
             key=item.key,
@@ -98,52 +98,52 @@ class LangGraphStore(BaseStore):
             updated_at=item.updated,
         )
 
-    def _prepared(self, where: str, op: PutOp) -> Callable[[], object]:
+    def _prepared(self, key: str, op: PutOp) -> Callable[[], object]:
         """Return the function that writes an item. Raises as `render_item`, before anything is written."""
-        before = self._memory.read(where, counts=False)
+        before = self._memory.read(key, counts=False)
         if op.value is None:
             if before is None or not before.own:
                 return lambda: None
-            return partial(self._memory.forget, where, seen=before)
+            return partial(self._memory.forget, key, seen=before)
         now = datetime.now(UTC)
-        known = item_of(where, before.file) if before is not None and before.own else None
-        text = render_item(op.namespace, op.key, op.value, known.created if known else now, now)
-        return partial(self._memory.write_text, where, text, seen=before if known else None)
+        item = item_of(key, before.file) if before is not None and before.own else None
+        text = render_item(op.namespace, op.key, op.value, item.created if item else now, now)
+        return partial(self._memory.write_text, key, text, seen=before if item else None)
 
     def _items(self) -> list[tuple[str, StoredItem]]:
         """Return all items, last changed first."""
         listed = ((one.key, item_of(one.key, one.file)) for one in self._memory.list() if one.own)
-        found = [(where, item) for where, item in listed if item is not None]
-        found.sort(key=lambda one: one[0])
-        return sorted(found, key=lambda one: one[1].updated, reverse=True)
+        items = [(key, item) for key, item in listed if item is not None]
+        items.sort(key=lambda one: one[0])
+        return sorted(items, key=lambda one: one[1].updated, reverse=True)
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
         prefix = tuple(op.namespace_prefix)
-        wanted = words(op.query)
-        inside = [where for where, item in self._items() if item.namespace[: len(prefix)] == prefix]
-        if not op.filter and not wanted:
+        query_words = words(op.query)
+        inside = [key for key, item in self._items() if item.namespace[: len(prefix)] == prefix]
+        if not op.filter and not query_words:
             inside = inside[op.offset : op.offset + op.limit]
-        found = []
-        for where in inside:
-            one = self._own(where, counts=False)
+        results = []
+        for key in inside:
+            one = self._own(key, counts=False)
             if one is None:
                 continue
             _, item, value = one
             if all(fits(value.get(name), want) for name, want in (op.filter or {}).items()):
-                score = share_found(wanted, value)
-                found.append(
+                score = share_found(query_words, value)
+                results.append(
                     SearchItem(item.namespace, item.key, value, item.created, item.updated, score or None)
                 )
-        if not op.filter and not wanted:
-            return found
-        found.sort(key=lambda one: one.score or 0.0, reverse=True)
-        return found[op.offset : op.offset + op.limit]
+        if not op.filter and not query_words:
+            return results
+        results.sort(key=lambda one: one.score or 0.0, reverse=True)
+        return results[op.offset : op.offset + op.limit]
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
         conditions = op.match_conditions or ()
-        found = {item.namespace for _, item in self._items()}
+        namespaces = {item.namespace for _, item in self._items()}
         fitting = {
-            name for name in found if all(matches(name, one.path, one.match_type) for one in conditions)
+            name for name in namespaces if all(matches(name, one.path, one.match_type) for one in conditions)
         }
         if op.max_depth is not None:
             fitting = {name[: op.max_depth] for name in fitting}

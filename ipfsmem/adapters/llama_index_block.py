@@ -37,16 +37,16 @@ class IpfsmemBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         """Return the context for the user's last message."""
-        said = [one.content or "" for one in messages or () if one.role == "user"]
-        asked = said[-1][-_QUERY:] if said else ""
-        given = await in_thread(lambda: self._context(asked, self._max_tokens))
-        self._asked[given] = asked
+        contents = [one.content or "" for one in messages or () if one.role == "user"]
+        query = contents[-1][-_QUERY:] if contents else ""
+        block = await in_thread(lambda: self._context(query, self._max_tokens))
+        self._asked[block] = query
         while len(self._asked) > _CHATS:
             self._asked.pop(next(iter(self._asked)), None)
-        return given
+        return block
 
-    def _context(self, asked: str, max_tokens: int) -> str:
-        return self._memory.context(asked or None, max_tokens=max_tokens).text
+    def _context(self, query: str, max_tokens: int) -> str:
+        return self._memory.context(query or None, max_tokens=max_tokens).text
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Keep messages in the session, if there is one."""

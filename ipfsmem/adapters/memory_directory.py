@@ -87,30 +87,30 @@ class MemoryDirectory:
     # -- the commands --------------------------------------------------------------------------------------------
 
     def _view(self, args: _Arguments) -> str:
-        path, where = args.path("path"), args.place("path")
-        found = self._read(where)
-        if found is None:
-            return self._list(path, where)
-        lines = self._text(where, found).split("\n")
+        path, file = args.path("path"), args.place("path")
+        record = self._read(file)
+        if record is None:
+            return self._list(path, file)
+        lines = self._text(file, record).split("\n")
         first, last = args.lines("view_range")
         start = max(1, first) - 1
-        self._note(where, found)
+        self._note(file, record)
         if start == 0 and (last == -1 or last >= len(lines)):
-            self._read_whole.add(where)
+            self._read_whole.add(file)
         chosen = lines[start : len(lines) if last == -1 else last]
         return f"Here's the content of {path} with line numbers:\n" + _numbered(chosen, start + 1)
 
     def _create(self, args: _Arguments) -> str:
-        path, where = args.path("path"), args.place("path")
-        if not where or any(self._below(where)):
+        path, file = args.path("path"), args.place("path")
+        if not file or any(self._below(file)):
             raise CommandError(f"File {path} already exists")
-        self._put_new(self._prepared(where, _encoded(args.text("file_text"))))
+        self._put_new(self._prepared(file, _encoded(args.text("file_text"))))
         return f"File created successfully at: {path}"
 
     def _str_replace(self, args: _Arguments) -> str:
-        path, where, found = self._to_edit(args)
+        path, file, record = self._to_edit(args)
         old, new = _lines_of(args.text("old_str")), _lines_of(args.text("new_str"))
-        text = self._text(where, found)
+        text = self._text(file, record)
         times = text.count(old) if old else 0
         if times == 0:
             raise CommandError(
@@ -123,45 +123,45 @@ class MemoryDirectory:
                 "Please ensure it is unique"
             )
         changed = text.index(old)
-        made = text.replace(old, new)
-        self._replace(where, found, changed, changed + len(old), new)
+        edited = text.replace(old, new)
+        self._replace(file, record, changed, changed + len(old), new)
         line = text.count("\n", 0, changed)
         start = max(0, line - 2)
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-            + _numbered(made.split("\n")[start : line + 3], start + 1)
+            + _numbered(edited.split("\n")[start : line + 3], start + 1)
         )
 
     def _insert(self, args: _Arguments) -> str:
-        path, where, found = self._to_edit(args)
+        path, file, record = self._to_edit(args)
         at = args.number("insert_line")
-        lines = self._text(where, found).split("\n")
+        lines = self._text(file, record).split("\n")
         if lines[-1] == "":
             lines.pop()
         if not 0 <= at <= len(lines):
             raise CommandError(
                 f"Invalid `insert_line` parameter: {at}. It should be within the range [0, {len(lines)}]."
             )
-        text = self._text(where, found)
+        text = self._text(file, record)
         start = min(len(text), sum(len(line) + 1 for line in lines[:at]))
         new = _lines_of(args.text("insert_text")).rstrip("\n") + "\n"
         if start and text[start - 1] != "\n":
             new = "\n" + new
-        self._replace(where, found, start, start, new, ends=True)
+        self._replace(file, record, start, start, new, ends=True)
         return f"The file {path} has been edited."
 
     def _delete(self, args: _Arguments) -> str:
-        path, where = args.path("path"), args.place("path")
-        if not where:
+        path, place = args.path("path"), args.place("path")
+        if not place:
             raise CommandError(f"Cannot delete the {ROOT} directory itself")
-        gone = self._whole(where)
+        gone = self._whole(place)
         if not gone:
             raise CommandError(f"The path {path} does not exist")
-        for file, found in gone:
+        for file, record in gone:
             unseen = file not in self._read_whole
             if unseen:
-                self._memory.facts.keep(found.key, seen=found.seen)
-            self._memory.forget(found.key, seen=found, keep_earlier=unseen)
+                self._memory.facts.keep(record.key, seen=record.seen)
+            self._memory.forget(record.key, seen=record, keep_earlier=unseen)
             self._forget(file)
         return f"Successfully deleted {path}"
 
@@ -179,12 +179,12 @@ class MemoryDirectory:
             raise CommandError(f"Cannot move {old} into itself")
         places = [relative(f"{ROOT}/{target}{file[len(source) :]}") for file, _ in moved]
         ready = [
-            self._prepared(place, shown(file, found.data))
-            for place, (file, found) in zip(places, moved, strict=True)
+            self._prepared(place, shown(file, record.data))
+            for place, (file, record) in zip(places, moved, strict=True)
         ]
-        for new_file, (file, found) in zip(ready, moved, strict=True):
+        for new_file, (file, record) in zip(ready, moved, strict=True):
             self._put_new(new_file)
-            self._memory.forget(found.key, reason="renamed", seen=found)
+            self._memory.forget(record.key, reason="renamed", seen=record)
             if file not in self._read_whole:
                 self._read_whole.discard(new_file.where)
             self._forget(file)
@@ -192,45 +192,45 @@ class MemoryDirectory:
 
     # -- what is there -------------------------------------------------------------------------------------------
 
-    def _read(self, where: str) -> MemoryRecord | None:
+    def _read(self, file: str) -> MemoryRecord | None:
         """Return the memory of the file at a path below the root, None if there is none."""
-        if not where:
+        if not file:
             return None
-        found = self._memory.read(name_below(where).key)
-        if found is None or not _is_file(found) or path_of(found.key, found.file) != where:
+        record = self._memory.read(name_below(file).key)
+        if record is None or not _is_file(record) or path_of(record.key, record.file) != file:
             return None
-        return found
+        return record
 
-    def _below(self, where: str) -> Iterator[tuple[str, str]]:
+    def _below(self, folder: str) -> Iterator[tuple[str, str]]:
         """Yield the paths of all files in a folder, in order, and the keys of their memories."""
-        inside = where + "/" if where else ""
-        found = [(path_of(item.key, item.file), item.key) for item in self._memory.list() if item.own]
-        return iter(sorted(one for one in found if one[0].startswith(inside)))
+        inside = folder + "/" if folder else ""
+        files = [(path_of(item.key, item.file), item.key) for item in self._memory.list() if item.own]
+        return iter(sorted(one for one in files if one[0].startswith(inside)))
 
-    def _whole(self, where: str) -> list[tuple[str, MemoryRecord]]:
+    def _whole(self, place: str) -> list[tuple[str, MemoryRecord]]:
         """Return the file at a path, or all files of the folder there, each in the state that this conversation was shown, if
         any."""
-        found = self._read(where)
-        if found is not None:
-            files = [(where, found)]
+        record = self._read(place)
+        if record is not None:
+            files = [(place, record)]
         else:
-            read = [(file, self._read(file)) for file, _ in self._below(where)]
+            read = [(file, self._read(file)) for file, _ in self._below(place)]
             files = [(file, one) for file, one in read if one is not None]
         for file, one in files:
             self._refuse_changed(file, one)
         return files
 
-    def _list(self, path: str, where: str) -> str:
+    def _list(self, path: str, place: str) -> str:
         files: list[tuple[str, int]] = []
-        for file, _ in self._below(where):
+        for file, _ in self._below(place):
             if len(files) == MAX_LISTED:
                 break
-            found = self._read(file)
-            if found is not None:
-                files.append((file[len(where) + 1 if where else 0 :], len(shown(file, found.data))))
-        if where and not files:
+            record = self._read(file)
+            if record is not None:
+                files.append((file[len(place) + 1 if place else 0 :], len(shown(file, record.data))))
+        if place and not files:
             raise CommandError(f"The path {path} does not exist. Please provide a valid path.")
-        there = f"{ROOT}/{where}" if where else ROOT
+        there = f"{ROOT}/{place}" if place else ROOT
         lines = [f"{_size(sum(size for _, size in files))}\t{there}"]
         lines += [f"{_size(size)}\t{there}/{name}" for name, size in _tree(files, _LEVELS)]
         if len(files) == MAX_LISTED:
@@ -244,48 +244,48 @@ class MemoryDirectory:
 
     # -- texts ---------------------------------------------------------------------------------------------------
 
-    def _text(self, where: str, found: MemoryRecord) -> str:
+    def _text(self, file: str, record: MemoryRecord) -> str:
         """Return a text as a model sees it and returns it: all its line ends are `\\n` here."""
-        return _lines_of(shown(where, found.data).decode())
+        return _lines_of(shown(file, record.data).decode())
 
     def _to_edit(self, args: _Arguments) -> tuple[str, str, MemoryRecord]:
-        path, where = args.path("path"), args.place("path")
-        found = self._read(where)
-        if found is None:
-            if not where or any(self._below(where)):
+        path, file = args.path("path"), args.place("path")
+        record = self._read(file)
+        if record is None:
+            if not file or any(self._below(file)):
                 raise CommandError(f"The path {path} is not a file.")
             raise CommandError(f"The path {path} does not exist. Please provide a valid path.")
-        self._refuse_changed(where, found)
-        return path, where, found
+        self._refuse_changed(file, record)
+        return path, file, record
 
-    def _refuse_changed(self, where: str, found: MemoryRecord) -> None:
-        if self._seen.get(where, _digest(found)) != _digest(found):
-            raise _changed(f"{ROOT}/{where}")
+    def _refuse_changed(self, file: str, record: MemoryRecord) -> None:
+        if self._seen.get(file, _digest(record)) != _digest(record):
+            raise _changed(f"{ROOT}/{file}")
 
     def _replace(
-        self, where: str, found: MemoryRecord, start: int, end: int, new: str, *, ends: bool = False
+        self, file: str, record: MemoryRecord, start: int, end: int, new: str, *, ends: bool = False
     ) -> None:
         """Replace a part by a new one, in characters of what a model sees; all other lines keep their ends. `ends`: the text then
         ends with a line break."""
-        made = stored(where, _encoded(_edited(shown(where, found.data).decode(), start, end, new, ends=ends)))
+        text = stored(file, _encoded(_edited(shown(file, record.data).decode(), start, end, new, ends=ends)))
         self._note_written(
-            where, made, self._memory.write_text(found.key, made, seen=found, if_match=found.sha256)
+            file, text, self._memory.write_text(record.key, text, seen=record, if_match=record.sha256)
         )
 
-    def _prepared(self, where: str, text: bytes) -> _NewFile:
+    def _prepared(self, file: str, text: bytes) -> _NewFile:
         """Return a file that can be created at a path below the root. Raises CommandError, and as `stored`."""
-        path, names = f"{ROOT}/{where}", where.split("/")
+        path, names = f"{ROOT}/{file}", file.split("/")
         for end in range(1, len(names)):
             if self._read("/".join(names[:end])) is not None:
                 raise CommandError(f"Cannot create {path}: {ROOT}/{'/'.join(names[:end])} is a file")
-        key = name_below(where).key
-        found = self._memory.read(key, counts=False)
-        if found is not None and found.own:
-            if _is_file(found) and path_of(key, found.file) == where:
+        key = name_below(file).key
+        record = self._memory.read(key, counts=False)
+        if record is not None and record.own:
+            if _is_file(record) and path_of(key, record.file) == file:
                 raise CommandError(f"File {path} already exists")
             raise CommandError(f"The name {path} stands for the memory {key} already. Choose another name.")
         # A sibling of a text of others, which is not a file here.
-        return _NewFile(where, key, stored(where, text), found.sha256 if found is not None else "")
+        return _NewFile(file, key, stored(file, text), record.sha256 if record is not None else "")
 
     def _put_new(self, new: _NewFile) -> None:
         try:
@@ -295,17 +295,17 @@ class MemoryDirectory:
         self._note_written(new.where, new.data, written)
         self._read_whole.add(new.where)
 
-    def _forget(self, where: str) -> None:
+    def _forget(self, file: str) -> None:
         """Record that the text at a path is gone."""
-        self._seen.pop(where, None)
-        self._read_whole.discard(where)
+        self._seen.pop(file, None)
+        self._read_whole.discard(file)
 
-    def _note(self, where: str, found: MemoryRecord) -> None:
-        self._seen[where] = _digest(found)
+    def _note(self, file: str, record: MemoryRecord) -> None:
+        self._seen[file] = _digest(record)
 
-    def _note_written(self, where: str, made: bytes, now: MemoryRecord) -> None:
+    def _note_written(self, file: str, text: bytes, now: MemoryRecord) -> None:
         """Record that this conversation knows a written text; not the text that it was merged with."""
-        self._seen[where] = sha256(made).digest() if made != now.data else _digest(now)
+        self._seen[file] = sha256(text).digest() if text != now.data else _digest(now)
 
 
 class _NewFile(NamedTuple):
@@ -320,10 +320,10 @@ class _NewFile(NamedTuple):
 class _Arguments:
     """A model's arguments, which may be anything."""
 
-    def __init__(self, given: object) -> None:
-        if not isinstance(given, Mapping):
+    def __init__(self, arguments: object) -> None:
+        if not isinstance(arguments, Mapping):
             raise CommandError("A command is an object with the name `command`.")
-        self._given = given
+        self._given = arguments
 
     def text(self, name: str) -> str:
         value = self._given.get(name)
@@ -358,12 +358,12 @@ class _Arguments:
         return value[0], value[1]
 
 
-def _is_file(found: MemoryRecord) -> bool:
-    return found.own and not is_part(found.key, found.file)
+def _is_file(record: MemoryRecord) -> bool:
+    return record.own and not is_part(record.key, record.file)
 
 
-def _digest(found: MemoryRecord) -> bytes:
-    return sha256(found.data).digest()
+def _digest(record: MemoryRecord) -> bytes:
+    return sha256(record.data).digest()
 
 
 def _changed(path: str) -> CommandError:
@@ -383,8 +383,8 @@ def _edited(text: str, start: int, end: int, new: str, *, ends: bool) -> str:
     breaks = [at - number for number, at in enumerate(_places(text, "\r\n"))]
     begin, after = (at + bisect_left(breaks, at) for at in (start, end))
     line_break = "\r\n" if 2 * len(breaks) > text.count("\n") else "\n"
-    made = text[:begin] + new.replace("\n", line_break) + text[after:]
-    return made + line_break if ends and not made.endswith("\n") else made
+    edited = text[:begin] + new.replace("\n", line_break) + text[after:]
+    return edited + line_break if ends and not edited.endswith("\n") else edited
 
 
 def _places(text: str, part: str) -> Iterator[int]:

@@ -45,18 +45,18 @@ def relative(path: str) -> str:
             names.pop()
         elif name not in ("", "."):
             names.append(name)
-    found = "/".join(names)
-    if _UNFIT.search(found):
+    joined = "/".join(names)
+    if _UNFIT.search(joined):
         raise PathError(f"Path {_shown(path)} holds a control character or something that is not Unicode")
-    if len(found.encode()) > MAX_PATH or any(len(name.encode()) > MAX_NAME for name in names):
+    if len(joined.encode()) > MAX_PATH or any(len(name.encode()) > MAX_NAME for name in names):
         raise PathError(
             f"Path {_shown(path)} is too long: {MAX_PATH} bytes at most, and {MAX_NAME} for each name in it"
         )
-    if split_conflict_name(found) is not None:
+    if split_conflict_name(joined) is not None:
         raise PathError(
             f"Path {_shown(path)} has the name of a conflict copy, which is never a file of its own"
         )
-    return found
+    return joined
 
 
 def _climbs_in_disguise(name: str) -> bool:
@@ -97,12 +97,14 @@ def stored(path: str, text: bytes) -> bytes:
     """Return the memory file for a text at a path. Raises FormatError for an invalid one, PathError if its own header has another
     name."""
     key, origin = name_below(path)
-    made = with_origin(text, origin)
-    if origin is not None and (shown(path, made) != text or parse_fields(made).origin_name != origin):
-        made = _head(origin) + text
-    if path_of(key, parse_fields(made)) != path:
+    text_stored = with_origin(text, origin)
+    if origin is not None and (
+        shown(path, text_stored) != text or parse_fields(text_stored).origin_name != origin
+    ):
+        text_stored = _head(origin) + text
+    if path_of(key, parse_fields(text_stored)) != path:
         raise PathError(f"The header of this text says that it belongs elsewhere, not at {ROOT}/{path}")
-    return made
+    return text_stored
 
 
 def shown(path: str, data: bytes) -> bytes:

@@ -45,19 +45,19 @@ class MemorySession:
         """Return the items in order; `limit`: the last ones. A notice precedes imported, unapproved ones."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
-        found: Any = await in_thread(lambda: noticed(self._sessions.told(self.session_id), limit))
-        items: list[TResponseInputItem] = found
+        answer: Any = await in_thread(lambda: noticed(self._sessions.told(self.session_id), limit))
+        items: list[TResponseInputItem] = answer
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end, durable on return."""
-        given: list[Any] = list(items)
-        await in_thread(lambda: self._sessions.add(self.session_id, given))
+        messages: list[Any] = list(items)
+        await in_thread(lambda: self._sessions.add(self.session_id, messages))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove the last item; None if there is none."""
-        found: Any = await in_thread(lambda: self._sessions.pop(self.session_id).item)
-        item: TResponseInputItem | None = found
+        answer: Any = await in_thread(lambda: self._sessions.pop(self.session_id).item)
+        item: TResponseInputItem | None = answer
         return item
 
     async def clear_session(self) -> None:

@@ -105,8 +105,8 @@ def item_of(memory: str, file: MemoryFile) -> StoredItem | None:
 
 
 def _instant(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    parsed = datetime.fromisoformat(text)
+    return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
 
 
 def value_of(data: bytes) -> dict[str, Any] | None:
@@ -142,22 +142,24 @@ def _plain(value: Any, depth: int = 0) -> Any:
 # -- searching -----------------------------------------------------------------------------------------------------
 
 
-def fits(value: Any, wanted: Any) -> bool:
+def fits(value: Any, condition: Any) -> bool:
     """Return whether a value matches a filter: equal, or each of its operators (`$eq $ne $gt $gte $lt $lte`) true.
 
     Raises ValueError for another operator.
     """
-    if isinstance(wanted, Mapping):
-        if any(str(name).startswith("$") for name in wanted):
-            return all(_compared(value, name, one) for name, one in wanted.items())
-        return isinstance(value, Mapping) and all(fits(value.get(name), one) for name, one in wanted.items())
-    if isinstance(wanted, list | tuple):
+    if isinstance(condition, Mapping):
+        if any(str(name).startswith("$") for name in condition):
+            return all(_compared(value, name, one) for name, one in condition.items())
+        return isinstance(value, Mapping) and all(
+            fits(value.get(name), one) for name, one in condition.items()
+        )
+    if isinstance(condition, list | tuple):
         return (
             isinstance(value, list | tuple)
-            and len(value) == len(wanted)
-            and all(fits(one, other) for one, other in zip(value, wanted, strict=True))
+            and len(value) == len(condition)
+            and all(fits(one, other) for one, other in zip(value, condition, strict=True))
         )
-    return bool(value == wanted)
+    return bool(value == condition)
 
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -168,21 +170,21 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _compared(value: Any, operator: str, wanted: Any) -> bool:
+def _compared(value: Any, operator: str, expected: Any) -> bool:
     if operator == "$eq":
-        return bool(value == wanted)
+        return bool(value == expected)
     if operator == "$ne":
-        return bool(value != wanted)
+        return bool(value != expected)
     if operator not in _ORDER:
         raise ValueError(f"Unsupported operator: {operator}")
     try:
-        return _ORDER[operator](float(value), float(wanted))
+        return _ORDER[operator](float(value), float(expected))
     except OverflowError:  # an integer beyond the range of floats
-        numbers = isinstance(value, int | float) and isinstance(wanted, int | float)
-        return numbers and _ORDER[operator](value, wanted)
+        numbers = isinstance(value, int | float) and isinstance(expected, int | float)
+        return numbers and _ORDER[operator](value, expected)
     except (TypeError, ValueError):
-        both = isinstance(value, str) and isinstance(wanted, str)
-        return both and _ORDER[operator](value, wanted)
+        both = isinstance(value, str) and isinstance(expected, str)
+        return both and _ORDER[operator](value, expected)
 
 
 def words(query: str | None) -> frozenset[str]:
@@ -190,10 +192,10 @@ def words(query: str | None) -> frozenset[str]:
     return frozenset(_WORD.findall((query or "").casefold()))
 
 
-def share_found(wanted: frozenset[str], value: Any) -> float:
+def share_found(query_words: frozenset[str], value: Any) -> float:
     """Return the share of the words that occur in a value."""
-    held = words(json.dumps(value, ensure_ascii=False, default=str)) if wanted else frozenset()
-    return len(wanted & held) / len(wanted) if wanted else 0.0
+    value_words = words(json.dumps(value, ensure_ascii=False, default=str)) if query_words else frozenset()
+    return len(query_words & value_words) / len(query_words) if query_words else 0.0
 
 
 def matches(namespace: Namespace, path: Iterable[str], kind: str) -> bool:
@@ -201,10 +203,10 @@ def matches(namespace: Namespace, path: Iterable[str], kind: str) -> bool:
 
     Raises ValueError for another kind.
     """
-    wanted = tuple(path)
+    pattern = tuple(path)
     if kind not in ("prefix", "suffix"):
         raise ValueError(f"Unsupported match type: {kind}")
-    if len(wanted) > len(namespace):
+    if len(pattern) > len(namespace):
         return False
-    part = namespace[: len(wanted)] if kind == "prefix" else namespace[len(namespace) - len(wanted) :]
-    return all(one in ("*", name) for one, name in zip(wanted, part, strict=True))
+    part = namespace[: len(pattern)] if kind == "prefix" else namespace[len(namespace) - len(pattern) :]
+    return all(one in ("*", name) for one, name in zip(pattern, part, strict=True))
