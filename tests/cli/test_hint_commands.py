@@ -132,6 +132,7 @@ def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> No
     )
 
 
+@pytest.mark.xdist_group("texts")
 def test_command_line_hints_omit_the_python_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = Cli(tmp_path, monkeypatch).fails(2, "init", "--unprotected-keys").err
     assert "--new-wallet (recommended), --wallet FILE, --mnemonic, or --no-wallet.\n" in refused
@@ -146,6 +147,7 @@ def test_command_line_hints_omit_the_python_form(tmp_path: Path, monkeypatch: py
         assert "in Python:" not in without_python(one.text), one
 
 
+@pytest.mark.xdist_group("texts")
 def test_every_hint_is_for_this_vault_or_names_another_device() -> None:
     """A hint without added options names another device or a command that needs no vault."""
     for one in hints():

@@ -44,6 +44,7 @@ def words_of(text: str) -> list[str]:
     return words
 
 
+@pytest.mark.xdist_group("texts")
 def test_commands_named_in_texts_exist_with_their_options() -> None:
     """One test, because it parses the whole package."""
     every = list(commands())
@@ -74,11 +75,13 @@ def takes(command: click.Command, words: list[str]) -> bool:
     return left == []
 
 
+@pytest.mark.xdist_group("texts")
 def test_texts_do_not_refer_to_documents_that_are_not_installed() -> None:
     """An installed package has no docs/reference/errors.md."""
     assert [(where, text) for where, text in texts() if "docs/" in text] == []
 
 
+@pytest.mark.xdist_group("texts")
 def test_python_message_names_more_than_a_flag() -> None:
     """Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
     `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` and `rclone/` have options of these programs.)"""

@@ -750,6 +750,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.xdist_group("texts")
 def test_hint_followed_elsewhere_names_a_test_that_exists() -> None:
     root = Path(__file__).parents[2]
     known = {one.text for one in hints()}
@@ -759,6 +760,7 @@ def test_hint_followed_elsewhere_names_a_test_that_exists() -> None:
         assert f"def {name}(" in (root / path).read_text("utf-8"), place
 
 
+@pytest.mark.xdist_group("texts")
 def test_every_hint_is_followed_by_a_test() -> None:
     """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
     known = {one.text for one in hints()}

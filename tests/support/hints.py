@@ -34,35 +34,54 @@ class Told(NamedTuple):
     command: str
 
 
+class Hint(NamedTuple):
+    """A hint as it stands in the source, what is filled in as VALUE."""
+
+    where: str
+    text: str
+
+
 @functools.cache
-def texts() -> tuple[tuple[str, str], ...]:
-    """Each text of the package with its place, what is filled in as VALUE, docstrings left out. The whole package is parsed
-    once a process for all who ask."""
-    return tuple(_texts())
-
-
-def _texts() -> Iterator[tuple[str, str]]:
+def _read() -> tuple[tuple[tuple[str, str], ...], list[Hint]]:
+    """The texts and the hints of the package, which is parsed once a process. Tests that ask run in one worker: `xdist_group("texts")`."""
+    found: list[tuple[str, str]] = []
+    places: dict[str, str] = {}
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
-        # names of tokens and patterns, shown to nobody; calls, which tests/cli/test_cli_help.py parses
-        if path.name in ("secret_kinds.py", "examples.py"):
-            continue
-        tree = ast.parse(path.read_text("utf-8"))
+        source, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
+        tree = ast.parse(source)
         nodes = list(ast.walk(tree))
-        docs = {id(node.body[0].value) for node in nodes if _has_doc(node)}
-        parts: set[int] = set()
-        for node in nodes:
-            if isinstance(node, ast.JoinedStr):
-                parts |= {id(value) for value in node.values}
-                made = "".join(v.value if isinstance(v, ast.Constant) else FILLED for v in node.values)
-            elif (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and id(node) not in docs | parts
-            ):
-                made = node.value
-            else:
-                continue
-            yield f"{path.relative_to(ROOT)}:{node.lineno}", made
+        # names of tokens and patterns, shown to nobody; calls, which tests/cli/test_cli_help.py parses
+        if path.name not in ("secret_kinds.py", "examples.py"):
+            found += ((f"{name}:{line}", text) for line, text in _texts(nodes))
+        # else nothing of what is looked for can stand in it
+        if any(word in source for word in ("hint", "HINT", *_PLACES)):
+            for line, text in _hints(tree, nodes):
+                places.setdefault(text, f"{name}:{line}")
+    return tuple(found), [Hint(where, text) for text, where in places.items()]
+
+
+def texts() -> tuple[tuple[str, str], ...]:
+    """Each text of the package with its place, what is filled in as VALUE, docstrings left out."""
+    return _read()[0]
+
+
+def _texts(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    docs = {id(node.body[0].value) for node in nodes if _has_doc(node)}
+    parts: set[int] = set()
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(value) for value in node.values}
+            made = "".join(v.value if isinstance(v, ast.Constant) else FILLED for v in node.values)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docs
+            and id(node) not in parts
+        ):
+            made = node.value
+        else:
+            continue
+        yield node.lineno, made
 
 
 def told() -> Iterator[Told]:
@@ -80,13 +99,6 @@ def _has_doc(node: ast.AST) -> bool:
 
 #: Calls that take a hint without its name, and at which place.
 _PLACES = {"Finding": 3, "needed": 2}
-
-
-class Hint(NamedTuple):
-    """A hint as it stands in the source, what is filled in as VALUE."""
-
-    where: str
-    text: str
 
 
 def pattern(text: str) -> str:
@@ -134,26 +146,22 @@ def followed() -> dict[str, str]:
     return found
 
 
-@functools.cache
 def hints() -> list[Hint]:
     """Every text that is given to an error (or a finding of `check`) as its hint, each text once.
 
     Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`,
     what is said where a setting of a provider is `needed`, and module constants whose name says HINT or that any of these names.
     """
-    found: dict[str, str] = {}
-    for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
-        source = path.read_text("utf-8")
-        if not any(word in source for word in ("hint", "HINT", *_PLACES)):
-            continue  # nothing of what is looked for below can stand in it
-        tree = ast.parse(source)
-        constants = _constants(tree)
-        for node in ast.walk(tree):
-            for given in _given(node):
-                for text in _said(given, constants):
-                    if text.strip(" .;") not in ("", FILLED):
-                        found.setdefault(text, f"{path.relative_to(ROOT)}:{given.lineno}")
-    return [Hint(where, text) for text, where in found.items()]
+    return _read()[1]
+
+
+def _hints(tree: ast.Module, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    constants = _constants(tree)
+    for node in nodes:
+        for given in _given(node):
+            for text in _said(given, constants):
+                if text.strip(" .;") not in ("", FILLED):
+                    yield given.lineno, text
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tests.support.statements import statements
 
@@ -93,11 +93,31 @@ class Imports(NamedTuple):
     at_all: set[str]
 
 
+#: The modules that an import can mean, and the one that it loads where these are names of that module.
+Meaning: TypeAlias = tuple[set[str], str]
+
+
+class Source(NamedTuple):
+    """Parts of a module's tree, which is not kept itself: each search for garbage would go through all of them."""
+
+    imports: Imports
+    meanings: list[Meaning]
+    classes: list[str]
+
+
 @cache
-def imports(path: Path) -> Imports:
-    """What a file imports. The tree itself is not kept: each search for garbage would go through all of them."""
+def source(path: Path) -> Source:
+    """Parse a file once for all tests of this file, which one worker runs."""
     tree = ast.parse(path.read_text("utf-8"))
-    return Imports(top_level_imports(tree), all_imports(tree))
+    return Source(
+        Imports(top_level_imports(tree), all_imports(tree)),
+        meanings(tree),
+        [node.name for node in statements(tree) if isinstance(node, ast.ClassDef)],
+    )
+
+
+def imports(path: Path) -> Imports:
+    return source(path).imports
 
 
 def top_level_imports(tree: ast.Module) -> set[str]:
@@ -122,7 +142,7 @@ def top_level_imports(tree: ast.Module) -> set[str]:
 
 
 def all_imports(tree: ast.Module) -> set[str]:
-    nodes = list(ast.walk(tree))
+    nodes = list(statements(tree))
     names = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
     return names | {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
 
@@ -170,16 +190,20 @@ def module_name(path: Path) -> str:
     return ".".join((root, *path.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
 
 
-def imported_modules(tree: ast.Module, known: Collection[str]) -> set[str]:
-    """The modules of these that a file imports, also inside functions and under TYPE_CHECKING."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
+def meanings(tree: ast.Module) -> list[Meaning]:
+    """The imports of a file, also inside functions and under TYPE_CHECKING."""
+    found: list[Meaning] = []
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= names & set(known) or {node.module}
+            found.append(({f"{node.module}.{alias.name}" for alias in node.names}, node.module))
         elif isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-    return found & set(known)
+            found += [(set(), alias.name) for alias in node.names]
+    return found
+
+
+def imported_modules(found: Iterable[Meaning], known: Set[str]) -> set[str]:
+    """The modules of these that the imports load."""
+    return {name for names, module in found for name in names & known or {module} & known}
 
 
 def in_circles(arrows: Mapping[str, Collection[str]]) -> set[str]:
@@ -197,8 +221,7 @@ def test_modules_import_each_other_in_no_circle() -> None:
     paths = {module_name(path): path for path in (*MODULES, *PROVIDERS.rglob("*.py"))}
     paths = {name: path for name, path in paths.items() if path.name != "__init__.py"}
     arrows = {
-        name: imported_modules(ast.parse(path.read_text("utf-8")), paths.keys()) - {name}
-        for name, path in paths.items()
+        name: imported_modules(source(path).meanings, paths.keys()) - {name} for name, path in paths.items()
     }
     assert len(arrows) > 700
     assert not in_circles(arrows)
@@ -206,7 +229,8 @@ def test_modules_import_each_other_in_no_circle() -> None:
 
 def test_circles_of_types_and_in_functions_are_found() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    from a.two import Two\ndef f():\n    from a.three import g\n")
-    assert imported_modules(tree, ["a.two", "a.three"]) == {"a.two", "a.three"}
+    modules = {"a.two", "a.three"}
+    assert imported_modules(meanings(tree), modules) == modules
     arrows = {"a.one": {"a.two"}, "a.two": {"a.three"}, "a.three": {"a.two", "a.four"}, "a.four": set[str]()}
     assert in_circles(arrows) == {"a.two", "a.three"}
     assert not in_circles({**arrows, "a.three": {"a.four"}})
@@ -267,9 +291,9 @@ def _public_classes() -> Iterator[tuple[str, float, str]]:
     for top in (PACKAGE, PROVIDERS):
         for path in sorted(top.rglob("*.py")):
             room = path.relative_to(top).parts[0].removesuffix(".py")
-            for node in statements(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    yield node.name, FLOOR[room] if top == PACKAGE else len(FLOORS) + 1, str(path)
+            for name in source(path).classes:
+                if not name.startswith("_"):
+                    yield name, FLOOR[room] if top == PACKAGE else len(FLOORS) + 1, str(path)
 
 
 def test_public_class_names_differ_on_a_floor_and_its_neighbours() -> None:
