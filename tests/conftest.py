@@ -235,6 +235,14 @@ def lab(tmp_path: Path, _three_devices: None) -> Iterator[Lab]:
 
 
 @pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Providers pause a hundredth of the time between attempts, for tests of what follows the last one."""
+    from tests.support import pauses
+
+    pauses.shorten(monkeypatch)
+
+
+@pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A runtime directory of this test alone."""
     folder = tmp_path / "runtime"

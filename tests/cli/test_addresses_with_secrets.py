@@ -49,6 +49,7 @@ def test_error_about_mistyped_address_hides_its_secret(sealed: Cli, spec: str) -
         assert SECRET not in said.out + said.err, (command, said.err)
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_address_in_use_is_shown_and_removed_without_its_secret(
     sealed: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

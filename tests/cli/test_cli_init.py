@@ -675,6 +675,7 @@ def test_restore_needs_only_read_access_and_publishes_later(
     assert bare.ok("read", "tone", "--body").out == "direct\n"
 
 
+@pytest.mark.usefixtures("short_pauses")
 @pytest.mark.parametrize("owner", ["--no-wallet", "--new-wallet"])
 def test_init_with_a_mistyped_provider_creates_no_vault_or_wallet(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str

@@ -177,6 +177,7 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"peer:{url}"
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_provider_test_of_a_closed_port_suggests_checking_the_address(bare: Cli) -> None:
     said = bare("provider", "test", f"peer:http://127.0.0.1:{free_port()}")
     assert said.code == 40 and "connection refused" in said.out

@@ -33,7 +33,7 @@ print("held", flush=True)
 sys.stdin.read()
 """
 #: Milliseconds that a connection waits here.
-_WAIT = 1_500
+_WAIT = 300
 _NEXT = "Call again in a minute. If it fails again, ask the person to close the program that holds the lock."
 
 

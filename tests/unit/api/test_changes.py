@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from ipfsmem.api import changes
+from ipfsmem.api import changes, served
 from ipfsmem.api.changes import Change, Feed
 from ipfsmem.errors import PassphraseError
 from ipfsmem.memory import Memory
@@ -18,6 +18,13 @@ from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.api_lab import NEW, Client, Lab, good, opener
 from tests.support.hints import hinted
 from tests.support.patience import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server looks for changes of others ten times as often, and into folders."""
+    monkeypatch.setattr(served, "LOOK_EVERY", 0.025)
+    monkeypatch.setattr(served, "FOLDERS_EVERY", 0.2)
 
 
 class Stream:

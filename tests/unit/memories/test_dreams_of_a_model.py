@@ -167,6 +167,7 @@ def test_dream_without_changes_records_tokens_and_cost(
     )  # fmt: skip
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_unreachable_model_has_a_hint_about_the_model(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -399,6 +399,7 @@ def test_endpoint_that_refuses_everything_is_not_asked_for_each_text(
     assert server.refused == 2  # the texts, and then one that every model takes
 
 
+@pytest.mark.usefixtures("short_pauses")
 def test_unreachable_endpoint_or_missing_key_is_not_an_error(
     memory: Memory, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,8 @@ PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     if (THOROUGH and kind != "git-http") or (row + column) % 4 == 0
 ]
 PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]
+if not THOROUGH:  # two seconds a call; test_git.py has one such call
+    PAIRS.remove(("git-http", never))
 #: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness.
 FEW_PAIRS = (
     PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), *(pair for pair in PAIRS if pair[0] == "sftp")]

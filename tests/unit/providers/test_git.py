@@ -697,7 +697,7 @@ def test_silent_host_is_aborted_with_a_hint(tmp_path: Path) -> None:
 
     with git_over_http(tmp_path, [waits]) as at:
         with Refused("Sync again in a while."), named("did not answer within"):
-            run(at.open({"stall": 3.0}).pins("n"))
+            run(at.open({"stall": 0.5}).pins("n"))
         silent.clear()
         run(published(at.open()))
 
