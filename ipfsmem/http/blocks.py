@@ -19,6 +19,7 @@ The server of `peer:<url>`, readable by any IPFS client with the trustless gatew
     GET       /listing -> {"entries":{name:number}}                       stored blocks and pins, with the token; 404 if
                                                                           the store does not list
     POST      /collect    -> {"freed":bytes}                              deletes blocks that no pin needs, with the token
+    /small...                                                             small objects, see small_objects.py
 
 Anybody who knows a CID, or the name of a pin, may read it; both are too long to be guessed, and the data is sealed or
 meant to be public. Nothing is decrypted, and no files are shown.
@@ -60,6 +61,7 @@ from ipfsmem.http.gateway_request import (
     parse_request,
 )
 from ipfsmem.http.guard import error, guard, has_token, json, need_token
+from ipfsmem.http.small_objects import SMALL_PATHS, add_small_objects
 from ipfsmem.loopback import LOCAL_HOSTS
 from ipfsmem.provider.contract import (
     MAX_BATCH,
@@ -85,7 +87,7 @@ _RECORDS: Final = {"ipns-record": RECORD_TYPE}
 #: The same URL has two formats, so a cache must not return one for the other.
 _VARY: Final = {"Vary": "Accept"}
 _TO_PAGES: Final = ("/ipfs/", "/ipns/", "/routing/")
-_TO_DEVICES: Final = ("/has", "/blocks", "/car", "/pins", "/unpin", "/listing")
+_TO_DEVICES: Final = ("/has", "/blocks", "/car", "/pins", "/unpin", "/listing", *SMALL_PATHS)
 
 
 class _Cids(msgspec.Struct):
@@ -143,6 +145,7 @@ def app(
     server.router.add_post("/unpin", handlers.unpin_all)
     server.router.add_get("/listing", handlers.listing)
     server.router.add_post("/collect", handlers.collect)
+    add_small_objects(server, store, token)
     return server
 
 

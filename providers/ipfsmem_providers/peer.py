@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.content.car import CarParser
-from ipfsmem.content.cid import CID, parse_cid
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.errors import (
     BlockError,
@@ -30,6 +30,16 @@ from ipfsmem.errors import (
 )
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, with_blocks
+from ipfsmem.provider.small_objects import (
+    LISTED_MAX,
+    SMALL_BATCH,
+    SMALL_MAX,
+    is_small,
+    listed,
+    require_boxes,
+    require_names,
+    require_small,
+)
 from ipfsmem_providers.gateways.client import GatewayClient
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
@@ -41,9 +51,21 @@ from ipfsmem_providers.routing.answers import RECORD_TYPE
 from ipfsmem_providers.settings import setting
 
 _CAPABILITIES: Final = Capabilities(
-    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
+    has=True,
+    partial_car=True,
+    blocks=True,
+    dag=True,
+    pin=True,
+    list=True,
+    unpin=True,
+    names=True,
+    raw=True,
+    small=True,
 )
 _ANSWER_MAX: Final = 8 * 1024 * 1024
+#: Maximum bytes of a list of small objects, for each box, and of an answer with some.
+_SMALL_LIST_MAX: Final = 200 * LISTED_MAX
+_SMALL_READ_MAX: Final = (SMALL_MAX + 1024) * SMALL_BATCH
 _PINS_AT_ONCE: Final = 4_000
 #: Seconds without progress while the peer collects: it reads all folders of all trees, and may rewrite packs,
 #: before it answers.
@@ -59,6 +81,10 @@ class _Cids(msgspec.Struct):
 
 class _ListingAnswer(msgspec.Struct):
     entries: dict[str, Any]
+
+
+class _SmallAnswer(msgspec.Struct):
+    objects: dict[str, Any]
 
 
 class _Freed(msgspec.Struct):
@@ -190,6 +216,56 @@ class PeerProvider(ProviderBase):
         )
         entries = {} if answer.status == 404 else answer.decode(_ListingAnswer).entries
         return {entry: number for entry, number in entries.items() if isinstance(number, int)}
+
+    async def put_small(self, name: str, data: bytes) -> None:
+        """See `SmallArea`."""
+        require_small(name, data)
+        await self._http.request("PUT", f"{self._url}/small/{name}", body=data, what="store a small object")
+
+    async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+        """See `SmallArea`."""
+        require_boxes(boxes)
+        if not boxes:
+            return {}
+        query = "&".join(f"box={box}" for box in sorted(set(boxes)))
+        answer = await self._http.request(
+            "GET",
+            f"{self._url}/small?{query}",
+            max_bytes=_SMALL_LIST_MAX * len(boxes),
+            what="list small objects",
+        )
+        entries = answer.decode(_SmallAnswer).objects.items()
+        return listed(((name, size) for name, size in entries if isinstance(size, int)), boxes)
+
+    async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+        """See `SmallArea`."""
+        require_names(names)
+        if not names:
+            return {}
+        parser, found = CarParser(OWN_LIMITS), dict[CID, bytes]()
+        by_cid: dict[CID, list[str]] = {}
+        for name in names:
+            by_cid.setdefault(raw_cid(bytes.fromhex(name[-64:])), []).append(name)
+        try:
+            async with self._http.stream(
+                "POST", f"{self._url}/small/read", json={"names": list(names)}, idempotent=True,
+                max_bytes=_SMALL_READ_MAX, what="read small objects",
+            ) as answer:  # fmt: skip
+                async for piece in answer:
+                    found.update(block for block in parser.feed(piece) if block[0] in by_cid)
+            parser.close()
+        except (BlockError, LimitError, FormatError) as error:
+            raise ProviderRefused(f"{self._name} answered a bad CAR: {error}") from None
+        return {name: data for cid, data in found.items() for name in by_cid[cid] if is_small(name, data)}
+
+    async def remove_small(self, names: Collection[str]) -> None:
+        """See `SmallArea`."""
+        require_names(names)
+        if names:
+            await self._http.request(
+                "POST", f"{self._url}/small/remove", json={"names": list(names)}, idempotent=True,
+                what="remove small objects",
+            )  # fmt: skip
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
         """Yield the checked blocks of a tree."""

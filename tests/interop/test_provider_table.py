@@ -58,7 +58,7 @@ from tests.unit.providers.sftp_lab import sftp
 pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
 TOKEN = "token of the table"
-COLUMNS = ("upload", "has", "pin", "list", "fetch blocks", "fetch tree", "names", "unpin")
+COLUMNS = ("upload", "has", "pin", "list", "fetch blocks", "fetch tree", "names", "small objects", "unpin")
 ALL = frozenset(COLUMNS)
 #: What only the host of a git repository decides; no column.
 HOST = "host"
@@ -70,7 +70,7 @@ class Parts:
     def __init__(self, base: Provider, calls: Mapping[str, Provider] | None = None, **can: bool) -> None:
         self._base = base
         self._calls = calls or {}
-        self.capabilities = msgspec.structs.replace(base.capabilities, **can)
+        self.capabilities = msgspec.structs.replace(base.capabilities, **{"small": False, **can})
         self.name = f"parts of {base.name}"
 
     def _at(self, call: str, able: bool) -> Provider:
@@ -273,7 +273,7 @@ class Row(msgspec.Struct, frozen=True):
     helped: dict[str, str] = {}
 
 
-TREE_SERVICE = ALL - {"has", "names"}
+TREE_SERVICE = ALL - {"has", "names", "small objects"}
 ROWS = (
     Row("directory", _directory, ALL - {"fetch tree"}),
     Row("bucket (S3)", _bucket_s3, ALL - {"fetch tree"}),
@@ -286,7 +286,7 @@ ROWS = (
     Row("peer", _peer, ALL),
     Row("kubo", _node, ALL),
     Row("kubo (name/put)", _kubo, ALL),
-    Row("web3storage", _w3up, ALL),
+    Row("web3storage", _w3up, ALL - {"small objects"}),
     Row("pinata (CAR)", _service("pinata-car"), TREE_SERVICE),
     Row("pinata (folder)", _service("pinata-free"), TREE_SERVICE),
     Row("pinata (folder by v3)", _service("pinata-field"), TREE_SERVICE),

@@ -164,6 +164,16 @@ class KuboPins:
             raise
         return _pins(listed, name)
 
+    async def beginning_with(self, prefix: str) -> list[Pin]:
+        """Return the pins under all names that begin with `prefix`, in any order."""
+        listed = await self._all(prefix)
+        return [
+            Pin(root, unquote(name), str(root), int(match[2]))
+            for root, text in listed.items()
+            for entry in _split(text)
+            if (match := _ENTRY.fullmatch(entry)) and (name := match[1]).startswith(_quoted(prefix))
+        ]
+
     async def drop(self, pin: Pin) -> None:
         """Take one name off a root, and the pin with its last name. Not there any more is success."""
         _, listed = await self._find(pin.cid, pin.name)

@@ -9,8 +9,8 @@
     KUBO_ALIAS       name of a key of the node whose IPNS name follows the newest root, for people
 
 Settings of the same names in lower case override the environment. Publishing sends only the blocks that the node
-lacks, in one `dag/import`, and pins the root. Single blocks are in blocks.py, listing under a name in
-pins.py, records in names.py. The files that the user sees in the node (MFS) are not touched. js-ipfs nodes
+lacks, in one `dag/import`, and pins the root. Single blocks are in blocks.py, small objects in
+small_objects.py, listing under a name in pins.py, records in names.py. The files that the user sees in the node (MFS) are not touched. js-ipfs nodes
 work too.
 """
 
@@ -29,6 +29,7 @@ from ipfsmem.content.limits import OWN_LIMITS
 from ipfsmem.errors import BlockError, FormatError, LimitError, ProviderError, ProviderRefused
 from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin
+from ipfsmem.provider.small_objects import require_boxes, require_names, require_small
 from ipfsmem_providers.http.background import BOUND, BackgroundWork
 from ipfsmem_providers.http.body import Multipart, SpooledCar
 from ipfsmem_providers.http.tokens import token_for
@@ -36,10 +37,20 @@ from ipfsmem_providers.kubo.blocks import Blocks
 from ipfsmem_providers.kubo.names import Alias, KuboNames, RoutedNames
 from ipfsmem_providers.kubo.pins import KuboPins
 from ipfsmem_providers.kubo.rpc import CommandFailed, KuboRpc, node_authorization, rpc_url
+from ipfsmem_providers.kubo.small_objects import KuboSmallObjects
 from ipfsmem_providers.settings import choice, seconds, setting
 
 _CAPABILITIES: Final = Capabilities(
-    has=True, partial_car=True, blocks=True, dag=True, pin=True, list=True, unpin=True, names=True, raw=True
+    has=True,
+    partial_car=True,
+    blocks=True,
+    dag=True,
+    pin=True,
+    list=True,
+    unpin=True,
+    names=True,
+    raw=True,
+    small=True,
 )
 _IMPORT_MAX: Final = 1024 * 1024
 #: Seconds that a connection to another node may take.
@@ -75,6 +86,7 @@ class KuboProvider(ProviderBase):
         self._pins = KuboPins(self._rpc, self._patience)
         self._name = f"kubo:{self._rpc.http.redact(self._rpc.url)}"
         self._blocks = Blocks(self._rpc, self._name, self._patience)
+        self._small = KuboSmallObjects(self._pins, self._blocks, self._send_and_pin)
         self._background = BackgroundWork(min(BOUND, self._patience))
         self._network_records = RoutedNames(self._rpc, self._patience, ask=self._network)
         self._names = KuboNames(
@@ -171,6 +183,27 @@ class KuboProvider(ProviderBase):
         the network."""
         return await self._names.get(name)
 
+    async def put_small(self, name: str, data: bytes) -> None:
+        """See `SmallArea`."""
+        require_small(name, data)
+        await self._small.put(name, data)
+
+    async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+        """See `SmallArea`."""
+        require_boxes(boxes)
+        return await self._small.sizes(boxes) if boxes else {}
+
+    async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+        """See `SmallArea`."""
+        require_names(names)
+        return await self._small.read(names) if names else {}
+
+    async def remove_small(self, names: Collection[str]) -> None:
+        """See `SmallArea`."""
+        require_names(names)
+        if names:
+            await self._small.remove(names)
+
     async def connect(self, addresses: Sequence[str]) -> int:
         """Have the node connect to others concurrently, ten seconds at most; return the number of successes."""
 
@@ -201,6 +234,10 @@ class KuboProvider(ProviderBase):
 
     def _now(self) -> int:
         return int(self._rpc.http.timing.wall() * 1000)
+
+    async def _send_and_pin(self, root: CID, block: Block, name: str) -> Pin:
+        await self.put_car(root, [block], name=name)
+        return await self._pins.add(root, name, self._now())
 
     async def _send(self, root: CID, car: SpooledCar, name: str) -> CID:
         """Import, then pin with the name at once: an import that pins removes a root's names."""

@@ -478,7 +478,16 @@ def test_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> No
     """A browser that is a device of its own has it; any other page reads no answer of what is not a gateway's."""
     before = {"Access-Control-Request-Headers": "content-type, authorization"}
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token="t" * 20)) as at:
-        for path in ("/has", "/blocks", "/car", "/pins", "/unpin", f"/routing/v1/ipns/{NAME}"):
+        for path in (
+            "/has",
+            "/blocks",
+            "/car",
+            "/pins",
+            "/unpin",
+            f"/routing/v1/ipns/{NAME}",
+            "/small/read",
+            "/small/a/b",
+        ):
             allowed = ask(at, path, "OPTIONS", **before).headers
             assert "Authorization" in allowed["Access-Control-Allow-Headers"]
             assert {"POST", "PUT"} <= set(allowed["Access-Control-Allow-Methods"].split(", "))

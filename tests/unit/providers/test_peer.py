@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 from aiohttp import web
 from ipfsmem_providers.directory import DirectoryProvider
@@ -23,7 +25,9 @@ from ipfsmem.errors import ConfigError, ProviderRefused, ProviderUnavailable
 from ipfsmem.http import blocks as serving
 from ipfsmem.loopback import LOCAL_HOSTS, host_of, is_loopback
 from ipfsmem.provider.contract import open_provider
+from ipfsmem.provider.small_objects import small_name
 from ipfsmem.testing import SimCloud, SimProvider
+from ipfsmem.testing.simulator import FULL
 from tests.servers.clockwork import Clockwork
 from tests.servers.threaded import serve
 from tests.support.provider_lab import run
@@ -103,7 +107,8 @@ def test_configured_host_name_is_accepted(cloud: SimCloud) -> None:
 WRITES = [
     ("POST", f"/car?root={TREE.cid}&name=n"), ("POST", "/pins"), ("DELETE", f"/pins?cid={TREE.cid}&name=n"),
     ("PUT", "/routing/v1/ipns/k51qzi5uqu5dl2hq2hm5m29sdq1lum0kb0lmyqsowicmrmxzxywwgxhy6ymrdv"),
-    ("POST", "/unpin"), ("POST", "/collect"), ("GET", "/listing"),
+    ("POST", "/unpin"), ("POST", "/collect"), ("GET", "/listing"), ("PUT", f"/small/{'0' * 16}/a.{'0' * 64}"),
+    ("POST", "/small/remove"),
 ]  # fmt: skip
 
 
@@ -338,3 +343,46 @@ def test_whole_tree_is_stored_and_read_through_a_peer(tmp_path: Path) -> None:
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token=TOKEN)) as url:
         provider = PeerProvider(url, {"peer_token": TOKEN})
         run(provider, body(provider))
+
+
+def test_store_without_small_objects_is_told_apart_from_an_empty_box() -> None:
+    plain = SimProvider(SimCloud(), capabilities=msgspec.structs.replace(FULL, small=False))
+
+    async def body(url: str) -> None:
+        provider = PeerProvider(url, {"peer_token": TOKEN})
+        data = b"small"
+        name = small_name("0" * 16, "a", data)
+        for call in (
+            provider.put_small(name, data),
+            provider.list_small(["0" * 16]),
+            provider.get_small([name]),
+            provider.remove_small([name]),
+        ):
+            with pytest.raises(ProviderRefused):
+                await call
+        await provider.close()
+
+    with serve(lambda: serving.app(plain, token=TOKEN)) as url:
+        asyncio.run(body(url))
+
+
+def test_small_objects_of_a_lying_peer_are_left_out() -> None:
+    class Lying(SimProvider):
+        async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+            return {"../etc/passwd": 1, **await super().list_small(["0" * 16])}
+
+        async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+            return dict.fromkeys(names, b"other") | {small_name("1" * 16, "x", b"more"): b"more"}
+
+    async def body(url: str) -> None:
+        provider = PeerProvider(url, {"peer_token": TOKEN})
+        name = small_name("0" * 16, "a", b"small")
+        await provider.put_small(name, b"small")
+        assert await provider.list_small(["1" * 16]) == {}
+        assert await provider.list_small(["0" * 16]) == {name: 5}
+        with pytest.raises(ProviderRefused, match="bad CAR"):
+            await provider.get_small([name])
+        await provider.close()
+
+    with serve(lambda: serving.app(Lying(SimCloud()), token=TOKEN)) as url:
+        asyncio.run(body(url))
