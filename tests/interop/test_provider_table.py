@@ -273,7 +273,7 @@ class Row(msgspec.Struct, frozen=True):
     helped: dict[str, str] = {}
 
 
-TREE_SERVICE = ALL - {"has", "names", "small objects"}
+TREE_SERVICE = ALL - {"has", "names"}
 ROWS = (
     Row("directory", _directory, ALL - {"fetch tree"}),
     Row("bucket (S3)", _bucket_s3, ALL - {"fetch tree"}),
@@ -293,7 +293,7 @@ ROWS = (
     Row("pinata (legacy)", _service("pinata-legacy"), TREE_SERVICE),
     Row("filebase (S3)", _service("filebase-s3"), TREE_SERVICE - {"pin"}),
     Row("filebase (RPC)", _service("filebase-rpc"), TREE_SERVICE),
-    Row("pinning_service", _pinning, TREE_SERVICE, {"upload": "–"}),
+    Row("pinning_service", _pinning, TREE_SERVICE - {"small objects"}, {"upload": "–"}),
     Row(
         "gateway",
         _gateway,

@@ -30,7 +30,6 @@ from typing import Any, Final
 
 from ipfsmem.content.cid import CID
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
-from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, unsupported
 from ipfsmem_providers.filebase.rpc import NameLabel, Rpc, bucket_token, names_token
 from ipfsmem_providers.filebase.s3 import Bucket
@@ -39,6 +38,8 @@ from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
 from ipfsmem_providers.settings import choice, needed, seconds, setting
+from ipfsmem_providers.small_pins import PREFIX as SMALL_PREFIX
+from ipfsmem_providers.small_pins import PinnedSmallObjects
 
 _PATIENCE: Final = 90.0
 _TOKEN_HEADER: Final = "x-filebase-gateway-token"  # noqa: S105 - a header's name
@@ -47,7 +48,7 @@ _ON: Final = frozenset(("1", "true", "yes", "on"))
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class FilebaseProvider(ProviderBase):
+class FilebaseProvider(PinnedSmallObjects):
     """A bucket as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
@@ -91,7 +92,7 @@ class FilebaseProvider(ProviderBase):
         partial = by_rpc and setting(settings, "FILEBASE_PARTIAL").lower() in _ON
         self._capabilities = Capabilities(
             partial_car=partial, blocks=True, dag=True, pin=by_rpc, list=True, unpin=True,
-            raw=self._reader.reads_own, listing=not by_rpc,
+            raw=self._reader.reads_own, listing=not by_rpc, small=True,
         )  # fmt: skip
 
     @property
@@ -151,10 +152,11 @@ class FilebaseProvider(ProviderBase):
         return self._rpc.unread() if self._via == "rpc" else self._bucket.gaps.unread()
 
     async def listing(self) -> dict[str, int]:
-        """Return the CARs in the bucket and their sizes."""
+        """Return the CARs in the bucket and their sizes, without small objects, which come and go."""
         if self._via == "rpc":
             raise unsupported(self, "list what it stores")
-        return await self._bucket.listing()
+        found = await self._bucket.listing()
+        return {key: size for key, size in found.items() if f"/{SMALL_PREFIX}" not in key}
 
     async def unpin(self, pin: Pin) -> None:
         """Delete the object (S3) or the pin (RPC)."""

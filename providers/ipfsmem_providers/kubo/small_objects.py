@@ -11,7 +11,7 @@ from typing import Final
 
 from ipfsmem.content.cid import CID, RAW, raw_cid
 from ipfsmem.provider.contract import Block, Pin
-from ipfsmem.provider.small_objects import listed, parse_small_name
+from ipfsmem.provider.small_objects import SMALL_MAX, listed, parse_small_name
 from ipfsmem_providers.kubo.blocks import Blocks
 from ipfsmem_providers.kubo.pins import KuboPins
 
@@ -61,7 +61,8 @@ class KuboSmallObjects:
             box, _, rest = pin.name.removeprefix(PREFIX).partition("/")
             size, _, label = rest.partition(".")
             name = f"{box}/{label}.{pin.cid.digest.hex()}"
-            if size.isdecimal() and len(size) < 8 and pin.cid.codec == RAW and box in boxes:
+            usable = size.isdecimal() and len(size) < 8 and 0 < int(size) <= SMALL_MAX
+            if usable and pin.cid.codec == RAW and box in boxes:
                 found[name] = int(size), pin
         return found
 

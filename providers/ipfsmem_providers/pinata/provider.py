@@ -32,7 +32,6 @@ import msgspec
 
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.errors import ConfigError, FormatError, ProviderRefused
-from ipfsmem.provider.base import ProviderBase
 from ipfsmem.provider.contract import Block, Capabilities, Pin, with_pins
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import Body, SpooledCar
@@ -48,6 +47,7 @@ from ipfsmem_providers.pinata.api import ONE_REQUEST, Api, ListedFile, NoCars, N
 from ipfsmem_providers.pinata.car_files import CarFiles
 from ipfsmem_providers.pinata.legacy import Legacy
 from ipfsmem_providers.settings import choice, needed, seconds, setting
+from ipfsmem_providers.small_pins import PinnedSmallObjects
 
 #: Keyvalue for our root when Pinata made another one.
 ROOT_KEY: Final = "ipfsmem_root"
@@ -61,7 +61,7 @@ _TOKEN_HEADER: Final = "x-pinata-gateway-token"  # noqa: S105 - a header's name
 _log = logging.getLogger("ipfsmem.providers")
 
 
-class PinataProvider(ProviderBase):
+class PinataProvider(PinnedSmallObjects):
     """An account at Pinata as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
@@ -118,7 +118,7 @@ class PinataProvider(ProviderBase):
         reads = self._reader.reads
         self._capabilities = Capabilities(
             keeps_root=self._upload == "car", blocks=reads, dag=reads, pin=True, list=True, unpin=True,
-            raw=self._reader.reads_own,
+            raw=self._reader.reads_own, small=reads,
         )  # fmt: skip
 
     @property

@@ -18,11 +18,16 @@ from ipfsmem_providers.packs.hidden import hidden_name
 from ipfsmem_providers.packs.object_store import Head
 from ipfsmem_providers.packs.small_files import SmallFiles
 
+from ipfsmem.content.tree import build_tree
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
+from ipfsmem.provider.contract import Pin, lister
 from ipfsmem.provider.small_objects import SMALL_MAX, small_box, small_name
 from tests.unit.provider.make_small_vectors import DATA, OUT, build, text
+from tests.unit.provider.test_contract import block
 from tests.unit.providers.bucket_lab import bucket
 from tests.unit.providers.git_lab import Repository
+from tests.unit.providers.sick_lab import Bench, bench
+from tests.unit.providers.test_contract_of_all import area_of
 from tests.unit.providers.test_git import published
 
 BOX = small_box(b"a" * 32)
@@ -183,3 +188,67 @@ def test_small_objects_of_a_group_are_one_commit_and_outlive_squashes(tmp_path: 
         assert await fresh.get_small([*await fresh.list_small([BOX])]) == {NAME: b"one", other: b"two"}
 
     run(body())
+
+
+@pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
+def test_others_pins_in_a_box_are_passed_over_at_a_service(kind: str, tmp_path: Path) -> None:
+    async def body(at: Bench) -> None:
+        provider = at.open()
+        await area_of(provider).put_small(NAME, b"one")
+        rest = FILE.partition(".")[2]
+        for files in (
+            {"notes.txt": b"of somebody else"},
+            {f"3.{FILE}": b"two"},  # not the content of its name
+            {f"3.{small_box(b'b')}.{rest}": b"one"},  # of another box
+            {f"3.{FILE}": b"one", "more": b"more"},
+            {f"x.{FILE}": b"one"},
+            {f"{SMALL_MAX + 1}.{FILE}": b"one"},
+            {f"3.{BOX}.large.{'0' * 64}": bytes(3 * SMALL_MAX)},
+        ):
+            tree = build_tree(files)
+            await provider.put_car(tree.cid, tree.blocks, name=f"ipfsmem-small-{BOX}")
+        fresh = area_of(at.open())
+        large = f"{BOX}/large.{'0' * 64}"
+        assert await fresh.list_small([BOX]) == {NAME: 3, large: 3}
+        assert await fresh.get_small([NAME, large]) == {NAME: b"one"}
+        await fresh.remove_small([NAME])
+        assert await area_of(at.open()).get_small([NAME]) == {}
+
+    with bench(kind, tmp_path) as at:
+        run(body(at))
+
+
+def test_small_objects_do_not_change_the_listing_of_a_service(tmp_path: Path) -> None:
+    """One that is removed must not look like a part of a version that was lost."""
+
+    async def body(at: Bench) -> None:
+        provider = at.open()
+        tree = build_tree({"a": b"tree"})
+        await provider.put_car(tree.cid, tree.blocks, name="n")
+        lists = lister(provider)
+        assert lists is not None
+        before = await lists.listing()
+        await area_of(provider).put_small(NAME, b"one")
+        assert await lists.listing() == before != {}
+
+    for kind in ("filebase-s3", "directory", "bucket", "git"):
+        with bench(kind, tmp_path / kind) as at:
+            run(body(at))
+
+
+def test_others_pins_in_a_box_are_passed_over_at_a_node(tmp_path: Path) -> None:
+    async def body(at: Bench) -> None:
+        provider = at.open()
+        await area_of(provider).put_small(NAME, b"one")
+        cid, data = block("one")
+        for name in (f"{BOX}/{SMALL_MAX + 1}.a", f"{BOX}/x.a", f"{BOX}/a", f"{BOX}/0.a", "noise"):
+            await provider.pin(cid, f"ipfsmem-small-{name}")
+            fresh = area_of(at.open())
+            assert await fresh.list_small([BOX]) == {NAME: 3}
+            assert await fresh.get_small([NAME]) == {NAME: data}
+            await provider.unpin(Pin(cid, f"ipfsmem-small-{name}", "", 0))
+        await area_of(provider).remove_small([NAME])
+        assert await area_of(at.open()).list_small([BOX]) == {}
+
+    with bench("kubo", tmp_path) as at:
+        run(body(at))
