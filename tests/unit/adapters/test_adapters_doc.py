@@ -1,4 +1,4 @@
-"""The examples of docs/reference/frameworks.md run with the results that it shows."""
+"""The examples of docs/reference/frameworks.md run with the documented output."""
 
 from __future__ import annotations
 
@@ -48,14 +48,18 @@ def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.xdist_group("anthropic")
-def test_anthropic(anthropic: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_anthropic_example_prints_the_documented_output(
+    anthropic: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = said("anthropic", capsys)
     assert "created successfully at: /memories/tone.md" in shown
     assert "22B\t/memories/tone.md" in shown and shown.endswith("wants direct critique\n\n")
 
 
 @pytest.mark.xdist_group("langgraph")
-def test_langgraph(langgraph: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_langgraph_example_prints_the_documented_output(
+    langgraph: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said("langgraph", capsys).splitlines() == [
         "{'text': 'likes green tea', 'rating': 4}",
         "['food']",
@@ -63,7 +67,7 @@ def test_langgraph(langgraph: None, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_openai_agents(capsys: pytest.CaptureFixture[str]) -> None:
+def test_openai_agents_example_prints_the_documented_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert said("openai-agents", capsys).splitlines() == [
         "[{'role': 'assistant', 'content': 'Hi there'}]",
         "{'role': 'assistant', 'content': 'Hi there'}",
@@ -72,16 +76,22 @@ def test_openai_agents(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.xdist_group("pydantic-ai")
-def test_pydantic_ai(pydantic_ai: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pydantic_ai_example_prints_the_documented_output(
+    pydantic_ai: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "list_memories" in (shown := said("pydantic-ai", capsys)) and "tone" in shown
 
 
 @pytest.mark.xdist_group("llama-index")
-def test_llama_index(llama_index: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_llama_index_example_prints_the_documented_output(
+    llama_index: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = said("llama-index", capsys)
     assert "> likes green tea" in shown and "> - [Tea](tea.md)" in shown
 
 
 @pytest.mark.xdist_group("pydantic-ai")
-def test_the_example_of_a_conversation(pydantic_ai: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conversation_example_prints_the_documented_output(
+    pydantic_ai: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "added=2" in said("pydantic-ai-history", capsys)

@@ -1,4 +1,4 @@
-"""A LangGraph store on a memory: the package's own in-memory store answers the same, and it is there on another device."""
+"""A LangGraph store on a vault answers like the package's in-memory store, and its items are on other devices too."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def answers(result: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(cases(4, 200)))
-def test_the_in_memory_store_answers_the_same(package: ModuleType, memory: Memory, seed: int) -> None:
+def test_langgraph_store_answers_like_the_in_memory_store(
+    package: ModuleType, memory: Memory, seed: int
+) -> None:
     from langgraph.store.memory import InMemoryStore
 
     random, ours, theirs = Random(seed), store(memory), InMemoryStore()
@@ -115,7 +117,7 @@ def _drawn(random: Random, package: ModuleType) -> Any:
     )
 
 
-def test_the_methods_that_people_call(package: ModuleType, memory: Memory) -> None:
+def test_common_store_methods_work(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     assert isinstance(ours, package.BaseStore) and ours.supports_ttl is False
     ours.put(("users", "1"), "food", {"text": "likes green tea", "rating": 4})
@@ -143,7 +145,7 @@ def test_the_methods_that_people_call(package: ModuleType, memory: Memory) -> No
     assert ours.get(("users", "1"), "food") is not None
 
 
-def test_the_asynchronous_methods_fifty_at_once(package: ModuleType, memory: Memory) -> None:
+def test_fifty_asynchronous_store_calls_run_concurrently(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
 
     async def one(number: int) -> None:
@@ -193,9 +195,7 @@ def test_value_that_is_not_an_object_is_refused(package: ModuleType, memory: Mem
     assert store(memory).get(("u",), "k").value == {"text": str(value)}
 
 
-def test_a_batch_with_a_value_that_cannot_be_written_writes_nothing(
-    package: ModuleType, memory: Memory
-) -> None:
+def test_batch_with_an_invalid_value_writes_nothing(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     ours.put(("a",), "old", {"kept": 1})
     for bad in ({"a": object()}, {"a": 10**5000}, {"text": "x" * 1_000_000}):
@@ -205,7 +205,7 @@ def test_a_batch_with_a_value_that_cannot_be_written_writes_nothing(
         assert [one.value for one in ours.search(())] == [{"kept": 1}]
 
 
-def test_whole_numbers_that_no_float_holds_are_compared(package: ModuleType, memory: Memory) -> None:
+def test_whole_numbers_too_large_for_a_float_are_compared(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     ours.put(("a",), "b", {"n": 10**400})
     for wanted, found in (
@@ -218,7 +218,7 @@ def test_whole_numbers_that_no_float_holds_are_compared(package: ModuleType, mem
         assert len(ours.search((), filter={"n": wanted})) == found, wanted
 
 
-def test_a_cancelled_batch_is_done_when_it_ends(package: ModuleType, memory: Memory) -> None:
+def test_cancelled_batch_is_complete_when_it_ends(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
 
     async def use() -> None:
@@ -229,7 +229,7 @@ def test_a_cancelled_batch_is_done_when_it_ends(package: ModuleType, memory: Mem
     asyncio.run(use())
 
 
-def test_limits_in_words(package: ModuleType, memory: Memory) -> None:
+def test_store_limits_are_explained(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     deep: dict[str, Any] = {}
     for _ in range(300):
@@ -246,7 +246,7 @@ def test_limits_in_words(package: ModuleType, memory: Memory) -> None:
         ours.get(("a",), "b")
 
 
-def test_no_two_items_share_a_key() -> None:
+def test_two_items_never_share_a_key() -> None:
     places = [
         (tuple(names), key) for names in ([], ["a"], ["a", "b"], ["a,b"], ["a/b"], ['a","b']) for key in KEYS
     ]
@@ -257,7 +257,7 @@ def test_no_two_items_share_a_key() -> None:
     assert len(many) == 1000
 
 
-def test_an_item_is_a_memory_that_people_and_other_devices_have(package: ModuleType, lab: Lab) -> None:
+def test_store_item_is_a_memory_on_every_device(package: ModuleType, lab: Lab) -> None:
     a = lab.create("a")
     store(a.scope("bot")).put(("users", "1"), "food", {"text": "likes tea"})
     (listed,) = a.scope("bot").list()
@@ -279,7 +279,7 @@ def test_an_item_is_a_memory_that_people_and_other_devices_have(package: ModuleT
     assert [one.value for one in store(a.scope("bot")).search(())] == [{"text": "of both"}]
 
 
-def test_texts_of_others_and_what_is_no_item_are_left_out(package: ModuleType, memory: Memory) -> None:
+def test_pending_texts_and_other_memories_are_not_items(package: ModuleType, memory: Memory) -> None:
     ours = store(memory)
     ours.put(("a",), "b", {"mine": 1})
     (key,) = memory
@@ -306,7 +306,7 @@ def test_texts_of_others_and_what_is_no_item_are_left_out(package: ModuleType, m
 @pytest.mark.parametrize(
     "text", ["", "7", "[]", '[["a"]]', '[["a"],7]', '[[7],"a"]', '{"a":1}', "[" * 3000, '[["a"],"b","c"]']
 )
-def test_header_lines_that_name_no_item(text: str) -> None:
+def test_invalid_header_lines_are_not_items(text: str) -> None:
     made = parse_memory(render_item(("a",), "b", {}, *[_instant()] * 2))
     where = memory_key(("a",), "b")
     assert item_of(where, made) is not None
@@ -329,7 +329,7 @@ def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pyte
         store(memory)
 
 
-def test_namespaces_as_the_tests_of_the_package_have_them(package: ModuleType, memory: Memory) -> None:
+def test_namespaces_work_as_in_the_tests_of_the_package(package: ModuleType, memory: Memory) -> None:
     """langchain-ai/langgraph, libs/checkpoint/tests/test_store.py at 01b4d15aca3c732db878b50d2acb028a08f0431d: what it asks of
     namespaces (its other tests are about vectors and about a store that batches)."""
     ours = store(memory)

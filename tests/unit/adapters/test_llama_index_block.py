@@ -1,4 +1,4 @@
-"""A vault as a memory block of LlamaIndex: the text that the model gets, its limits, and messages that leave the buffer."""
+"""A vault as a memory block of LlamaIndex: its text for the model, its limits, and messages that leave the buffer."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def test_model_gets_matches_of_the_last_message(package: ModuleType, memory: Mem
 
 
 @pytest.mark.parametrize("prompt", ["🎉", "🎉 " * 4_000], ids=["short", "long"])
-def test_a_prompt_without_a_word_gives_the_index(package: ModuleType, memory: Memory, prompt: str) -> None:
+def test_prompt_without_words_returns_the_index(package: ModuleType, memory: Memory, prompt: str) -> None:
     memory.write("car", "drives a red car", name="Car")
     given = chat(package, memory_block(memory), prompt)
     assert [role for role, _ in given] == ["system", "user"] and "> - [Car](car.md)" in given[0][1]
 
 
-def test_an_empty_memory_adds_nothing(package: ModuleType, memory: Memory) -> None:
+def test_empty_vault_adds_no_text(package: ModuleType, memory: Memory) -> None:
     assert chat(package, memory_block(memory), "hello") == [("user", "hello")]
 
 
@@ -84,7 +84,7 @@ def test_texts_cannot_leave_their_fence_or_the_template(package: ModuleType, mem
     assert lines.count("</ipfsmem>") == 1 and f"> {block}" in lines
 
 
-def test_texts_of_others_are_not_given(package: ModuleType, memory: Memory) -> None:
+def test_pending_texts_are_not_given_to_the_model(package: ModuleType, memory: Memory) -> None:
     blob = {"version": "memory/0.1", "files": {"tea.md": "of others: hates tea\n"}, "timeline": []}
     memory.bundles.import_(json.dumps(blob), foreign=True)
     assert chat(package, memory_block(memory), "tea") == [("user", "tea")]
@@ -92,9 +92,7 @@ def test_texts_of_others_are_not_given(package: ModuleType, memory: Memory) -> N
     assert "hates tea" in chat(package, memory_block(memory), "tea")[0][1]
 
 
-def test_messages_that_fall_out_are_kept_in_the_session_or_not_taken(
-    package: ModuleType, memory: Memory
-) -> None:
+def test_flushed_messages_are_stored_in_the_session_or_dropped(package: ModuleType, memory: Memory) -> None:
     texts = [f"message {number} " + "word " * 30 for number in range(20)]
     how: dict[str, Any] = {"token_limit": 1_000, "chat_history_token_ratio": 0.2, "token_flush_size": 50}
     left = chat(package, memory_block(memory.scope("bot"), session="chat"), *texts, **how)
@@ -104,7 +102,7 @@ def test_messages_that_fall_out_are_kept_in_the_session_or_not_taken(
     assert memory.sessions.known() == [] and memory.list().memories == ()
 
 
-def test_a_block_that_is_too_large_is_made_smaller_or_left_out(package: ModuleType, memory: Memory) -> None:
+def test_oversized_block_is_shortened_or_omitted(package: ModuleType, memory: Memory) -> None:
     for number in range(40):
         memory.write(f"tea-{number}", f"tea number {number} " + "leaf " * 40, name=f"Tea {number}")
     block = memory_block(memory, max_tokens=2_000)
@@ -126,7 +124,7 @@ def test_a_block_that_is_too_large_is_made_smaller_or_left_out(package: ModuleTy
     asyncio.run(use())
 
 
-def test_a_closed_memory_and_a_missing_package_say_so(
+def test_closed_vault_or_missing_package_is_an_error(
     package: ModuleType, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = memory_block(memory)

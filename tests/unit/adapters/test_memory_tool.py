@@ -1,4 +1,4 @@
-"""The memory tool: each case of the package `anthropic`, and what a disk does not have: others' texts, devices, history."""
+"""The memory tool: each case of the package `anthropic`, and pending texts, devices and history."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check(case: Case, outcome: tuple[str | None, str | None], memory: Memory) ->
 
 
 @EVERY_CASE
-def test_each_case_without_the_package(memory: Memory, case: Case) -> None:
+def test_each_case_passes_without_the_package(memory: Memory, case: Case) -> None:
     directory = MemoryDirectory(memory)
     for command in case.given:
         directory.run(command)
@@ -99,7 +99,7 @@ def test_each_case_without_the_package(memory: Memory, case: Case) -> None:
 
 
 @EVERY_CASE
-def test_each_case_of_the_package(memory: Memory, case: Case, tools: ModuleType) -> None:
+def test_each_case_passes_with_the_package(memory: Memory, case: Case, tools: ModuleType) -> None:
     tool = memory_tool(memory)
     assert isinstance(tool, tools.BetaAbstractMemoryTool)
     for command in case.given:
@@ -112,7 +112,9 @@ def test_each_case_of_the_package(memory: Memory, case: Case, tools: ModuleType)
 
 
 @EVERY_CASE
-def test_each_case_of_the_package_asynchronously(memory: Memory, case: Case, tools: ModuleType) -> None:
+def test_each_case_passes_with_the_asynchronous_package(
+    memory: Memory, case: Case, tools: ModuleType
+) -> None:
     tool = async_memory_tool(memory)
     assert isinstance(tool, tools.BetaAsyncAbstractMemoryTool)
 
@@ -127,7 +129,7 @@ def test_each_case_of_the_package_asynchronously(memory: Memory, case: Case, too
     check(case, asyncio.run(run()), memory)
 
 
-def test_a_cancelled_command_is_done_when_it_ends(memory: Memory, tools: ModuleType) -> None:
+def test_cancelled_command_is_complete_when_it_ends(memory: Memory, tools: ModuleType) -> None:
     create = {"command": "create", "path": "/memories/a.md", "file_text": "kept"}
 
     async def use() -> None:
@@ -137,8 +139,8 @@ def test_a_cancelled_command_is_done_when_it_ends(memory: Memory, tools: ModuleT
     assert files(memory) == {"a.md": "kept"}
 
 
-def test_typed_commands_too(memory: Memory, tools: ModuleType) -> None:
-    """The runner hands over typed values, whose methods are called one by one."""
+def test_typed_commands_are_accepted(memory: Memory, tools: ModuleType) -> None:
+    """The runner passes typed values and calls their methods."""
     types = need_extra("anthropic", "anthropic.types.beta")
     tool = memory_tool(memory)
 
@@ -159,8 +161,7 @@ def test_typed_commands_too(memory: Memory, tools: ModuleType) -> None:
     assert tool.clear_all_memory() == "All memory cleared" and files(memory) == {}
 
 
-def test_the_same_as_the_tool_of_the_package_on_any_commands(tmp_path: Path, tools: ModuleType) -> None:
-    """Commands drawn at random, on the package's own file-system tool and on ours: the same answers, the same files."""
+def test_random_commands_answer_like_the_tool_of_the_package(tmp_path: Path, tools: ModuleType) -> None:
     random = Random(7)
     paths = [
         "a.md",
@@ -264,7 +265,7 @@ NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=40)
 
 
 @given(st.lists(NAMES, min_size=1, max_size=4), st.binary(max_size=80) | st.text(max_size=80).map(_utf8))
-def test_any_legal_path_keeps_its_bytes(names: list[str], data: bytes) -> None:
+def test_file_at_any_legal_path_keeps_its_bytes(names: list[str], data: bytes) -> None:
     try:
         path = relative("/memories/" + "/".join(names))
         data.decode()
@@ -293,7 +294,7 @@ def test_any_legal_path_keeps_its_bytes(names: list[str], data: bytes) -> None:
         b"",
     ],
 )
-def test_texts_with_headers_of_their_own_keep_their_bytes(memory: Memory, text: bytes) -> None:
+def test_texts_with_their_own_headers_keep_their_bytes(memory: Memory, text: bytes) -> None:
     directory = MemoryDirectory(memory)
     for path in ("notes/any.txt", "plain.md", "MEMORY.md"):
         directory.run(create(f"/memories/{path}", text.decode()))
@@ -335,7 +336,7 @@ def test_texts_with_headers_of_their_own_keep_their_bytes(memory: Memory, text: 
         "/memories/role.conflict-1234abcd.md",
     ],
 )
-def test_paths_that_are_refused(memory: Memory, path: str) -> None:
+def test_invalid_paths_are_refused(memory: Memory, path: str) -> None:
     directory = MemoryDirectory(memory)
     for command in (view(path), create(path, "x"), delete(path), rename(path, "/memories/b")):
         assert refusal(directory, command).startswith("Path ")
@@ -344,7 +345,7 @@ def test_paths_that_are_refused(memory: Memory, path: str) -> None:
     assert files(memory) == {"a.md": "x"}
 
 
-def test_a_path_may_hold_dots_and_percent_signs_that_lead_nowhere(memory: Memory) -> None:
+def test_path_may_contain_harmless_dots_and_percent_signs(memory: Memory) -> None:
     directory = MemoryDirectory(memory)
     for path in ("100%.md", "a%2fb", "...", "a..b", "..a", "x/./y", "x//z", "x/q/../w", " lead", "trail "):
         directory.run(create(f"/memories/{path}", path))
@@ -353,7 +354,7 @@ def test_a_path_may_hold_dots_and_percent_signs_that_lead_nowhere(memory: Memory
     }  # fmt: skip
 
 
-def test_memories_of_other_faces_are_files_and_files_are_memories(memory: Memory) -> None:
+def test_memories_are_files_and_files_are_memories(memory: Memory) -> None:
     directory = MemoryDirectory(memory)
     memory.write("tone", "direct", name="Tone", type="feedback")
     assert "name: Tone" in directory.run(view("/memories/tone.md"))
@@ -376,7 +377,7 @@ def _other(origin: str) -> dict[str, Any]:
     return create(f"/memories/{key}.md", f"---\norigin_name: {origin}\n---\n\ntext\n")
 
 
-def test_a_scope_is_a_directory_of_its_own(memory: Memory) -> None:
+def test_scope_is_a_separate_directory(memory: Memory) -> None:
     directory = MemoryDirectory(memory.scope("project"))
     directory.run(create("/memories/sub/a.md", "in the scope"))
     assert files(memory) == {} and files(memory.scope("project")) == {"sub/a.md": "in the scope"}
@@ -412,7 +413,7 @@ def test_file_changed_since_it_was_shown_is_not_replaced(memory: Memory) -> None
     assert "does not exist" in refusal(first, view(path))
 
 
-def test_a_file_that_was_deleted_may_be_made_again(memory: Memory) -> None:
+def test_deleted_file_can_be_created_again(memory: Memory) -> None:
     directory = MemoryDirectory(memory)
     for text in ("one", "two"):
         directory.run(create("/memories/a.txt", text))
@@ -422,7 +423,7 @@ def test_a_file_that_was_deleted_may_be_made_again(memory: Memory) -> None:
     assert files(memory) == {"a.txt": "3"}
 
 
-def test_two_devices_edit_one_file_at_once_and_nothing_is_lost(lab: Lab) -> None:
+def test_concurrent_edits_of_one_file_on_two_devices_are_merged(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -443,7 +444,7 @@ def test_two_devices_edit_one_file_at_once_and_nothing_is_lost(lab: Lab) -> None
     assert files(b) == {"notes/list.txt": "zero\n1\n\ntwo\n\n3\n"}
 
 
-def test_texts_of_others_are_no_files_until_a_person_promotes_them(memory: Memory) -> None:
+def test_pending_texts_are_not_files_until_approved(memory: Memory) -> None:
     memory.bundles.import_(
         json.dumps({"version": "memory/0.1", "files": {"role.md": "of others\n"}, "timeline": []}),
         foreign=True,
@@ -466,7 +467,7 @@ def test_texts_of_others_are_no_files_until_a_person_promotes_them(memory: Memor
     assert "of others" in directory.run(view("/memories/role.md"))
 
 
-def test_parts_of_sessions_are_no_files(memory: Memory) -> None:
+def test_session_parts_are_not_files(memory: Memory) -> None:
     memory.sessions.add("a", [{"content": "what was said"}])
     (part,) = (one.key for one in memory._open.memories.listing(sessions=True))
     directory = MemoryDirectory(memory)
@@ -513,7 +514,7 @@ def test_parts_of_sessions_are_no_files(memory: Memory) -> None:
         delete("/memories/"),
     ],
 )
-def test_wrong_commands_are_refused_in_words(memory: Memory, command: object) -> None:
+def test_invalid_commands_are_refused(memory: Memory, command: object) -> None:
     directory = MemoryDirectory(memory)
     directory.run(create("/memories/a.md", "a"))
     directory.run(create("/memories/d/c.md", "c"))
@@ -521,7 +522,7 @@ def test_wrong_commands_are_refused_in_words(memory: Memory, command: object) ->
     assert files(memory) == {"a.md": "a", "d/c.md": "c"}
 
 
-def test_a_folder_moves_as_a_whole_or_not_at_all(memory: Memory) -> None:
+def test_folder_is_moved_atomically(memory: Memory) -> None:
     directory = MemoryDirectory(memory)
     there = {"d/a.txt": "a", "d/" + "x" * 250 + "/b.txt": "b", "d/c.txt": "c"}
     for path, text in there.items():
@@ -535,10 +536,8 @@ def test_a_folder_moves_as_a_whole_or_not_at_all(memory: Memory) -> None:
     assert "changed since" not in directory.run(replace("/memories/e/f/a.txt", "a", "A"))
 
 
-def test_a_locked_memory_sends_the_model_to_the_person(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Never does a model hear that a passphrase would help."""
+def test_locked_vault_refers_the_model_to_the_user(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer does not mention a passphrase."""
 
     def locked(*_: Any, **__: Any) -> None:
         raise PassphraseError("this memory is locked")
@@ -548,8 +547,8 @@ def test_a_locked_memory_sends_the_model_to_the_person(
     assert "Ask the person to run: ipfsmem unlock" in said and "assphrase" not in said
 
 
-def test_the_runner_of_the_package_uses_the_tool(memory: Memory, tools: ModuleType) -> None:
-    """Its client and its runner as they are; the model's answers are scripted, and no byte leaves this process."""
+def test_runner_of_the_package_uses_the_tool(memory: Memory, tools: ModuleType) -> None:
+    """The real client and runner, with scripted answers and no network."""
     import anthropic as package
     import httpx2
 
@@ -597,7 +596,7 @@ def test_closed_memory_is_refused(memory: Memory) -> None:
     assert "is closed" in refusal(directory, view("/memories"))
 
 
-def test_fifty_commands_at_once(memory: Memory, tools: ModuleType) -> None:
+def test_fifty_commands_run_concurrently(memory: Memory, tools: ModuleType) -> None:
     tool = async_memory_tool(memory)
 
     async def one(number: int) -> None:
@@ -612,7 +611,7 @@ def test_fifty_commands_at_once(memory: Memory, tools: ModuleType) -> None:
     assert files(memory) == {f"{number}.txt": f"TEXT {number}" for number in range(50)}
 
 
-def test_a_long_list_is_cut_and_says_so(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_list_is_truncated_with_a_note(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_directory, "MAX_LISTED", 10)
     for number in range(12):
         memory.write(f"k{number}", "x")
@@ -628,7 +627,7 @@ def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pyte
     assert caught.value.hint == "Install it with: pip install 'ipfsmem[anthropic]'"
 
 
-def test_lines_of_windows_are_edited_as_they_are_shown() -> None:
+def test_lines_with_windows_line_ends_are_edited_as_shown() -> None:
     """A model gives back what it was shown, which is lines; every line keeps the end that it has."""
     memory = Memory.load("alex", "none")
     memory.write_text("plan", b"one\r\ntwo\r\nthree\r\nfour")
@@ -663,7 +662,7 @@ def test_lines_of_windows_are_edited_as_they_are_shown() -> None:
     assert data() == b"x\nC\nd\n"
 
 
-def test_deleted_file_that_was_not_shown_whole_can_be_restored(memory: Memory) -> None:
+def test_deleted_file_that_was_partly_shown_can_be_restored(memory: Memory) -> None:
     for name in ("unseen", "part", "seen", "mine", "moved"):
         memory.write(name, f"{name}\nsecond line")
     directory = MemoryDirectory(memory)

@@ -119,7 +119,7 @@ SCENARIOS = {
 
 @pytest.mark.parametrize("method", ["run", "run_sync", "run_streamed"])
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_runs_see_what_they_see_with_the_packages_own_session(
+def test_runs_see_the_same_items_as_with_the_packages_session(
     agents: ModuleType, memory: Memory, tmp_path: Path, name: str, method: str
 ) -> None:
     from agents import SQLiteSession
@@ -218,7 +218,7 @@ def contents(items: list[Any]) -> list[str]:
     return [item["content"] for item in items]
 
 
-def test_items_one_by_one(memory: Memory) -> None:
+def test_items_are_added_and_popped_one_by_one(memory: Memory) -> None:
     async def use() -> None:
         one, other = session(memory, "one"), session(memory, "other")
         assert await one.pop_item() is None and await one.get_items() == []
@@ -255,7 +255,7 @@ def test_session_implements_the_sdk_protocol(agents: ModuleType, memory: Memory)
     asyncio.run(use())
 
 
-def test_settings_by_name_need_the_package(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_by_name_require_the_package(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "agents.memory", None)
     with pytest.raises(UsageError, match="needs the extra openai-agents"):
         session(memory, "one", session_settings={"limit": 2})
@@ -264,7 +264,7 @@ def test_settings_by_name_need_the_package(memory: Memory, monkeypatch: pytest.M
         session(memory, "")
 
 
-def test_event_loops_of_several_threads_and_fifty_tasks(memory: Memory) -> None:
+def test_session_works_in_event_loops_of_threads_and_fifty_tasks(memory: Memory) -> None:
     one = session(memory, "one")
 
     def in_a_thread(number: int) -> None:
@@ -281,7 +281,7 @@ def test_event_loops_of_several_threads_and_fifty_tasks(memory: Memory) -> None:
     assert sorted(contents(asyncio.run(at_once()))) == sorted(expected)
 
 
-def test_an_addition_that_is_cancelled_is_done_or_was_not_begun(memory: Memory) -> None:
+def test_cancelled_addition_is_complete_or_not_started(memory: Memory) -> None:
     async def use() -> None:
         one = session(memory, "one")
         await ended_when_cancelled(memory, one.add_items(user("kept")))
@@ -290,7 +290,7 @@ def test_an_addition_that_is_cancelled_is_done_or_was_not_begun(memory: Memory) 
     asyncio.run(use())
 
 
-def test_a_conversation_goes_on_on_another_device(lab: Lab) -> None:
+def test_conversation_continues_on_another_device(lab: Lab) -> None:
     a = lab.create("a")
     asyncio.run(session(a.scope("bot"), "chat").add_items(user("from the laptop")))
     lab.sync(a)

@@ -59,7 +59,7 @@ def conversation(
     return answers, told[0]
 
 
-def test_a_model_remembers_recalls_and_is_told_what_went_wrong(package: ModuleType, memory: Memory) -> None:
+def test_model_calls_tools_and_receives_errors(package: ModuleType, memory: Memory) -> None:
     answers, told = conversation(
         memory,
         [("remember", {"key": "tone", "body": "direct critique"})],
@@ -79,7 +79,7 @@ def test_a_model_remembers_recalls_and_is_told_what_went_wrong(package: ModuleTy
         assert given[one.name].description == one.description
 
 
-def test_only_some_tools_and_only_those_that_read(package: ModuleType, memory: Memory) -> None:
+def test_toolset_is_limited_to_some_or_reading_tools(package: ModuleType, memory: Memory) -> None:
     _, told = conversation(memory, names=None, read_only=True)
     named = {one.name for one in told.function_tools}
     assert "memory_recall" in named and "remember" not in named and "forget" not in named
@@ -87,14 +87,14 @@ def test_only_some_tools_and_only_those_that_read(package: ModuleType, memory: M
         toolset(memory, ["promote"])
 
 
-def test_a_scope_and_many_calls_at_once(package: ModuleType, memory: Memory) -> None:
+def test_toolset_of_a_scope_runs_many_calls_concurrently(package: ModuleType, memory: Memory) -> None:
     calls = [("remember", {"key": f"k{number}", "body": f"text {number}"}) for number in range(50)]
     answers, _ = conversation(memory, calls, scope="bot")
     assert {outcome for _, outcome, _ in answers} == {"success"}
     assert len(memory.scope("bot").list()) == 50 and memory.list().memories == ()
 
 
-def test_a_memory_that_cannot_be_opened_says_so_to_the_model(package: ModuleType, memory: Memory) -> None:
+def test_closed_vault_is_reported_to_the_model(package: ModuleType, memory: Memory) -> None:
     memory.close()
     answers, _ = conversation(memory, [("recall", {"query": "tea"})])
     assert answers[0][1] == "failed" and "is closed" in answers[0][2]

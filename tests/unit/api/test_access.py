@@ -66,7 +66,7 @@ def test_admin_sees_operations_by_the_id_of_each_token(tmp_path: Path) -> None:
     Lab(tmp_path).run(ask)
 
 
-def test_each_right_has_what_stands_before_it(tmp_path: Path) -> None:
+def test_each_right_permits_its_routes_only(tmp_path: Path) -> None:
     prepared(tmp_path)
     tokens = {right: token(tmp_path, right) for right in ("read", "write", "admin")}
 
@@ -90,8 +90,7 @@ def test_each_right_has_what_stands_before_it(tmp_path: Path) -> None:
     Lab(tmp_path).run(ask)
 
 
-def test_every_route_asks_for_its_right_before_it_does_anything(tmp_path: Path) -> None:
-    """A new route that changes something and forgets its right is seen here."""
+def test_every_route_checks_its_right_first(tmp_path: Path) -> None:
     prepared(tmp_path)
     sent = bearer(token(tmp_path))
     changing = {route.name for route in ROUTES if route.right != "read"}
@@ -122,8 +121,7 @@ def _needs(route: Any) -> bool:
     return route.body is not bytes and any(field.required for field in msgspec.structs.fields(route.body))
 
 
-def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_path: Path) -> None:
-    """By its name, by stacks, by what it turned out to be, by the default scope, by what is about the whole memory."""
+def test_token_for_a_scope_reads_no_other_scope(tmp_path: Path) -> None:
     prepared(tmp_path)
     sent = bearer(token(tmp_path, "admin", "work"))
 
@@ -213,7 +211,7 @@ def test_a_token_for_a_scope_reads_nothing_of_another_whatever_leads_there(tmp_p
     Lab(tmp_path).run(ask)
 
 
-def test_a_scope_that_another_turned_out_to_be_is_touched_by_both(tmp_path: Path) -> None:
+def test_redirected_scope_requires_a_token_for_both_scopes(tmp_path: Path) -> None:
     prepared(tmp_path)
     sent = bearer(token(tmp_path, "write", "work"))
     other = bearer(token(tmp_path, "write", "secret"))
@@ -299,7 +297,7 @@ async def read_by(client: Client, scope: str, key: str, sent: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("named", ["sub", "top"])
-def test_token_is_answered_by_scopes_it_covers_where_one_leads_to_another(tmp_path: Path, named: str) -> None:
+def test_token_for_a_redirected_scope_reads_only_its_scopes(tmp_path: Path, named: str) -> None:
     scopes = ("sub", "top", "third")
     with opener(tmp_path)() as memory:
         for scope in scopes:
@@ -374,7 +372,6 @@ def test_context_and_stacks_show_scopes_that_the_token_covers(tmp_path: Path) ->
 
 
 def test_promote_needs_a_token_for_scopes_whose_text_it_would_hide(tmp_path: Path) -> None:
-    """The target had nothing of its own, and the text of a scope that leads there was hidden or named unseen."""
     with opener(tmp_path)() as memory:
         memory.scope("mine").write("plan", "of mine")
         memory.scope("sub").write("plan", "of sub")
@@ -399,7 +396,7 @@ def test_promote_needs_a_token_for_scopes_whose_text_it_would_hide(tmp_path: Pat
     Lab(tmp_path).run(ask)
 
 
-def test_a_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> None:
+def test_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> None:
     prepared(tmp_path)
     secret = token(tmp_path)
     sent = bearer(secret)
@@ -418,8 +415,7 @@ def test_a_revoked_token_opens_nothing_and_its_stream_ends(tmp_path: Path) -> No
     Lab(tmp_path).run(ask)
 
 
-def test_a_token_takes_a_few_streams_and_leaves_the_others_theirs(tmp_path: Path) -> None:
-    """However many it asks for at once: a program's token took all, and the person's page heard of no change any more."""
+def test_token_has_few_streams_and_leaves_the_others_free(tmp_path: Path) -> None:
     prepared(tmp_path)
     sent = bearer(token(tmp_path))
 
@@ -439,7 +435,7 @@ def test_a_token_takes_a_few_streams_and_leaves_the_others_theirs(tmp_path: Path
     Lab(tmp_path).run(ask)
 
 
-def test_a_token_is_of_one_memory(tmp_path: Path) -> None:
+def test_token_belongs_to_one_vault(tmp_path: Path) -> None:
     for name in ("m", "n"):
         with opener(tmp_path, name)() as memory:
             memory.write("which", name)
@@ -492,9 +488,7 @@ def test_stored_tokens_hold_no_secret_and_lend_no_rights_to_other_rows(tmp_path:
     Lab(home, open_memory=lambda: Memory.load("m", home=home)).run(ask)
 
 
-def test_wrong_tokens_are_refused_where_they_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_tokens_are_not_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opener(tmp_path)() as memory:
         folder = tmp_path / "m"
 
@@ -517,7 +511,7 @@ def test_wrong_tokens_are_refused_where_they_are_made(
             tokens_of(memory.replica, folder)
 
 
-def test_a_code_opens_the_page_once_and_not_for_long() -> None:
+def test_page_code_is_valid_once_and_briefly() -> None:
     now = 0.0
     doors = Doors({}, now=lambda: now)
     assert doors.exchange("") is None
@@ -540,7 +534,7 @@ def test_a_code_opens_the_page_once_and_not_for_long() -> None:
     assert len(doors._run) <= 65
 
 
-def test_the_page_is_served_without_a_token_and_nothing_else_is(tmp_path: Path) -> None:
+def test_page_is_the_only_route_without_a_token(tmp_path: Path) -> None:
     prepared(tmp_path)
     lab = Lab(tmp_path, files=a_page())
     code = lab.doors.new_code()
@@ -578,10 +572,10 @@ def test_the_page_is_served_without_a_token_and_nothing_else_is(tmp_path: Path) 
     lab.run(ask)
 
 
-def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
+def test_hint_of_a_refused_token_creates_one_that_suffices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the hint says is run as it stands: the new token does what was refused, and no more than that and what the old one did."""
+    """The new token has no further rights."""
     prepared(tmp_path)
     cli = Cli(tmp_path, monkeypatch)
 
@@ -618,11 +612,11 @@ def test_a_refused_token_is_told_how_to_make_one_that_is_enough(
     Lab(tmp_path).run(ask)
 
 
-def test_a_page_that_is_not_built_is_not_there(tmp_path: Path) -> None:
+def test_page_that_was_not_built_is_absent(tmp_path: Path) -> None:
     assert PageFiles.built(tmp_path) is None
 
 
-def test_a_name_of_ones_own_counts_and_no_other(tmp_path: Path) -> None:
+def test_configured_host_name_is_accepted_and_no_other(tmp_path: Path) -> None:
     doors = Doors({}, names=["Memory.example"])
     assert doors.wrong_place(["memory.example:8789"], []) is None
     assert doors.wrong_place(["memory.example"], ["https://memory.example"]) is None
@@ -641,8 +635,8 @@ def test_a_name_of_ones_own_counts_and_no_other(tmp_path: Path) -> None:
         assert found is not None and found[0] == status, (hosts, origins)
 
 
-def test_a_dream_of_a_token_for_a_scope_knows_of_no_key_in_another(tmp_path: Path) -> None:
-    """Else whoever writes a link and dreams would learn whether there is such a memory where they may not look."""
+def test_dream_of_a_scope_token_reveals_no_key_of_another_scope(tmp_path: Path) -> None:
+    """Otherwise a link and a dream would show whether a memory exists."""
     prepared(tmp_path)
     with opener(tmp_path)() as memory:
         memory.scope("secret").write("plot", "nobody else reads this")
@@ -658,7 +652,7 @@ def test_a_dream_of_a_token_for_a_scope_knows_of_no_key_in_another(tmp_path: Pat
     Lab(tmp_path).run(ask)
 
 
-def test_the_paths_of_the_systems_before_are_not_there(tmp_path: Path) -> None:
+def test_paths_of_earlier_systems_do_not_exist(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         for path in ("kg/entities", "kg/relations", "kg/query", "proactive", "proactive/items", ""):
             for asked in (client.get, client.post):
@@ -667,7 +661,7 @@ def test_the_paths_of_the_systems_before_are_not_there(tmp_path: Path) -> None:
     Lab(tmp_path).run(ask)
 
 
-def test_many_calls_of_a_token_hold_up_others_for_one_call(tmp_path: Path) -> None:
+def test_many_calls_of_a_token_delay_others_by_one_call(tmp_path: Path) -> None:
     """While the memory is at work, one token asks as often as it may and once more, then another one asks once."""
     prepared(tmp_path)
     lab, eager, other = Lab(tmp_path), token(tmp_path), token(tmp_path, "admin")

@@ -98,7 +98,7 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
     assert others(home, own) == before
 
 
-def test_every_route_that_names_a_scope_is_asked_for_another() -> None:
+def test_every_scope_route_is_tested_with_a_foreign_scope() -> None:
     about_scope = {route.name for route in ROUTE_OF.values() if route.about in ("scope", "part", "caller")}
     without = {"scopes_list"}  # asked in test_access
     assert about_scope - {op.http for op in HTTP if [*asked(op, MINE, [])]} == without

@@ -1,4 +1,5 @@
-"""The stream of changes: others' writes appear within a second, once, and a client that reconnects continues where it was."""
+"""The stream of changes: foreign writes appear within a second, once, and a reconnected client continues where it
+was."""
 
 from __future__ import annotations
 
@@ -84,10 +85,9 @@ def test_writes_of_other_processes_and_the_api_appear_in_the_stream(tmp_path: Pa
 @pytest.mark.parametrize(
     "fault", [KeyError("a fault of ours"), PassphraseError("locked in this very moment")]
 )
-def test_a_look_that_fails_is_not_the_last_one(
+def test_failed_scan_does_not_end_the_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    """Whoever listened heard of nothing more until the server was started anew, and keys that were locked then stayed in it."""
     lab = Lab(tmp_path)
     failing = [fault]
 
@@ -125,7 +125,7 @@ def test_a_look_that_fails_is_not_the_last_one(
     lab.run(ask)
 
 
-def test_an_unlock_is_told_although_the_look_after_it_fails(
+def test_unlock_is_reported_although_the_scan_after_it_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = False
@@ -158,7 +158,7 @@ def test_an_unlock_is_told_although_the_look_after_it_fails(
     lab.run(ask)
 
 
-def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
+def test_file_edit_in_a_linked_folder_appears_in_the_stream(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.")
     file = tmp_path / "m" / "memory" / "tone.md"
@@ -171,7 +171,7 @@ def test_an_edit_in_a_folder_of_plain_files_appears_too(tmp_path: Path) -> None:
     Lab(tmp_path).run(ask)
 
 
-def test_resumed_stream_has_the_missed_changes_and_no_more(tmp_path: Path) -> None:
+def test_resumed_stream_has_the_missed_changes_only(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         first, second = await listen(client), await listen(client)
         await good(client.put("/v1/memories/a", json={"body": "x"}, headers=NEW), 201)
@@ -208,7 +208,7 @@ def test_stream_of_token_for_one_scope_has_only_that_scope(tmp_path: Path) -> No
     Lab(tmp_path).run(ask)
 
 
-def test_a_sync_says_how_far_it_is_and_is_one_at_a_time(tmp_path: Path) -> None:
+def test_sync_reports_its_progress_and_runs_one_at_a_time(tmp_path: Path) -> None:
     kept, home = tmp_path / "kept", tmp_path / "home"
     kept.mkdir()
     Memory.load(
@@ -243,7 +243,7 @@ async def _status(answer: Any) -> tuple[int, Any]:
         return got.status, await got.json(content_type=None)
 
 
-def test_numbers_go_on_where_they_were_and_what_is_not_kept_is_a_reset(
+def test_change_numbers_continue_and_a_gap_is_a_reset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(changes, "KEPT", 3)

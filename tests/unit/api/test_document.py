@@ -172,7 +172,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     ]
 
 
-def test_every_route_answers_as_the_document_says(tmp_path: Path) -> None:
+def test_every_route_answers_as_documented(tmp_path: Path) -> None:
     need_extra("mcp", "jsonschema")
     import jsonschema
 

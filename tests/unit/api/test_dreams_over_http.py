@@ -1,5 +1,5 @@
-"""A dream over HTTP: other calls are answered while it takes its time, it ends when somebody aborts it, and a model is shown what the token
-is for alone."""
+"""Dreams over HTTP: other calls are answered meanwhile, an abort ends one, and the model sees only the token's
+scopes."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def test_dream_model_sees_only_its_scope_and_other_calls_are_answered(
     )
 
 
-def test_a_dream_that_somebody_aborts_ends_before_it_changes_anything(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_aborted_dream_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lived(tmp_path)
     may_go_on, began = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Exports and imports over HTTP: files as they are, of what the caller named, and nothing written by a request that fails."""
+"""Exports and imports over HTTP: files as they are, only of the named scopes, and no change by a failed request."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_unknown_argument_and_value_of_a_file_route_are_refused(tmp_path: Path) 
     ],
     ids=["cut off", "empty", "of another program", "nested", "not UTF-8"],
 )
-def test_import_of_a_wrong_body_writes_nothing(body: str, status: int, kind: str, tmp_path: Path) -> None:
+def test_import_of_an_invalid_body_writes_nothing(body: str, status: int, kind: str, tmp_path: Path) -> None:
     two_scopes(tmp_path)
 
     async def ask(client: Client) -> None:
@@ -198,7 +198,7 @@ def test_import_longer_than_the_limit_is_refused_while_received(tmp_path: Path) 
 
 
 def test_dry_run_of_an_import_is_recorded_and_writes_nothing(tmp_path: Path) -> None:
-    """Its counts tell whoever sends texts which of them are here."""
+    """Its counts reveal which texts are here."""
     two_scopes(tmp_path)
 
     async def ask(client: Client) -> None:
@@ -251,7 +251,7 @@ def test_body_of_a_token_without_the_right_is_not_read(
     assert read == []
 
 
-def test_a_token_has_one_large_body_in_memory_and_holds_up_no_other(
+def test_token_has_one_large_body_in_memory_and_delays_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_scopes(tmp_path)
@@ -288,7 +288,7 @@ def test_a_token_has_one_large_body_in_memory_and_holds_up_no_other(
 
 
 @pytest.mark.parametrize(("size", "is_held"), [(100, False), (2**20, True)], ids=["small", "large"])
-def test_body_of_unknown_length_holds_up_others_only_if_it_is_large(
+def test_body_of_unknown_length_delays_others_only_if_it_is_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, is_held: bool
 ) -> None:
     two_scopes(tmp_path)

@@ -1,4 +1,4 @@
-"""A server that keeps its memory in sync: what it writes is published soon, what others publish comes, and what must not be published is not."""
+"""A server that syncs its vault: its writes are published soon, foreign ones received, and nothing else published."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_server_does_not_publish_publicly_without_consent(
     assert list(box.iterdir()) == [] and not syncing_notes(tmp_path / "one" / "m").worked
 
 
-def test_a_provider_that_never_answers_keeps_no_server_from_ending(
+def test_silent_provider_does_not_prevent_the_server_exit(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "LAST_SYNC", 0.2)
@@ -196,7 +196,7 @@ def test_a_provider_that_never_answers_keeps_no_server_from_ending(
         lab(tmp_path).run(ask)
 
 
-def test_writes_of_a_call_that_failed_later_are_published_soon(
+def test_writes_of_a_failed_call_are_published_soon(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(served, "AFTER_WRITE", 0.05)

@@ -86,7 +86,7 @@ async def asked_all(client: Client, token: str, tokens: list[str]) -> dict[str, 
     st.lists(st.sampled_from(SCOPES), max_size=2, unique=True),
     st.none() | st.permutations(SCOPES[1:]).map(lambda scopes: scopes[:2]),
 )
-def test_a_token_of_some_scopes_is_shown_nothing_of_another(
+def test_token_of_some_scopes_is_shown_nothing_of_another(
     tmp_path: Path, done: list[tuple[str, str, str]], tokens: list[str], leads: list[str] | None
 ) -> None:
     allowed = {SCOPES.index(scope) for scope in tokens}
@@ -107,8 +107,8 @@ def test_a_token_of_some_scopes_is_shown_nothing_of_another(
 
 
 @pytest.mark.parametrize("scopes", [None, ["work", ""]])
-def test_the_questions_do_show_what_they_may(tmp_path: Path, scopes: list[str] | None) -> None:
-    """Else the property above would hold of nothing."""
+def test_reading_routes_show_the_texts_of_their_scope(tmp_path: Path, scopes: list[str] | None) -> None:
+    """Otherwise the property above would hold trivially."""
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
         "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members_list", "providers_list",

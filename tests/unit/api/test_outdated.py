@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def test_answers_over_http_say_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+def test_http_answers_report_an_unreadable_file(tmp_path: Path, folder: Path) -> None:
     async def ask(client: Client) -> None:
         for path in ("/v1/memories/role", "/v1/memories/tone", "/v1/memories"):
             assert "outdated" not in (await good(client.get(path)))[0]
@@ -52,7 +52,7 @@ def test_answers_over_http_say_that_a_file_could_not_be_read(tmp_path: Path, fol
     asked(tmp_path / "home", ask)
 
 
-def test_export_over_http_has_no_words_of_the_server_in_its_file(tmp_path: Path, folder: Path) -> None:
+def test_export_over_http_has_no_notes_of_the_server_in_its_file(tmp_path: Path, folder: Path) -> None:
     async def ask(client: Client) -> None:
         (folder / "role.md").write_bytes(SPOILED)
         assert "outdated" in (await good(client.get("/v1/memories")))[0]
@@ -85,7 +85,7 @@ def test_note_in_a_header_is_ascii_and_fits_a_line() -> None:
     assert cut == "x" * len(cut) and 0 < len(cut) <= 4_000
 
 
-def test_check_and_settings_answer_though_edits_cannot_be_imported(
+def test_check_and_settings_answer_although_edits_cannot_be_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: object) -> None:
@@ -102,7 +102,7 @@ def test_check_and_settings_answer_though_edits_cannot_be_imported(
     asked(tmp_path / "home", ask)
 
 
-def test_a_model_is_told_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+def test_tools_report_an_unreadable_file(tmp_path: Path, folder: Path) -> None:
     memory = opener(tmp_path / "home")()
     memory.folders.attach(folder)
     tools = {tool.name: tool for tool in toolset(memory)}
@@ -124,7 +124,7 @@ def test_a_model_is_told_that_a_file_could_not_be_read(tmp_path: Path, folder: P
     memory.close()
 
 
-def test_a_hook_says_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+def test_hook_reports_an_unreadable_file(tmp_path: Path, folder: Path) -> None:
     home = tmp_path / "home"
     memory = opener(home)()
     memory.folders.attach(folder)
@@ -148,7 +148,7 @@ def test_a_hook_says_that_a_file_could_not_be_read(tmp_path: Path, folder: Path)
     assert not prompt_text("m", home, str(tmp_path), "claude-code", unrelated, frozenset()).text
 
 
-def test_resources_and_prompts_say_that_a_file_could_not_be_read(tmp_path: Path, folder: Path) -> None:
+def test_resources_and_prompts_report_an_unreadable_file(tmp_path: Path, folder: Path) -> None:
     need_extra("mcp", "mcp_types")
     from ipfsmem.mcp.server import MemoryServer
 

@@ -70,7 +70,7 @@ def test_librefang_routes_serve_its_values(tmp_path: Path) -> None:
         assert [one.value for one in history] == ["light", "dark"]
 
 
-def test_librefang_delete_leaves_a_pending_value_that_it_does_not_list(tmp_path: Path) -> None:
+def test_librefang_delete_keeps_a_pending_value_that_it_does_not_list(tmp_path: Path) -> None:
     with Memory.create("m", "local", home=tmp_path) as memory, Memory.load("bob", "none") as other:
         other.scope("x").values.set("theme", "theirs")
         memory.scope(AGENT).bundles.import_(other.scope("x").bundles.export(partial=True), foreign=True)
@@ -174,7 +174,7 @@ def test_librefang_routes_serve_its_memories(tmp_path: Path) -> None:
         }
 
 
-def test_librefangs_graph_and_imports_are_answered(tmp_path: Path) -> None:
+def test_librefang_graph_and_import_routes_are_answered(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         triple = {"subject": "Alice", "subject_type": "person", "relation": "works_at", "object": "Acme"}
         done = {"agent_id": AGENT, "triples_processed": 1}
@@ -190,7 +190,7 @@ def test_librefangs_graph_and_imports_are_answered(tmp_path: Path) -> None:
     asked(tmp_path, ask, program="librefang")
 
 
-def test_a_token_of_one_agent_reaches_no_other(tmp_path: Path) -> None:
+def test_token_of_one_agent_reaches_no_other(tmp_path: Path) -> None:
     lab = Lab(tmp_path, program="librefang")
     lab.doors.accept_token("only", Caller("write", frozenset([AGENT])))
     lab.doors.accept_token("reads", Caller("read"))
@@ -254,7 +254,7 @@ def test_librefang_import_with_one_invalid_entry_writes_nothing(tmp_path: Path) 
         assert memory.scope(AGENT).list().memories == ()
 
 
-def test_program_call_waits_in_turn_of_its_token(tmp_path: Path) -> None:
+def test_program_call_waits_for_the_turn_of_its_token(tmp_path: Path) -> None:
     Memory.create("m", "local", home=tmp_path).close()
     lab, secret = Lab(tmp_path, program="librefang"), token(tmp_path)
     gate = threading.Event()

@@ -1,4 +1,4 @@
-"""The HTTP API of a memory, asked by a client that is not ours, as the documents describe it."""
+"""The HTTP API of a vault, called by an independent client as documented."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.hints import hinted
 DOC = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
 
 
-def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
+def test_memory_is_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         made, first = await good(
             client.put("/v1/memories/tone", json={"body": "Be brief.", "type": "feedback"}, headers=NEW), 201
@@ -44,7 +44,7 @@ def test_written_read_listed_changed_and_forgotten(tmp_path: Path) -> None:
     asked(tmp_path, ask)
 
 
-def test_a_write_replaces_only_what_its_caller_was_shown(tmp_path: Path) -> None:
+def test_write_replaces_only_the_text_its_caller_was_shown(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         path = "/v1/memories/tone"
         await told(client.put(path, json={"body": "x"}), 428, "UsageError")
@@ -61,7 +61,7 @@ def test_a_write_replaces_only_what_its_caller_was_shown(tmp_path: Path) -> None
     asked(tmp_path, ask)
 
 
-def test_a_session_is_forgotten_only_as_its_caller_was_shown_it(tmp_path: Path) -> None:
+def test_session_is_forgotten_only_as_its_caller_was_shown_it(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         path = "/v1/sessions/boats"
         await good(client.post("/v1/sessions", json={"session": "boats"}), 201)
@@ -79,7 +79,7 @@ def test_a_session_is_forgotten_only_as_its_caller_was_shown_it(tmp_path: Path) 
     asked(tmp_path, ask)
 
 
-def test_every_type_of_the_list_is_written_and_taken_away(tmp_path: Path) -> None:
+def test_every_memory_type_is_written_and_removed(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         etag = NEW
         for kind in ("user", "feedback", "project", "reference", "procedure", "episode", ""):
@@ -91,7 +91,7 @@ def test_every_type_of_the_list_is_written_and_taken_away(tmp_path: Path) -> Non
     asked(tmp_path, ask)
 
 
-def test_an_import_that_left_texts_out_says_so_with_its_exit_code(tmp_path: Path) -> None:
+def test_import_that_omits_texts_has_an_exit_code(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         bad = f"---\nname: x\ndescription: {'d' * 5_000}\n---\n\nb\n"
         blob = {
@@ -109,7 +109,7 @@ def test_an_import_that_left_texts_out_says_so_with_its_exit_code(tmp_path: Path
     asked(tmp_path, ask)
 
 
-def test_pages_give_each_memory_once_also_when_one_comes_between(tmp_path: Path) -> None:
+def test_pages_have_each_memory_once_despite_concurrent_writes(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         for number in range(7):
             await good(client.put(f"/v1/memories/k{number}", json={"body": "x"}, headers=NEW), 201)
@@ -128,7 +128,7 @@ def test_pages_give_each_memory_once_also_when_one_comes_between(tmp_path: Path)
     asked(tmp_path, ask)
 
 
-def test_recall_context_and_scopes(tmp_path: Path) -> None:
+def test_recall_context_and_scope_routes_answer(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         await good(client.put("/v1/memories/tea", json={"body": "Green tea at four."}, headers=NEW), 201)
         await good(client.put("/v1/memories/tea?scope=work", json={"body": "No tea here."}, headers=NEW), 201)
@@ -167,7 +167,7 @@ def test_recall_context_and_scopes(tmp_path: Path) -> None:
         b'{"tags": "x"}',
     ],
 )
-def test_a_wrong_body_is_refused_in_words(tmp_path: Path, sent: bytes) -> None:
+def test_invalid_body_is_refused(tmp_path: Path, sent: bytes) -> None:
     async def ask(client: Client) -> None:
         headers = {**NEW, **JSON}
         await told(client.put("/v1/memories/tone", data=sent, headers=headers), 400, "UsageError")
@@ -179,7 +179,7 @@ def test_a_wrong_body_is_refused_in_words(tmp_path: Path, sent: bytes) -> None:
     asked(tmp_path, ask)
 
 
-def test_wrong_routes_methods_keys_and_sizes(tmp_path: Path) -> None:
+def test_invalid_routes_methods_keys_and_sizes_are_refused(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         await told(client.get("/v1/nothing"), 404, "NotFoundError")
         await told(client.post("/v1/memories"), 405, "UsageError")
@@ -191,8 +191,8 @@ def test_wrong_routes_methods_keys_and_sizes(tmp_path: Path) -> None:
     asked(tmp_path, ask)
 
 
-def test_a_parameter_that_was_mistyped_means_nothing_else(tmp_path: Path) -> None:
-    """`?scop=work` would otherwise show, or write, the default scope."""
+def test_mistyped_parameter_is_refused(tmp_path: Path) -> None:
+    """`?scop=work` would otherwise use the default scope."""
 
     async def ask(client: Client) -> None:
         mistyped = client.put("/v1/memories/x?scop=work", json={"body": "x"}, headers=NEW)
@@ -214,7 +214,7 @@ def test_a_parameter_that_was_mistyped_means_nothing_else(tmp_path: Path) -> Non
     asked(tmp_path, ask)
 
 
-def test_a_body_that_is_huge_or_slow_ends_and_keeps_nobody_else_waiting(
+def test_huge_or_slow_body_is_aborted_and_delays_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.api import serving
@@ -244,9 +244,7 @@ def filled(path: str) -> str:
     return re.sub(r"{\w+}", "tone", path)
 
 
-def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path) -> None:
-    """Rebinding host, foreign page, page of another local port, and no or a wrong token: for every route."""
-
+def test_request_needs_token_host_and_origin_on_every_route(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         _, etag = await good(client.put("/v1/memories/tone", json={"body": "mine"}, headers=NEW), 201)
         port = client._base_url.port  # type: ignore[union-attr]
@@ -280,7 +278,7 @@ def test_only_who_has_the_token_under_the_right_name_is_answered(tmp_path: Path)
     asked(tmp_path, ask)
 
 
-def test_read_only_changes_nothing(tmp_path: Path) -> None:
+def test_read_only_server_changes_nothing(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         await told(client.put("/v1/memories/tone", json={"body": "x"}, headers=NEW), 403, "ReadOnlyError")
         etag = {"If-Match": '"0123456789abcdef"'}
@@ -332,13 +330,13 @@ def test_overlong_address_gets_the_documented_one_sentence_answer(tmp_path: Path
     asked(tmp_path, ask)
 
 
-def test_the_page_about_http_names_every_route_and_no_other() -> None:
+def test_http_page_documents_every_route_and_no_other() -> None:
     rows = set(re.findall(r"^\| `([A-Z]+) (/[^`?]*)", DOC.read_text("utf-8"), re.M))
     there = {(method.upper(), path) for path, at in document(ROUTES)["paths"].items() for method in at}
     assert rows == there | {("GET", "/healthz"), ("GET", "/v1/openapi.json"), ("GET", "/metrics")}
 
 
-def test_a_locked_memory_answers_as_locked(tmp_path: Path) -> None:
+def test_locked_vault_answers_as_locked(tmp_path: Path) -> None:
     from ipfsmem.errors import PassphraseError
 
     (tmp_path / "kept").mkdir()

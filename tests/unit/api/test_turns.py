@@ -1,4 +1,4 @@
-"""Concurrent calls of one token delay other tokens by one call; the test goes by the order of events, not by a clock."""
+"""Concurrent calls of one token delay other tokens by one call, tested by the order of events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def order_of(*calls: str) -> str:
         ("aaa", "aaa"),
     ],
 )
-def test_callers_have_their_turns_one_after_another(calls: str, turns: str) -> None:
+def test_callers_take_turns(calls: str, turns: str) -> None:
     assert order_of(*calls) == turns
 
 
@@ -73,7 +73,7 @@ def test_caller_with_many_calls_is_refused_and_others_are_not() -> None:
 
 
 @pytest.mark.parametrize("granted", [False, True])
-def test_cancelled_call_keeps_no_turn(granted: bool) -> None:
+def test_cancelled_call_releases_its_turn(granted: bool) -> None:
     async def main() -> None:
         turns, go = Turns(), asyncio.Event()
 
@@ -99,8 +99,6 @@ def test_cancelled_call_keeps_no_turn(granted: bool) -> None:
 
 
 def test_failed_work_in_a_thread_is_freed_at_once() -> None:
-    """A failed import held its body until Python looked for cycles, so a few filled the memory."""
-
     class Body:
         pass
 

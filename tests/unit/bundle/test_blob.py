@@ -1,4 +1,4 @@
-"""The portable blob against the shared vectors and every export of three.ws."""
+"""Export files (format: blob) equal the shared vectors and include every export of three.ws."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def rewrite(blob):
 
 
 @pytest.mark.parametrize("case", VECTORS["read"], ids=lambda c: c["about"])
-def test_read(case):
+def test_export_file_is_read_as_in_the_vectors(case):
     blob = read_blob(case["blob"].encode())
     assert {key: text.decode() for key, text in blob.files.items()} == case["files"]
     assert [[key, text.decode()] for key, text in blob.more] == case["more"]
@@ -38,7 +38,7 @@ def test_read(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["bad"], ids=lambda c: c["about"])
-def test_bad(case):
+def test_invalid_export_file_is_refused(case):
     with pytest.raises(FormatError):
         read_blob(case["blob"].encode())
 
@@ -46,18 +46,18 @@ def test_bad(case):
 @pytest.mark.parametrize(
     "data", [b"", b"\xff", b"[" * 100_000, b'{"files":' * 100_000, b'{"files":5}', b'"x"']
 )
-def test_no_other_error_escapes(data):
+def test_random_input_raises_no_other_error(data):
     with pytest.raises(FormatError):
         read_blob(data)
 
 
-def test_a_foreign_version_is_named():
+def test_unknown_version_is_named():
     with pytest.raises(FormatError, match="memory/9"):
         read_blob(b'{"version":"memory/9"}')
 
 
 @pytest.mark.parametrize("path", EXPORTS, ids=lambda p: p.name)
-def test_three_ws_exports_lose_nothing(path):
+def test_three_ws_exports_are_read_without_loss(path):
     theirs = json.loads(path.read_text("utf-8"))
     blob = read_blob(path.read_bytes())
     assert {f"{key}.md": text.decode() for key, text in blob.files.items()} == theirs["files"]
@@ -70,7 +70,7 @@ def test_three_ws_exports_lose_nothing(path):
     assert rewrite(read_blob(rewrite(blob))) == rewrite(blob)
 
 
-def test_order_and_form():
+def test_export_file_has_a_fixed_order_and_form():
     data = write_blob(
         {"a": b"2", "a-b": b"1\n"}, [{"type": "t", "z": 1, "ts": "2026-04-14", "id": "i"}], "# é\n"
     )
@@ -80,7 +80,7 @@ def test_order_and_form():
     )
 
 
-def test_writing_refuses():
+def test_writing_an_invalid_export_file_is_refused():
     with pytest.raises(KeyNameError):
         write_blob({"MEMORY": b""}, [], "")
     with pytest.raises(FormatError, match=r"a\.md"):
@@ -91,7 +91,7 @@ def test_writing_refuses():
         write_blob({}, [], "\ud800")
 
 
-def test_overlong_file_is_named_and_left_out():
+def test_overlong_file_is_named_and_omitted():
     files = {
         "a.md": "x" * (MAX_FILE + 1),
         "b.md": f"---\nname: {'n' * 5000}\n---\n\nb\n",
@@ -103,7 +103,7 @@ def test_overlong_file_is_named_and_left_out():
     assert [p.split(" was")[0] for p in blob.problems] == ["'a.md'", "'b.md'", "'B C.md'"]
 
 
-def test_a_name_that_cannot_stand_in_a_header():
+def test_overlong_or_invalid_file_name_is_reported():
     long = "n" * 5000 + ".md"
     blob = read_blob(json.dumps({"files": {long: "text", "\ud800.md": "x", "ok.md": "y"}}).encode())
     assert list(blob.files) == ["ok"]
@@ -112,7 +112,7 @@ def test_a_name_that_cannot_stand_in_a_header():
         parse_memory(b"---\nname: " + b"n" * 5000 + b"\n---\n")
 
 
-def test_the_index_is_no_input():
+def test_index_of_an_export_file_is_ignored():
     blob = read_blob(b'{"index":"- [X](x.md)","files":{"MEMORY.md":"- [Y](y.md)"}}')
     assert blob.files == {}
 
@@ -124,13 +124,13 @@ TWICE = '{"ts":"2026-04-14T12:03:12.000Z", "type":"t","a":1,"a":2}'
     "other",
     ['{"ts":"2026-04-14","type":"u","x":"\\ud800"}', '"\\udc00"', '{"ts":"2026-04-14","type":"u","n":1}'],
 )
-def test_event_with_a_doubled_name_is_kept_as_written(other: str) -> None:
+def test_event_with_a_duplicate_name_is_kept_as_written(other: str) -> None:
     text = f'{{ "index": "", "files": {{"a.md": "x\\ud83d\\ude00"}} , "timeline": [ {TWICE} , {other}, {{"n": 1e5}} ] }}'
     events = read_blob(text.encode()).events
     assert TWICE in [event.get("raw") for event in events] and len(events) == 3
 
 
-def test_number_of_5000_digits_costs_nothing_else() -> None:
+def test_number_of_5000_digits_affects_only_its_event() -> None:
     long = "9" * 5000
     text = f'{{"files":{{"a.md":"x"}},"timeline":[{{"ts":"2026-01-01","type":"good"}},{{"ts":"2026-01-01","type":"x","n":{long}}}]}}'
     found = read_blob(text.encode())

@@ -1,4 +1,4 @@
-"""A change of one field or of the body leaves every other byte of a header as it was, or is refused."""
+"""A change of one field or of the body leaves every other byte of a header unchanged, or is refused."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ VECTORS = json.loads((Path(__file__).parents[3] / "fixtures/vectors/memory_file.
 
 
 @pytest.mark.parametrize("case", VECTORS["edit"], ids=lambda case: case["about"])
-def test_edit_vectors(case):
+def test_header_edit_equals_the_vectors(case):
     def edited():
         return edit_memory(
             case["file"].encode(), dict(case["changes"]), case["body"], stamps=dict(case["stamps"])
@@ -28,7 +28,7 @@ def test_edit_vectors(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["unclosed"], ids=lambda case: case["about"])
-def test_a_header_without_its_end_is_seen_and_kept(case):
+def test_unclosed_header_is_recognised_and_kept(case):
     text = case["text"]
     assert is_unclosed(text) is case["unclosed"]
     refuse_over_unclosed(text.encode(), text)
@@ -49,7 +49,7 @@ def test_edit_of_a_header_beyond_the_limit_is_refused():
     )
 
 
-def test_render_over_writes_only_what_differs():
+def test_render_over_writes_only_differing_fields():
     data = b"---\n# kept\nname: A\nstatus: a\nstatus: b\n---\n\nbody\n"
     made = parse_memory(data).with_fields({"name": "B"}, "other")
     assert render_over(data, made) == b"---\n# kept\nname: B\nstatus: a\nstatus: b\n---\n\nother\n"
@@ -57,7 +57,7 @@ def test_render_over_writes_only_what_differs():
     assert render_over(None, MemoryFile({"name": "A"}, "b")) == b"---\nname: A\n---\n\nb\n"
 
 
-def test_spaces_behind_an_opening_mark_are_read_once():
+def test_spaces_after_an_opening_mark_are_read_in_linear_time():
     # Half a million of them took half an hour when two patterns shared them.
     assert (
         front_matter("---" + " " * 500_000 + "x\na: b\n---\nbody") == "---" + " " * 500_000 + "x\na: b\n---\n"

@@ -16,18 +16,18 @@ def items(case, name):
 
 
 @pytest.mark.parametrize("case", VECTORS["render"], ids=lambda c: c["about"])
-def test_render(case):
+def test_rendered_index_equals_the_vectors(case):
     assert render_index(items(case, "items"), items(case, "attention")) == case["text"]
 
 
 @pytest.mark.parametrize("case", VECTORS["bad"])
-def test_names_that_are_not_ours(case):
+def test_foreign_names_are_escaped_in_the_index(case):
     with pytest.raises(FormatError):
         render_index(items(case, "items"), items(case, "attention"))
 
 
 @pytest.mark.parametrize("case", VECTORS["cap"]["cases"])
-def test_cap(case):
+def test_shortened_index_equals_the_vectors(case):
     text = VECTORS["cap"]["text"]
     capped = cap_index(text, case["relevance"], case["max_lines"], case["max_bytes"])
     assert capped == case["capped"]
@@ -52,7 +52,7 @@ def test_default_caps_keep_the_most_relevant():
     assert all(line in text.split("\n") for line in capped.split("\n")[:-2])
 
 
-def test_key_is_found_behind_a_tricky_name():
+def test_key_is_found_after_a_name_with_special_characters():
     tricky = IndexItem("z", "x](b.md) \\", "[y](c.md)", "user")
     text = render_index([tricky, *(IndexItem(key, type="user") for key in "bcd")])
     capped = cap_index(text, ["z"], max_lines=6)
@@ -62,7 +62,7 @@ def test_key_is_found_behind_a_tricky_name():
     assert "(z.md)" in capped and capped.endswith("(3 more not shown)\n")
 
 
-def test_every_line_is_one_link_for_a_markdown_parser():
+def test_every_index_line_is_one_link_for_a_markdown_parser():
     import markdown_it  # which rich brings
 
     nasty = [

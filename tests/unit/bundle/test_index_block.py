@@ -1,4 +1,4 @@
-"""MEMORY.md that other programs write too: apart and together again, and whose line is whose."""
+"""MEMORY.md that other programs write too: split and joined, and the owner of each line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = st.lists(
 ).map(b"\n".join)
 
 
-def test_the_key_is_that_of_the_format() -> None:
+def test_index_key_is_that_of_the_format() -> None:
     assert INDEX_KEY == "memory-fe1ee863"
 
 
@@ -26,7 +26,7 @@ def test_the_key_is_that_of_the_format() -> None:
 @given(
     TEXT, st.lists(st.sampled_from(LINES), unique=True), st.lists(st.sampled_from(LINES), unique=True), TEXT
 )
-def test_apart_and_together_gives_the_text_back(
+def test_split_and_joined_index_file_is_unchanged(
     text: bytes, lines: list[bytes], others: list[bytes], changed: bytes
 ) -> None:
     made = join_index_file(text, lines)
@@ -41,7 +41,7 @@ def test_apart_and_together_gives_the_text_back(
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_the_block_stays_where_it_was_put(end: bytes) -> None:
+def test_index_block_keeps_its_position(end: bytes) -> None:
     block = join_index_file(b"", LINES)
     for file in (block + b"mine\n", b"above\n" + block + b"below" + end):
         apart = split_index_file(file)
@@ -51,7 +51,7 @@ def test_the_block_stays_where_it_was_put(end: bytes) -> None:
         assert split_index_file(grown).text == apart.text + b"\nmore\n"
 
 
-def test_lines_of_others_between_the_marks_are_theirs() -> None:
+def test_foreign_lines_inside_the_block_remain_foreign() -> None:
     """An agent adds a line to a list wherever it finds one."""
     file = join_index_file(b"# Memory\n", LINES)
     added = file.replace(LINES[1], b"- [New](new.md) by the agent\n" + LINES[1])
@@ -66,7 +66,7 @@ def test_lines_of_others_between_the_marks_are_theirs() -> None:
     assert LINES[0] in split_index_file(edited).text
 
 
-def test_a_block_whose_end_is_gone_takes_nothing_of_others_with_it() -> None:
+def test_block_without_its_end_mark_removes_no_foreign_lines() -> None:
     file = join_index_file(b"# Memory\n", LINES).replace(b"<!-- ipfsmem index end -->\n", b"- [x](x.md)\n")
     assert split_index_file(file, frozenset(LINES)).text == b"# Memory\n- [x](x.md)\n"
     crlf = join_index_file(b"# Memory\n", LINES).replace(b"\n", b"\r\n")
@@ -90,7 +90,7 @@ def test_file_already_named_in_the_index_is_not_named_again() -> None:
 
 
 @pytest.mark.slow
-def test_reading_names_costs_as_much_as_the_text_is_long() -> None:
+def test_names_in_an_index_are_read_in_linear_time() -> None:
     def took(size: int, enough: float = 0.0) -> float:
         texts = [pattern * size for pattern in (b"a", b"](", b"](  ", b"[[", b".md")]
         return cost(lambda: [named_files(text) for text in texts], enough)

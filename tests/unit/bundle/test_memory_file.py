@@ -26,7 +26,7 @@ def by_about(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["read"], ids=by_about)
-def test_read(case):
+def test_memory_file_is_read_as_in_the_vectors(case):
     data = case["file"].encode()
     memory = parse_memory(data)
     assert [list(item) for item in memory.fields.items()] == case["fields"]
@@ -37,7 +37,7 @@ def test_read(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["render"], ids=by_about)
-def test_render(case):
+def test_memory_file_is_rendered_as_in_the_vectors(case):
     memory = MemoryFile(dict(case["fields"]), case["body"])
     data = render_memory(memory)
     assert data.decode() == case["file"]
@@ -50,7 +50,7 @@ def test_render(case):
 
 
 @pytest.mark.parametrize("case", VECTORS["bad"], ids=by_about)
-def test_bad(case):
+def test_invalid_memory_file_is_refused(case):
     with pytest.raises(ERRORS[case["error"]]):
         parse_memory(bytes.fromhex(case["file_hex"]))
 
@@ -65,7 +65,7 @@ def test_size_limits_are_those_of_the_vectors(case):
             parse_memory(data)
 
 
-def test_rendering_keeps_the_limits():
+def test_rendering_respects_the_limits():
     assert len(render_memory(MemoryFile({}, "a" * (MAX_FILE - 1)))) == MAX_FILE
     with pytest.raises(LimitError):
         render_memory(MemoryFile({}, "a" * MAX_FILE))
@@ -75,7 +75,7 @@ def test_rendering_keeps_the_limits():
         render_memory(MemoryFile({"name": "é" * 2046}))
 
 
-def test_text_that_is_not_unicode():
+def test_text_that_is_not_unicode_is_refused():
     for memory in (
         MemoryFile({}, "\ud800"),
         MemoryFile({"name": "\udfff"}),
@@ -87,7 +87,7 @@ def test_text_that_is_not_unicode():
         parse_fields(b"---\nname: \xff\n---\n")
 
 
-def test_typed_views():
+def test_header_fields_are_read_with_their_types():
     memory = MemoryFile(
         {
             "name": "N",
@@ -117,7 +117,7 @@ def test_typed_views():
     assert not MemoryFile({"important": "false"}).important
 
 
-def test_with_fields():
+def test_with_fields_replaces_and_removes_fields():
     memory = MemoryFile({"name": "N", "type": "user"}, "b")
     assert memory.with_fields({"type": "", "x": "1"}) == MemoryFile({"name": "N", "x": "1"}, "b")
     assert memory.with_fields({}, body="c") == MemoryFile(memory.fields, "c")
@@ -140,12 +140,12 @@ def test_yaml_bombs_and_directives_are_refused():
         header.read_header("a:\n" + "  - x\n" * 1000)
 
 
-def test_yaml_of_merge_keys_is_text():
+def test_yaml_merge_keys_are_text():
     assert header.read_yaml("<<:\n  a: 1\n") == {"<<": '{"a":"1"}'}
 
 
 @pytest.mark.parametrize("path", sorted((THREE_WS / "local/files").iterdir()), ids=lambda p: p.name)
-def test_three_ws_files_keep_everything(path):
+def test_three_ws_files_are_read_without_loss(path):
     theirs = json.loads((THREE_WS / "local/read.json").read_text("utf-8"))[path.name]
     ours = parse_memory(path.read_bytes())
     assert ours.fields == theirs["meta"]
@@ -158,7 +158,7 @@ def _serialised():
 
 
 @pytest.mark.parametrize("case", _serialised(), ids=lambda c: c["key"])
-def test_three_ws_odd_inputs(case):
+def test_unusual_three_ws_input_is_read(case):
     """What its own reader sees is there, but for the empty line that it adds and the line ends at the end."""
     ours = parse_memory(case["raw"].encode())
     assert ours.fields == {k: v for k, v in case["parsed"]["meta"].items() if v}
@@ -166,7 +166,7 @@ def test_three_ws_odd_inputs(case):
     assert parse_memory(render_memory(ours)).body == ours.body
 
 
-def test_three_ws_odd_files_lose_no_word():
+def test_unusual_three_ws_files_lose_no_word():
     for name, case in json.loads((THREE_WS / "edge/parse.json").read_text("utf-8")).items():
         memory = parse_memory(case["raw"].encode())
         text = render_memory(memory).decode()
@@ -179,7 +179,7 @@ def test_three_ws_odd_files_lose_no_word():
         assert {w for w in words if w.strip("-") and w not in text} <= lost.get(name, set()), name
 
 
-def test_tags():
+def test_tags_are_parsed_and_rendered():
     assert header.parse_tags("[]") == () == header.parse_tags("") == header.parse_tags(" [ , ] ")
     assert header.parse_tags("x") == ("x",)
     assert header.parse_tags('["a\\"b", \'c,d\', "open, e]') == ('a"b', "c,d", '"open', "e")
@@ -199,7 +199,7 @@ def test_tags():
         b"---\nname: X",
     ],
 )
-def test_head_agrees_with_the_whole_reader(data):
+def test_header_reader_agrees_with_the_whole_reader(data):
     try:
         expected = parse_memory(data).fields
     except LimitError:

@@ -27,7 +27,7 @@ def test_plain_reader_on_mutated_inputs_agrees_with_the_package() -> None:
     assert plain_differences(seed=4711, count=cases(3_000, 60_000))[:3] == []
 
 
-def test_plain_reader_reads_memory_files_as_the_vectors_say() -> None:
+def test_plain_reader_reads_memory_files_as_in_the_vectors() -> None:
     judged = 0
     for row in rows("memory_file", "read"):
         try:
@@ -52,7 +52,7 @@ def test_plain_reader_reads_memory_files_as_the_vectors_say() -> None:
                 texts.read_file(data)
 
 
-def test_plain_reader_reads_timelines_as_the_vectors_say() -> None:
+def test_plain_reader_reads_timelines_as_in_the_vectors() -> None:
     for row in rows("timeline", "parse"):
         (event,) = texts.read_lines(bytes.fromhex(row["line_hex"]), "2026-04-15")
         assert texts.event_line(event) == row["event_line"], row
@@ -67,7 +67,7 @@ def test_plain_reader_reads_timelines_as_the_vectors_say() -> None:
         assert texts.own_id(row["id"]) == (None if row["device"] is None else (row["device"], row["n"])), row
 
 
-def test_plain_reader_names_keys_as_the_vectors_say() -> None:
+def test_plain_reader_names_keys_as_in_the_vectors() -> None:
     assert [key for key in rows("keys", "valid") if not texts.is_key(key)] == []
     assert [key for key in rows("keys", "invalid") if texts.is_key(key)] == []
     assert [key for key in rows("keys", "scopes") if not texts.is_scope(key)] == []
@@ -85,7 +85,7 @@ def test_plain_reader_names_keys_as_the_vectors_say() -> None:
             assert texts.value_key(free) == row["key"], row
 
 
-def test_plain_reader_reads_names_and_cards_as_the_vectors_say() -> None:
+def test_plain_reader_reads_names_and_cards_as_in_the_vectors() -> None:
     for row in rows("scopes", "names"):
         name = texts.entry_name(row["name"])
         assert (name.kind, name.scope, name.ctx) == (
@@ -103,7 +103,7 @@ def test_plain_reader_reads_names_and_cards_as_the_vectors_say() -> None:
             texts.read_card(row["json"].encode())
 
 
-def test_plain_reader_merges_as_the_vectors_say() -> None:
+def test_plain_reader_merges_as_in_the_vectors() -> None:
     for row in rows("merge3", "lines"):
         merged = views.merge_lines(list(row["base"]), list(row["a"]), list(row["b"]))
         assert (None if merged is None else "".join(merged)) == row["merged"], row
@@ -112,7 +112,7 @@ def test_plain_reader_merges_as_the_vectors_say() -> None:
         assert (None if fields is None else [list(one) for one in fields.items()]) == row["merged"], row
 
 
-def test_plain_reader_views_siblings_as_the_vectors_say() -> None:
+def test_plain_reader_views_alternatives_as_in_the_vectors() -> None:
     for row in rows("view", "views"):
         said: dict[str, str] = json.loads((VECTORS / "view.json").read_text("utf-8"))["texts"]
         here = {body: said[body].encode() for body in row["at_hand"]}

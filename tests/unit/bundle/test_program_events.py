@@ -1,4 +1,4 @@
-"""Events that the format gives a meaning: by the vectors, which say what counts and what is an event like any other."""
+"""Events with a meaning in the format, as in the vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAKER = maker()
 VECTORS = json.loads(MAKER.TARGET.read_text("utf-8"))
 
 
-def test_the_file_is_what_the_program_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert MAKER.TARGET.read_text("utf-8") == MAKER.text()
 
 
@@ -51,7 +51,7 @@ def test_written_program_event_is_read_back() -> None:
     assert vault is not None and read_vault({**base, "type": "ipfsmem-vault", **vault_data(vault)}) == vault
 
 
-def test_nobody_else_writes_such_events() -> None:
+def test_program_events_are_written_only_by_the_program() -> None:
     with pytest.raises(UsageError):
         check_kind("ipfsmem-anything")
     check_kind("moved")

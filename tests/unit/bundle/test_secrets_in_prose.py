@@ -1,4 +1,4 @@
-"""Secrets as people write them down, in their languages and files, and the texts that look alike."""
+"""Secrets as people write them, in several languages and file types, and texts that look similar."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_pin_that_is_typed_in_is_found(text: str) -> None:
         "exec sp_addlogin 'alex', 'kestrelhouse', 'shop'",
     ],
 )
-def test_hint_that_goes_on_as_a_longer_word_is_seen(text: str) -> None:
+def test_keyword_followed_by_a_longer_word_is_found(text: str) -> None:
     assert find_secrets(text)
 
 

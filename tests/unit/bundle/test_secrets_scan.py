@@ -1,7 +1,5 @@
-"""The look for secrets: what it must find, what it must leave alone, and that it never shows one.
-
-The samples are put together at run time, so that no other scanner takes this file for a leak.
-"""
+"""The secret scanner: required findings, harmless texts, and no secret in its output. Samples are assembled at run
+time, so that no other scanner reports this file."""
 
 import base64
 import hashlib
@@ -63,7 +61,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("kind", "secret"), SAMPLES, ids=[f"{n}-{k}" for n, (k, _) in enumerate(SAMPLES)])
-def test_finds(kind, secret):
+def test_secret_of_each_kind_is_found(kind, secret):
     text = f"first line\nsecond: {secret} and on\n"
     (found,) = secrets.find_secrets(text)
     assert found.kind == kind
@@ -76,12 +74,12 @@ def test_finds(kind, secret):
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_leaves_alone(text):
+def test_harmless_text_is_not_flagged(text):
     assert secrets.find_secrets(text) == []
     assert secrets.redact(text) == text
 
 
-def test_several_in_order_with_their_lines():
+def test_several_secrets_are_found_in_order_with_their_lines():
     text = f"a\n{SAMPLES[0][1]}\n\n{LEGAL}\n{SAMPLES[14][1]}\n{SAMPLES[0][1]}"
     assert [(f.line, f.kind) for f in secrets.find_secrets(text)] == [
         (2, "AWS access key"),
@@ -154,14 +152,14 @@ def test_reading_the_word_list_does_not_import_the_wallet():
         "密码是",
     ],
 )
-def test_the_cost_grows_with_the_length_and_no_faster(part):
+def test_scan_time_is_linear_in_the_length(part):
     """A run of `-eyJaaaa` cost the square of its length. Growth is measured, not seconds."""
     small, large = (part * (size // len(part)) for size in (10_000, 80_000))
     most = 8 * 3 * max(cost(lambda: secrets.find_secrets(small)), 0.002)
     assert cost(lambda: secrets.find_secrets(large), most) < most
 
 
-def test_words_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_word_search_is_the_same_with_and_without_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     roots = list(secrets._SOUGHT._by_root)
     words = [
         *roots,
@@ -180,7 +178,7 @@ def test_words_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.
     assert "search" in vars(by_pattern._root) and any(sure or rest for sure, rest in found)
 
 
-def test_prefixes_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefix_search_is_the_same_with_and_without_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, known = random.Random(5), [*secrets._KNOWN]
     one_by_one, by_pattern = (secrets._Prefixes(known) for _ in range(2))
     cases = []
@@ -202,7 +200,7 @@ def test_prefixes_are_sought_alike_one_by_one_and_by_a_pattern(monkeypatch: pyte
     assert len({case[0][span[0] : span[1]] for case, span in zip(cases, found, strict=True) if span}) > 100
 
 
-def test_a_long_run_is_searched_with_the_pattern() -> None:
+def test_long_run_is_searched_with_the_pattern() -> None:
     prefixes = secrets._Prefixes(["sk-"])
     long = "/a" * secrets._Prefixes._SHORT + "/sk-"
     assert prefixes.find(long, 0, len(long)) == (len(long) - 3, len(long))

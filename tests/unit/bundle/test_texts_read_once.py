@@ -1,4 +1,4 @@
-"""Reading an untrusted text takes time in proportion to its length."""
+"""Reading an untrusted text takes linear time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def values(text: str) -> list[object]:
     ],
     ids=["json", "link", "spaces-of-link", "spaces-of-item", "context", "string-of-line", "lists-of-lines"],
 )
-def test_unfinished_text_is_read_once(read: Callable[[str], object], begin: str, more: str) -> None:
+def test_unfinished_text_is_read_in_linear_time(read: Callable[[str], object], begin: str, more: str) -> None:
     def seconds(count: int) -> float:
         text = begin + more * count + "x"
         start = time.process_time()

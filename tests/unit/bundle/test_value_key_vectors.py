@@ -1,4 +1,4 @@
-"""fixtures/vectors/value_key.json: which memory holds the value of a free key; the browser client is held against the same file."""
+"""fixtures/vectors/value_key.json: the memory of each free key, for this package and the browser client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def name_in(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("row", VECTORS["keys"], ids=lambda row: str(row["key"]))
-def test_a_free_key_is_the_memory_that_the_vectors_say(row: dict[str, Any]) -> None:
+def test_free_key_maps_to_the_memory_of_the_vectors(row: dict[str, Any]) -> None:
     name = name_in(row)
     if row["key"] is None:
         with pytest.raises(UsageError):
@@ -32,7 +32,7 @@ def test_a_free_key_is_the_memory_that_the_vectors_say(row: dict[str, Any]) -> N
     assert name_of(file, row["key"]) == name and value_of(file) == "tea"
 
 
-def test_no_two_free_keys_of_the_vectors_share_a_memory() -> None:
+def test_two_free_keys_of_the_vectors_never_share_a_memory() -> None:
     valid = [row for row in VECTORS["keys"] if row["key"] is not None]
     assert len({row["key"] for row in valid}) == len({name_in(row) for row in valid}) == len(valid) > 30
     assert len(VECTORS["keys"]) - len(valid) > 3

@@ -22,12 +22,12 @@ def test_text_as_value_name_and_tag_is_the_same_for_pyyaml(text):
     assert found == {"name": text, "tags": tags, "x": text, **{text: "value"}}
 
 
-def test_fields_with_a_type_of_their_own_stay_bare():
+def test_fields_with_a_type_of_their_own_stay_unquoted():
     fields = {"created": "2026-01-02", "important": "true", "confidence": "0.85", "decay": "30d"}
     assert write_header(fields) == "created: 2026-01-02\ndecay: 30d\nimportant: true\nconfidence: 0.85\n"
 
 
-def test_date_that_is_not_one_is_quoted_for_readers_that_would_refuse_it():
+def test_invalid_date_is_quoted_for_strict_yaml_readers():
     assert yaml.safe_load(write_header({"created": "2026-13-45"})) == {"created": "2026-13-45"}
 
 
@@ -53,9 +53,7 @@ def _said(read: Callable[[str], Any], text: str) -> Any:
 @example("a: two\twords\n  and\tmore", "")
 @example("tags:\t[a,\tb\t]\nx: |\t\n  text\tof it\n", "")
 @example("a: b\n\tc: d", "k: v\n")
-def test_header_without_libyaml_says_the_same(text: str, before: str) -> None:
-    """A text that one refuses the other refuses too."""
-
+def test_header_is_read_the_same_without_libyaml(text: str, before: str) -> None:
     def mapping(one: str) -> Any:
         return yaml_mapping(one, lambda event: (event.value, event.style or ""))
 

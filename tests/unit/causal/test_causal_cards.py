@@ -1,4 +1,4 @@
-"""Cards of scopes, where they lead, and the tokens of projects against the shared vectors (format section 5.1)."""
+"""Scope cards, redirects and project tokens equal the shared vectors (format section 5.1)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ VECTORS = json.loads((Path(__file__).parents[3] / "fixtures" / "vectors" / "scop
 
 
 @pytest.mark.parametrize("case", VECTORS["cards"], ids=lambda c: c["json"][:60])
-def test_cards(case: Any) -> None:
+def test_card_round_trips(case: Any) -> None:
     data = case["json"].encode()
     assert write_card(parse_card(data)) == data
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_cards"], ids=lambda c: c["why"])
-def test_refused_cards(case: Any) -> None:
-    """What a card refuses it never repeats: a remote may hold a password."""
+def test_invalid_card_is_refused_without_repeating_it(case: Any) -> None:
+    """A remote may contain a password."""
     with pytest.raises((FormatError, LimitError)) as caught:
         parse_card(case["json"].encode())
     assert "token=x" not in str(caught.value) and "me@" not in str(caught.value)
 
 
-def test_limits_of_a_card() -> None:
+def test_card_size_is_limited() -> None:
     with pytest.raises(LimitError, match="4096"):
         parse_card(b" " * 4097)
     remotes = tuple(("remote", f"example.com/{n:064d}", "x" * 64) for n in range(60))
@@ -54,7 +54,7 @@ def test_limits_of_a_card() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["merges"]["cases"], ids=lambda c: c["why"])
-def test_merges(case: Any) -> None:
+def test_merged_cards_equal_the_vectors(case: Any) -> None:
     texts = {body: text.encode() for body, text in VECTORS["merges"]["texts"].items()}
     entry = msgspec.convert(case["entry"], Entry)
     for order in (list(entry), list(reversed(entry))):
@@ -65,7 +65,7 @@ def test_merges(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["into"], ids=lambda c: c["why"])
-def test_into(case: Any) -> None:
+def test_redirects_equal_the_vectors(case: Any) -> None:
     cards = {scope: Card(title="x", into=there) for scope, there in case["into"].items()}
     onward = redirects(cards)
     assert onward == case["followed"] == redirects(dict(reversed(cards.items())))
@@ -74,8 +74,7 @@ def test_into(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["projects"]["remotes"], ids=lambda c: c["url"])
-def test_remotes(case: Any) -> None:
-    """Credentials of the URL are in no field."""
+def test_remote_names_omit_credentials(case: Any) -> None:
     assert remote_name(case["url"]) == case["remote"]
     assert "secret" not in (case["remote"] or "") and "token" not in (case["remote"] or "")
     if case["remote"] is not None:
@@ -84,19 +83,19 @@ def test_remotes(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["projects"]["tokens"], ids=lambda c: c["token"])
-def test_tokens(case: Any) -> None:
+def test_project_tokens_equal_the_vectors(case: Any) -> None:
     token = scope_token(bytes.fromhex(case["vault"]), case["remote"], case["path"])
     assert token == case["token"] and is_scope(token)
 
 
 @pytest.mark.parametrize("case", VECTORS["projects"]["slugs"], ids=lambda c: c["name"][:20])
-def test_slugs(case: Any) -> None:
+def test_slugs_equal_the_vectors(case: Any) -> None:
     assert slug(case["name"]) == case["slug"]
     token = random_token(case["name"], bytes(6))
     assert token == case["slug"] + "-000000000000" and is_scope(token)
 
 
-def test_which_projects_are_one() -> None:
+def test_equal_projects_are_recognised_as_in_the_vectors() -> None:
     """Two devices, one project, offline, other paths: one token; `work/api` of two customers: two;
     forks with different `origin`: two scopes; a stranger's digits depend on the vault.
     """
@@ -131,8 +130,7 @@ def test_project_is_found_only_by_an_exact_id_of_its_card() -> None:
     assert find_project(cards, [("remote", "github.com/a", "")]) == []
 
 
-def test_a_chain_of_scopes_is_followed_in_one_go() -> None:
-    """Each step looked through all steps before it: a chain of 20,000 took seconds."""
+def test_redirect_chain_is_resolved_in_linear_time() -> None:
     many = 20_000
     cards = {f"s{n:05}": Card(title="t", into=f"s{(n + 1) % many:05}") for n in range(many)}
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""Names of entries against the shared vectors (format sections 3 and 5). Cards and projects: test_causal_cards.py."""
+"""Entry names equal the shared vectors (format sections 3 and 5). Cards and projects: test_causal_cards.py."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def built(case: dict[str, Any]) -> tuple[object, str]:
     return CardName(case["scope"]), card_entry(case["scope"])
 
 
-def test_the_vectors_are_those_that_the_script_writes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     spec = importlib.util.spec_from_file_location("make_scope_vectors", HERE / "make_scope_vectors.py")
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -50,8 +50,7 @@ def test_the_vectors_are_those_that_the_script_writes() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["names"], ids=lambda c: c["name"])
-def test_names(case: dict[str, Any]) -> None:
-    """Scopes `o` and `s` with keys and facts parsed as one kind only."""
+def test_entry_names_are_parsed_as_in_the_vectors(case: dict[str, Any]) -> None:
     name = case["name"]
     parts, made = built(case)
     assert parse_entry(name) == parts and made == name and check_entry_name(name) == name
@@ -64,7 +63,7 @@ def test_names(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", VECTORS["refused_names"])
-def test_refused_names(name: str) -> None:
+def test_invalid_entry_names_are_refused(name: str) -> None:
     with pytest.raises(FormatError, match="not the name of an entry"):
         parse_entry(name)
     with pytest.raises(FormatError):
@@ -72,18 +71,18 @@ def test_refused_names(name: str) -> None:
     assert memory_name(name) is None and segment_name(name) is None and card_name(name) is None
 
 
-def test_no_two_names_share_a_context_of_one_type() -> None:
-    """An object opens as what it was sealed for only: type and ctx together name the entry."""
+def test_entry_names_have_distinct_contexts_within_a_type() -> None:
+    """An object opens only as the entry for which it was sealed."""
     seen = [(case["type"], case["ctx"]) for case in VECTORS["names"]]
     assert len(set(seen)) == len(seen)
 
 
-def test_the_nameless_scope_has_no_card() -> None:
+def test_default_scope_has_no_card() -> None:
     with pytest.raises(KeyNameError):
         card_entry("")
 
 
-def test_places_in_a_persons_words() -> None:
+def test_entry_names_are_shown_in_readable_form() -> None:
     dev = "0" * 16
     assert entry_place("m/tone") == "tone"
     assert entry_place("m/work/tone") == "work/tone"

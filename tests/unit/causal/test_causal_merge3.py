@@ -16,37 +16,37 @@ def merged(base: str, a: str, b: str) -> str | None:
     return None if lines is None else "".join(lines)
 
 
-def test_examples_of_the_format() -> None:
+def test_examples_of_the_format_merge_as_documented() -> None:
     assert merged("abcde", "aBcde", "abcdEf") == "aBcdEf"
     assert merged("xaxbx", "xxbx", "xaxbyx") == "xxbyx"
     assert merged("abc", "aBc", "abC") is None
 
 
-def test_line_vectors() -> None:
+def test_merged_lines_equal_the_vectors() -> None:
     assert len(VECTORS["lines"]) >= 300
     for case in VECTORS["lines"]:
         assert merged(case["base"], case["a"], case["b"]) == case["merged"], case
 
 
 @pytest.mark.parametrize("case", VECTORS["fields"], ids=lambda case: case["why"])
-def test_field_vectors(case: Any) -> None:
+def test_merged_fields_equal_the_vectors(case: Any) -> None:
     found = merge_fields(dict(case["base"]), dict(case["a"]), dict(case["b"]))
     assert (None if found is None else [list(item) for item in found.items()]) == case["merged"]
 
 
 @pytest.mark.parametrize("case", VECTORS["memories"], ids=lambda case: case["why"])
-def test_memory_vectors(case: Any) -> None:
+def test_merged_memories_equal_the_vectors(case: Any) -> None:
     found = merge_memory(case["base"].encode(), case["a"].encode(), case["b"].encode())
     assert (None if found is None else found.decode()) == case["merged"]
 
 
-def test_a_file_that_is_none_is_not_clean() -> None:
+def test_invalid_file_is_not_merged() -> None:
     case = VECTORS["not_utf8_hex"]
     assert merge_memory(*(bytes.fromhex(case[side]) for side in ("base", "a", "b"))) is None
     assert merge_memory(b"", b"x" * (960 * 1024 + 1), b"") is None
 
 
-def test_a_result_beyond_the_limits_is_not_clean() -> None:
+def test_result_over_the_limits_is_not_merged() -> None:
     base = "---\nname: n\n---\n"
     a = base.replace("n\n---", f"n\nx1: {'1' * 3000}\n---")
     b = base.replace("n\n---", f"n\nx2: {'2' * 3000}\n---")
@@ -54,7 +54,7 @@ def test_a_result_beyond_the_limits_is_not_clean() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["limit"]["cases"], ids=str)
-def test_limit_of_line_pairs(case: Any) -> None:
+def test_number_of_compared_line_pairs_is_limited(case: Any) -> None:
     n, m = case["n"], case["m"]
     base = [f"x{i}" for i in range(n)]
     a, b = ["a"] * (m - n) + base, [*base, "b"]
@@ -62,6 +62,6 @@ def test_limit_of_line_pairs(case: Any) -> None:
     assert merge_lines(base, b, a) == ([*a, "b"] if case["clean"] else None)
 
 
-def test_lines() -> None:
+def test_text_is_split_into_lines() -> None:
     assert lines_of("") == []
     assert lines_of("a\n\nb") == ["a", "", "b"]

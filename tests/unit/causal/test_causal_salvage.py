@@ -14,12 +14,12 @@ from tests.unit.causal.make_salvage_vectors import NAME, VECTORS, A, B, C, live,
 FILE = json.loads((VECTORS / "salvage.json").read_text("utf-8"))
 
 
-def test_the_file_is_what_its_script_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert vectors() == FILE
 
 
 @pytest.mark.parametrize("row", FILE["rows"], ids=lambda row: row["about"])
-def test_vector(row: dict[str, object]) -> None:
+def test_salvage_of_damaged_heads_equals_the_vectors(row: dict[str, object]) -> None:
     base = msgspec.convert(row["base"], dict[str, Entry])
     ctx = msgspec.convert(row["ctx"], dict[str, int])
     parts = msgspec.convert(row["parts"], list[DamagedHead])

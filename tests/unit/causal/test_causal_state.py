@@ -57,7 +57,7 @@ def text(body: str = "1", **more: Any) -> Value:
     return Value(b=more.pop("b", ()), body=body * 64, h="0" * 16, kind="live", **more)
 
 
-def test_join_vectors() -> None:
+def test_joined_states_equal_the_vectors() -> None:
     for case in VECTORS["joins"]:
         mine, theirs, joined = state_of(case["mine"]), state_of(case["theirs"]), state_of(case["joined"])
         assert join(mine, theirs).state == joined
@@ -65,7 +65,7 @@ def test_join_vectors() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["clashes"], ids=lambda case: case["why"])
-def test_one_dot_with_two_identities(case: Any) -> None:
+def test_one_dot_with_two_identities_is_a_clash(case: Any) -> None:
     mine, theirs = state_of(case["mine"]), state_of(case["theirs"])
     assert join(mine, theirs).clashes == (Clash(case["dot"], *case["entries"]),)
     assert join(theirs, mine).clashes == (Clash(case["dot"], *reversed(case["entries"])),)
@@ -73,14 +73,14 @@ def test_one_dot_with_two_identities(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["next_bases"], ids=lambda case: case["why"])
-def test_next_bases(case: Any) -> None:
+def test_next_bases_equal_the_vectors(case: Any) -> None:
     replaced = msgspec.convert(case["replaced_in_view_order"], list[Value])
     b, base = next_bases(replaced, case["published"].__contains__)
     assert list(b) == case["b"]
     assert base == msgspec.convert(case["base"], Loc | None)
 
 
-def test_ctx() -> None:
+def test_contexts_are_joined_and_compared() -> None:
     assert join_ctx({A: 1, B: 5}, {A: 3, C: 1}) == {A: 3, B: 5, C: 1}
     assert covers({A: 10}, dot(A, 9)) and covers({A: 10}, dot(A, 10))
     assert not covers({A: 9}, dot(A, 10)) and not covers({}, dot(A, 1))
@@ -92,7 +92,7 @@ def test_ctx() -> None:
     assert equivocating_devices({A: one}, {A: two, B: one}) == []
 
 
-def test_check_covered() -> None:
+def test_uncovered_or_duplicate_dots_are_refused() -> None:
     covered(State({A: 2}, {"m/k": {dot(A, 2): text()}}))
     with pytest.raises(FormatError, match="beyond"):
         join(State(), State({A: 1}, {"m/k": {dot(A, 2): text()}}))
@@ -100,7 +100,7 @@ def test_check_covered() -> None:
         join(State(), State({A: 2}, {"m/k": {dot(A, 2): text()}, "m/l": {dot(A, 2): text()}}))
 
 
-def test_write_and_delete() -> None:
+def test_write_and_delete_replace_the_given_dots() -> None:
     entry: Entry = {dot(A, 1): text("1"), dot(B, 1): text("2")}
     assert write(entry, [dot(A, 1), dot(A, 99)], dot(C, 1), text("3")).keys() == {dot(B, 1), dot(C, 1)}
     assert delete(entry, [dot(B, 1)]).keys() == {dot(A, 1)}
@@ -120,14 +120,14 @@ def test_fifth_concurrent_text_of_one_device_is_refused_not_dropped() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["room"], ids=lambda case: case["why"])
-def test_room_vectors(case: Any) -> None:
+def test_values_over_the_limit_are_dropped_as_in_the_vectors(case: Any) -> None:
     entry = state_of({"ctx": {}, "entries": {"m/k": case["entry"]}}).entries["m/k"]
     kept = limit_values(entry, lambda device: Admission(*case["let_in"][device]), case["most"])
     assert sorted(kept) == case["kept"]
     assert len(kept) == min(case["most"], len(entry))
 
 
-def test_an_entry_with_all_values_that_it_may_have_is_less_than_512_kib() -> None:
+def test_full_entry_is_smaller_than_512_kib() -> None:
     longest = Loc("a" * 16, "a" * 64, MAX_OBJECT)
     value = Value(
         b=tuple(f"{n}" * 32 for n in range(MAX_BASES)),
@@ -173,14 +173,14 @@ def test_location_is_taken_only_when_its_object_passes() -> None:
     assert joined.entries == {"m/k": {d: text(loc=good, s="2")}} and not joined.clashes
 
 
-def test_own_pairs() -> None:
+def test_own_pair_is_recognised() -> None:
     drawn = {1: "1" * 16, 4: "4" * 16}
     assert drew_pair(drawn, 4, "4" * 16)
     assert not drew_pair(drawn, 4, "5" * 16)  # trace 2: same counter, another draw
     assert not drew_pair(drawn, 9, "9" * 16)  # trace 1: a counter that we never reached
 
 
-def test_restore_vectors() -> None:
+def test_restored_device_moves_values_as_in_the_vectors() -> None:
     case = VECTORS["restore"]
     state, head = state_of(case["state"]), state_of(case["head"])
     for move in case["moves"]:
@@ -193,7 +193,7 @@ def test_restore_vectors() -> None:
         covered(after)
 
 
-def test_segments_go_back_and_their_lines_move() -> None:
+def test_restored_segments_are_reset_and_their_lines_moved() -> None:
     name = f"t/2026-04-14/{A}/0"
     state = State({A: 3}, {name: {dot(A, 3): text()}})
     moves = values_to_move(state.entries, A, 1, lambda name: {})
@@ -205,7 +205,7 @@ def test_segments_go_back_and_their_lines_move() -> None:
     assert lines_to_move([b"1"], []) == [b"1"]
 
 
-def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
+def test_held_fork_is_joined_after_both_copies_are_adopted() -> None:
     d = dot(A, 2)
     mine = State({A: 2, B: 1}, {"m/k": {d: text("1"), dot(A, 1): text("0")}, "m/x": {dot(B, 1): text("5")}})
     theirs = State({A: 3, B: 1}, {"m/l": {d: text("2"), dot(A, 3): text("3")}, "m/k": {dot(A, 1): text("0")}})
@@ -230,8 +230,8 @@ def test_a_held_fork_can_be_joined_by_adopting_both_copies() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["adopted"], ids=lambda case: case["why"])
-def test_adopted_vectors(case: Any) -> None:
-    """However many texts a fork holds, it can be taken over."""
+def test_adopted_fork_equals_the_vectors(case: Any) -> None:
+    """Of any size."""
     ours, left, beside = adopt_fork(
         state_of(case["mine"]), state_of(case["theirs"]), case["forked"], case["dev"], lambda dev: True
     )
@@ -241,7 +241,7 @@ def test_adopted_vectors(case: Any) -> None:
 
 
 def test_adopted_text_keeps_its_author_unless_it_is_own() -> None:
-    """A revoked stranger's text re-signed by an admin stays others'; of equal bodies own wins."""
+    """Of equal bodies the own one has priority."""
     ours = State(
         {A: 2, C: 0},
         {"m/k": {dot(A, 1): text("1")}, "m/l": {dot(A, 2): text("2")}, "c/w": {dot(A, 3): text("3")}},

@@ -1,4 +1,4 @@
-"""State trees with inner nodes, and what no reader takes for one (format section 6.1)."""
+"""State trees with inner nodes, and invalid trees (format section 6.1)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def name(row: dict[str, Any]) -> str:
     return str(row["name"])
 
 
-def test_the_file_is_what_its_script_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert make() == V
 
 
 @pytest.mark.parametrize("row", V["trees"], ids=name)
-def test_trees(row: dict[str, Any]) -> None:
+def test_state_trees_equal_the_vectors(row: dict[str, Any]) -> None:
     text = canonical(V["entries"][row["entry"]]).encode()
     built = build_tree(dict.fromkeys(row["names"], text)).tree
     assert built.digest.hex() == row["digest"]
@@ -50,7 +50,7 @@ def read(mine: StateTree, digest: str, node: Callable[[str], bytes]) -> list[str
 
 
 @pytest.mark.parametrize("row", V["refused"], ids=name)
-def test_refused(row: dict[str, Any]) -> None:
+def test_invalid_state_trees_are_refused(row: dict[str, Any]) -> None:
     (base,) = [one for one in V["trees"] if one["name"] == "65 entries are not"]
     nodes = tree(base["names"], SMALL)
     for prefix in row.get("without", ()):

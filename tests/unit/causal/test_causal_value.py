@@ -39,7 +39,7 @@ def value_of(data: Any) -> Value:
     return msgspec.convert(data, Value)
 
 
-def test_known_answers_of_the_format() -> None:
+def test_known_values_of_the_format_are_reproduced() -> None:
     first, second = VECTORS["signed"][:2]
     assert (
         first["value"]["s"]
@@ -57,7 +57,7 @@ def test_known_answers_of_the_format() -> None:
     assert VECTORS["state"]["node_bytes"] == 551
 
 
-def test_signed_values() -> None:
+def test_signed_values_equal_the_vectors() -> None:
     for case in VECTORS["signed"]:
         value = value_of(case["value"])
         assert identity(case["entry"], case["dot"], value, VAULT).hex() == case["message"]
@@ -73,7 +73,7 @@ def test_signed_values() -> None:
     assert build_tree(texts).tree.digest.hex() == VECTORS["state"]["digest"]
 
 
-def test_location_is_not_signed_and_everything_else_is() -> None:
+def test_every_field_except_the_location_is_signed() -> None:
     first = VECTORS["signed"][0]
     moved = value_of(VECTORS["location_is_not_signed"])
     assert verify_value(PUBLIC, first["entry"], first["dot"], moved, VAULT)
@@ -86,12 +86,12 @@ def test_location_is_not_signed_and_everything_else_is() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["refused"], ids=lambda case: case["why"])
-def test_refused_values(case: Any) -> None:
+def test_invalid_values_are_refused(case: Any) -> None:
     with pytest.raises(FormatError):
         check_entry(case["entry"], {case["dot"]: value_of(case["value"])})
 
 
-def test_an_object_of_one_mebibyte_is_the_largest() -> None:
+def test_object_size_is_limited_to_one_mebibyte() -> None:
     first = VECTORS["signed"][0]
     value = value_of(first["value"])
     assert value.loc is not None
@@ -103,12 +103,12 @@ def test_an_object_of_one_mebibyte_is_the_largest() -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["malformed_entries"], ids=lambda case: case["why"])
-def test_malformed_entries(case: Any) -> None:
+def test_malformed_entries_are_refused(case: Any) -> None:
     with pytest.raises(FormatError, match="m/feedback_tone"):
         decode_entry("m/feedback_tone", case["json"].encode())
 
 
-def test_values_not_yet_published_need_neither_signature_nor_location() -> None:
+def test_unpublished_values_need_neither_signature_nor_location() -> None:
     value = Value(b=(), body="1" * 64, h="0" * 16, kind="live")
     check_value("m/k", dot(DEV, 1), value, published=False)
     assert encode_entry({dot(DEV, 1): value}) == (
@@ -118,7 +118,7 @@ def test_values_not_yet_published_need_neither_signature_nor_location() -> None:
         check_value("m/k", dot(DEV, 1), value)
 
 
-def test_at_most_four_dots_of_each_device_but_any_number_in_all() -> None:
+def test_entry_has_at_most_four_dots_of_each_device() -> None:
     entry = msgspec.convert(VECTORS["five_dots_of_one_device"], Entry)
     with pytest.raises(LimitError, match=DEV):
         check_entry("m/k", entry)
@@ -128,7 +128,7 @@ def test_at_most_four_dots_of_each_device_but_any_number_in_all() -> None:
         check_entry("m/k", {})
 
 
-def test_dots_and_names() -> None:
+def test_dots_are_split_and_checked() -> None:
     assert split_dot(dot(DEV, 7)) == (DEV, 7)
     for dev, n in ((DEV, 0), (DEV, 2**53), (DEV[1:], 1), (DEV.upper(), 1)):
         with pytest.raises(FormatError):
@@ -138,7 +138,7 @@ def test_dots_and_names() -> None:
             split_dot(text)
 
 
-def test_seen() -> None:
+def test_seen_statement_is_signed_and_verified() -> None:
     case = VECTORS["seen"]
     assert seen_message(VAULT, DEV, case["n"], case["r"]).hex() == case["message"]
     seen = sign_seen(SIGNER, VAULT, DEV, case["n"], case["r"])

@@ -22,7 +22,7 @@ def live(body: str, h: int, b: tuple[str, ...] = ()) -> Value:
 
 
 @pytest.mark.parametrize("case", VECTORS["views"], ids=lambda case: case["why"])
-def test_view_vectors(case: Any) -> None:
+def test_views_equal_the_vectors(case: Any) -> None:
     texts = {sha: VECTORS["texts"][sha].encode() for sha in case["at_hand"]}
     bases = {sha[:32]: text for sha, text in texts.items()}
     entry = msgspec.convert(case["entry"], Entry)
@@ -37,7 +37,7 @@ def test_view_vectors(case: Any) -> None:
         assert view.complete == (not case["not_fetched"] and case["missing_base"] is None)
 
 
-def test_reading_a_conflict_copy_too_renders_its_dots() -> None:
+def test_reading_an_alternative_adds_its_dots() -> None:
     texts = {hashlib.sha256(t).hexdigest(): t for t in (b"one\n", b"two\n")}
     one, two = texts
     entry = {dot(A, 1): live(one, 2), dot(B, 1): live(two, 1), dot(C, 1): live(two, 0)}
@@ -50,7 +50,7 @@ def test_reading_a_conflict_copy_too_renders_its_dots() -> None:
         view.rendered("tone.conflict-00000000.md")
 
 
-def test_two_copies_never_share_a_file_and_none_is_dropped() -> None:
+def test_two_alternatives_never_share_a_file_and_none_is_dropped() -> None:
     winner, first, second = "f" * 64, "1" * 64, "1" * 8 + "2" * 56
     entry = {dot(A, 1): live(winner, 9), dot(B, 1): live(first, 1), dot(C, 1): live(second, 2)}
     view = view_entry("tone", entry, lambda body: body.encode(), lambda known: None)
@@ -66,7 +66,7 @@ def test_base_is_the_earliest_in_the_winners_list() -> None:
     assert merge_base(siblings(entry)) == x
 
 
-def test_view_order_of_replaced_values() -> None:
+def test_replaced_values_are_in_view_order() -> None:
     entry = {
         dot(A, 1): live("a" * 64, 1),
         dot(B, 1): live("b" * 64, 3),
@@ -83,8 +83,7 @@ def mine(dev: str) -> bool:
 
 
 @pytest.mark.parametrize("case", VECTORS["own_views"], ids=lambda case: case["why"])
-def test_own_view_vectors(case: Any) -> None:
-    """One line of another merged into my file; a revoked stranger's text re-signed."""
+def test_views_of_own_texts_equal_the_vectors(case: Any) -> None:
     texts = {sha: text.encode() for sha, text in VECTORS["texts"].items()}
     bases = {sha[:32]: text for sha, text in texts.items()}
     entry = msgspec.convert(case["entry"], Entry)
@@ -103,8 +102,7 @@ def test_own_view_vectors(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["words"], ids=lambda case: case["why"])
-def test_whose_word_a_write_is(case: Any) -> None:
-    """An agent shown a text of others calls `write` with it: still others'."""
+def test_author_of_a_write_equals_the_vectors(case: Any) -> None:
     entry = msgspec.convert(case["entry"], Entry)
     assert of_when_replacing(entry, case["replaces"], case["body"], mine) == case["of"]
 

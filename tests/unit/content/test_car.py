@@ -28,7 +28,7 @@ def blocks_of(vector: dict[str, Any]) -> list[tuple[CID, bytes]]:
 
 
 @pytest.mark.parametrize("vector", VECTORS["valid"], ids=lambda vector: vector["about"])
-def test_reading(vector: dict[str, Any]) -> None:
+def test_car_is_read_as_in_the_vectors(vector: dict[str, Any]) -> None:
     data = bytes.fromhex(vector["car"])
     for source in (data, memoryview(data), io.BytesIO(data)):
         car = read_car(source)
@@ -37,7 +37,7 @@ def test_reading(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["valid"], ids=lambda vector: vector["about"])
-def test_reading_byte_by_byte(vector: dict[str, Any]) -> None:
+def test_car_is_read_byte_by_byte(vector: dict[str, Any]) -> None:
     parser = CarParser()
     found = []
     for byte in bytes.fromhex(vector["car"]):
@@ -46,7 +46,7 @@ def test_reading_byte_by_byte(vector: dict[str, Any]) -> None:
     assert found == blocks_of(vector)
 
 
-def test_writing_is_exact() -> None:
+def test_car_is_written_as_in_the_vectors() -> None:
     vector = VECTORS["valid"][0]
     roots = [parse_cid(root) for root in vector["roots"]]
     assert car_bytes(roots, blocks_of(vector)).hex() == vector["car"]
@@ -57,7 +57,7 @@ def test_writing_is_exact() -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["about"])
-def test_refused(vector: dict[str, str]) -> None:
+def test_invalid_car_is_refused(vector: dict[str, str]) -> None:
     data = bytes.fromhex(vector["car"])
     with pytest.raises(FormatError):
         list(read_car(data))
@@ -68,8 +68,8 @@ def test_refused(vector: dict[str, str]) -> None:
         parser.close()
 
 
-def test_every_cut_is_noticed() -> None:
-    """A CAR cut anywhere but between blocks is refused; between blocks a reader of trees must notice."""
+def test_truncated_car_is_refused() -> None:
+    """A cut between blocks is detected by readers of trees."""
     data = bytes.fromhex(VECTORS["valid"][0]["car"])
     whole = []
     for end in range(len(data)):
@@ -85,7 +85,7 @@ def test_every_cut_is_noticed() -> None:
     assert whole == ends[:-1]
 
 
-def test_every_changed_bit_of_a_block_is_noticed() -> None:
+def test_changed_bit_of_a_block_is_detected() -> None:
     data = bytes.fromhex(VECTORS["valid"][0]["car"])
     honest = blocks_of(VECTORS["valid"][0])
     for position in range(ONE_ROOT_HEADER, len(data)):
@@ -100,14 +100,14 @@ def test_every_changed_bit_of_a_block_is_noticed() -> None:
         assert wrong.codec in (0x55 ^ 0x10, 0x70 ^ 0x10)
 
 
-def test_a_wrong_block_is_named() -> None:
+def test_wrong_block_is_named() -> None:
     root, _ = file_bytes(b"right")
     with pytest.raises(BlockError, match=str(root.cid)):
         list(read_car(header([root.cid]) + section(root.cid, b"wrong")))
     assert list(read_car(header([]) + section(root.cid, b"wrong"), verify=False)) == [(root.cid, b"wrong")]
 
 
-def test_limits() -> None:
+def test_car_limits_apply() -> None:
     tree = build_tree({f"{n}.md": bytes([n]) * 100 for n in range(20)})
     data = car_bytes([tree.cid], tree.blocks)
     assert len(list(read_car(data, Limits(blocks=21)))) == 21
@@ -117,7 +117,7 @@ def test_limits() -> None:
         list(read_car(data, Limits(total_bytes=2000)))
 
 
-def test_largest_block() -> None:
+def test_block_size_is_limited() -> None:
     for size, good in ((BLOCK_MAX, True), (BLOCK_MAX + 1, False)):
         block = bytes(size)
         cid = raw_cid(sha256(block).digest())
@@ -132,7 +132,7 @@ def test_largest_block() -> None:
                 car_bytes([cid], [(cid, block)])
 
 
-def test_a_huge_length_is_refused_before_its_bytes_come() -> None:
+def test_huge_length_is_refused_before_its_bytes_arrive() -> None:
     parser = CarParser()
     parser.feed(header([]))
     with pytest.raises(LimitError):
@@ -148,7 +148,7 @@ def test_roots_of_a_stream_are_known_before_its_blocks_are_read() -> None:
     assert dict(car) == dict(blocks)
 
 
-def test_too_many_roots() -> None:
+def test_number_of_roots_is_limited() -> None:
     cid = raw_cid(bytes(32))
     assert read_car(header([cid] * 150)).roots == (cid,) * 150
     for count in (200, 300):
@@ -156,7 +156,7 @@ def test_too_many_roots() -> None:
             header([cid] * count)
 
 
-def test_small_pieces_of_a_large_block_cost_little() -> None:
+def test_small_pieces_of_a_large_block_are_read_in_linear_time() -> None:
     """The parser must not copy what it has with each piece: 2 MiB in pieces of 64 bytes."""
     root, blocks = file_bytes(bytes(1 << 20))
     data = car_bytes([root.cid], blocks)

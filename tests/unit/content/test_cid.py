@@ -33,7 +33,7 @@ EMPTY = hashlib.sha256(b"").digest()
 
 
 @pytest.mark.parametrize("vector", VECTORS["valid"], ids=lambda vector: vector["about"])
-def test_text_and_bytes_both_ways(vector: dict[str, Any]) -> None:
+def test_cid_is_converted_between_text_and_bytes(vector: dict[str, Any]) -> None:
     cid = CID(vector["version"], vector["codec"], bytes.fromhex(vector["multihash"]))
     assert str(cid) == vector["text"]
     assert bytes(cid).hex() == cid.encode().hex() == vector["bytes"]
@@ -44,23 +44,23 @@ def test_text_and_bytes_both_ways(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["same_cid"], ids=lambda vector: vector["base"])
-def test_other_bases(vector: dict[str, str]) -> None:
+def test_cid_in_another_base_is_equal(vector: dict[str, str]) -> None:
     assert parse_cid(vector["text"]) == raw_cid(EMPTY)
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused_text"], ids=lambda vector: vector["about"])
-def test_refused_text(vector: dict[str, str]) -> None:
+def test_invalid_cid_text_is_refused(vector: dict[str, str]) -> None:
     with pytest.raises(FormatError):
         parse_cid(vector["text"])
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused_bytes"], ids=lambda vector: vector["about"])
-def test_refused_bytes(vector: dict[str, str]) -> None:
+def test_invalid_cid_bytes_are_refused(vector: dict[str, str]) -> None:
     with pytest.raises(FormatError):
         decode_cid(bytes.fromhex(vector["bytes"]))
 
 
-def test_every_last_character_but_one_is_refused() -> None:
+def test_wrong_last_character_of_a_cid_is_refused() -> None:
     text = str(raw_cid(EMPTY))
     accepted = []
     for char in "abcdefghijklmnopqrstuvwxyz234567":
@@ -72,12 +72,12 @@ def test_every_last_character_but_one_is_refused() -> None:
     assert text in accepted and len(accepted) == len(set(accepted)) == 8
 
 
-def test_large_identity_is_a_limit() -> None:
+def test_large_identity_cid_exceeds_the_limit() -> None:
     with pytest.raises(LimitError, match="65 bytes"):
         decode_cid(b"\x01\x55\x00\x41" + bytes(65))
 
 
-def test_hash_and_digest() -> None:
+def test_cid_has_its_hash_code_and_digest() -> None:
     assert raw_cid(EMPTY) == CID(1, RAW, b"\x12\x20" + EMPTY)
     assert raw_cid(EMPTY).digest == EMPTY and raw_cid(EMPTY).hash_code == 0x12
     inline = CID(1, RAW, b"\0\5hello")
@@ -86,7 +86,7 @@ def test_hash_and_digest() -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["ipns_names"])
-def test_ipns_names(vector: dict[str, str]) -> None:
+def test_ipns_names_are_converted_to_and_from_keys(vector: dict[str, str]) -> None:
     public = bytes.fromhex(vector["ed25519_public"])
     assert ipns_name(public) == vector["name"]
     assert public_of_ipns_name(vector["name"]) == public
@@ -96,7 +96,7 @@ def test_ipns_names(vector: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused_ipns_names"], ids=lambda vector: vector["about"])
-def test_refused_ipns_names(vector: dict[str, str]) -> None:
+def test_invalid_ipns_names_are_refused(vector: dict[str, str]) -> None:
     with pytest.raises(FormatError):
         public_of_ipns_name(vector["name"])
 
@@ -107,7 +107,7 @@ def test_ipns_name_needs_32_bytes() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 16383, 16384, 2**32, 2**63 - 1])
-def test_varint(value: int) -> None:
+def test_varint_is_encoded_and_decoded(value: int) -> None:
     encoded = varint(value)
     assert encoded == multiformats.varint.encode(value)
     assert read_varint(b"\xff" + encoded + b"\x01", 1) == (value, 1 + len(encoded))
@@ -116,12 +116,12 @@ def test_varint(value: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x80\x00", b"\xff\x00", b"\x80" * 9 + b"\x01", b""])
-def test_varint_refused(data: bytes) -> None:
+def test_invalid_varint_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         read_varint(data, 0)
 
 
-def test_hot_modules_stay_lean() -> None:
+def test_hot_modules_import_few_others() -> None:
     """The start of `ipfsmem format cid` is in its budget: no heavy import may creep in."""
     code = "import sys, ipfsmem.files.pack; print(sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -139,7 +139,7 @@ def test_hot_modules_stay_lean() -> None:
 
 
 @pytest.mark.parametrize(("base", "asked"), [("base32", False), ("base58btc", True), ("base64url", True)])
-def test_cids_of_others_are_decoded_by_the_library(base: str, asked: bool) -> None:
+def test_foreign_cids_are_decoded_by_the_library(base: str, asked: bool) -> None:
     ours = raw_cid(b"\x01" * 32)
     text = str(multiformats.CID.decode(str(ours)).encode(base))
     code = (

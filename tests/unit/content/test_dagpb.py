@@ -35,7 +35,7 @@ def data_of(vector: dict[str, Any]) -> bytes | None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["valid"], ids=lambda vector: vector["about"])
-def test_nodes_both_ways(vector: dict[str, Any]) -> None:
+def test_nodes_are_encoded_and_decoded_as_in_the_vectors(vector: dict[str, Any]) -> None:
     links, data = links_of(vector), data_of(vector)
     block = encode_node(links, data)
     assert block.hex() == vector["block"]
@@ -46,29 +46,29 @@ def test_nodes_both_ways(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["accepted"], ids=lambda vector: vector["about"])
-def test_accepted_from_other_writers(vector: dict[str, Any]) -> None:
+def test_valid_nodes_of_other_writers_are_accepted(vector: dict[str, Any]) -> None:
     node = decode_node(bytes.fromhex(vector["block"]))
     assert list(node.links) == links_of(vector) and node.data == data_of(vector)
 
 
 @pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["about"])
-def test_refused_nodes(vector: dict[str, str]) -> None:
+def test_invalid_nodes_are_refused(vector: dict[str, str]) -> None:
     with pytest.raises(FormatError):
         decode_node(bytes.fromhex(vector["block"]))
 
 
-def test_block_limit_comes_before_decoding() -> None:
+def test_block_limit_applies_before_decoding() -> None:
     with pytest.raises(LimitError):
         decode_node(bytes(BLOCK_MAX + 1))
 
 
-def test_a_name_needs_unicode() -> None:
+def test_node_name_must_be_unicode() -> None:
     with pytest.raises(FormatError, match="Unicode"):
         encode_node([BlockLink("\udcff", raw_cid(bytes(32)), 0)], None)
 
 
 @pytest.mark.parametrize("vector", VECTORS["unixfs"], ids=lambda vector: vector["about"])
-def test_unixfs_both_ways(vector: dict[str, Any]) -> None:
+def test_unixfs_messages_are_encoded_and_decoded_as_in_the_vectors(vector: dict[str, Any]) -> None:
     message = UnixFS(
         vector["type"],
         bytes.fromhex(vector["data"]),
@@ -82,7 +82,7 @@ def test_unixfs_both_ways(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["unixfs_accepted"], ids=lambda vector: vector["about"])
-def test_unixfs_of_other_writers(vector: dict[str, Any]) -> None:
+def test_unixfs_messages_of_other_writers_are_decoded(vector: dict[str, Any]) -> None:
     message = decode_unixfs(bytes.fromhex(vector["message"]))
     assert (message.type, message.filesize, list(message.blocksizes)) == (
         vector["type"],
@@ -92,6 +92,6 @@ def test_unixfs_of_other_writers(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS["unixfs_refused"], ids=lambda vector: vector["about"])
-def test_unixfs_refused(vector: dict[str, str]) -> None:
+def test_invalid_unixfs_messages_are_refused(vector: dict[str, str]) -> None:
     with pytest.raises(FormatError):
         decode_unixfs(bytes.fromhex(vector["message"]))

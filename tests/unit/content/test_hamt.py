@@ -19,7 +19,7 @@ TEXT = b"The quick brown fox jumps over the lazy dog"
 CID_X = raw_cid(sha256(b"x").digest())
 
 
-def test_murmur3_known_answers() -> None:
+def test_murmur3_equals_known_values() -> None:
     assert hamt.murmur3(b"") == 0
     assert f"{hamt.murmur3(b'hello'):016x}" == "cbd8a7b341bd9b02"
     assert f"{hamt.murmur3(b'hello, world'):016x}" == "342fac623a5ebc8e"
@@ -58,14 +58,14 @@ def read(block: tuple[CID, bytes], *others: tuple[CID, bytes]) -> list[BlockLink
     return drive(Reader().list_directory(block[0]), from_mapping(dict([block, *others])))
 
 
-def test_an_honest_small_shard_is_read() -> None:
+def test_small_shard_is_read() -> None:
     slot = slot_of("a")
     assert read(shard([BlockLink(f"{slot:02X}a", CID_X, 1)], 1 << slot)) == [BlockLink("a", CID_X, 1)]
     bits = hamt.murmur3(b"a") >> 61
     assert read(shard([BlockLink(f"{bits:X}a", CID_X, 1)], 1 << bits, fanout=8)) == [BlockLink("a", CID_X, 1)]
 
 
-def test_lies_are_refused() -> None:
+def test_forged_shards_are_refused() -> None:
     slot = slot_of("a")
     other = (slot + 1) % 256
     label = f"{slot:02X}"
@@ -89,15 +89,15 @@ def test_lies_are_refused() -> None:
             read(block)
 
 
-def test_a_plain_folder_is_no_child_of_a_shard() -> None:
+def test_plain_folder_below_a_shard_is_refused() -> None:
     plain = directory([BlockLink("a", CID_X, 1)])
     top = shard([BlockLink("07", plain.cid, 1)], 1 << 7)
     with pytest.raises(FormatError, match="not a folder"):
         read(top, *plain.blocks)
 
 
-def test_a_shard_of_itself_ends() -> None:
-    """Nobody can make a cycle of hashes, but eight levels of one shard in each slot are easy; the hash runs out."""
+def test_nested_shards_end_at_the_depth_limit() -> None:
+    """A cycle of hashes is impossible, but a deep chain is not."""
     below = shard([], 0)
     chain = [below]
     for _ in range(9):
@@ -107,7 +107,7 @@ def test_a_shard_of_itself_ends() -> None:
         read(chain[-1], *chain)
 
 
-def test_names_that_share_a_whole_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_with_equal_hashes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hamt, "murmur3", lambda name: 7)
     with pytest.raises(FormatError, match="collide"):
         hamt.build([(b"a", CID_X.encode(), 1), (b"b", CID_X.encode(), 1)])

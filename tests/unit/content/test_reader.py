@@ -43,7 +43,7 @@ def raw(data: bytes) -> tuple[CID, bytes]:
 
 
 @pytest.mark.parametrize("vector", trees.load()["trees"], ids=lambda vector: vector["name"])
-def test_every_tree_of_the_vectors_reads_back(vector: dict[str, Any]) -> None:
+def test_every_tree_of_the_vectors_is_read(vector: dict[str, Any]) -> None:
     if "file" in vector:
         data = trees.content(vector["file"])
         root, blocks = file_bytes(data)
@@ -62,7 +62,7 @@ def test_every_tree_of_the_vectors_reads_back(vector: dict[str, Any]) -> None:
     assert sorted(asked) == sorted(cid for cid, _ in tree.blocks), "everything once, nothing twice"
 
 
-def test_resolve_and_stat() -> None:
+def test_resolve_and_stat_find_files_and_folders() -> None:
     reader = Reader()
     found = drive(reader.resolve(TREE.cid, "b/d/big"), GET)
     assert (found.path, found.is_dir, found.size) == ("b/d/big", False, (2 << 20) + 3)
@@ -79,7 +79,7 @@ def test_resolve_and_stat() -> None:
         drive(reader.resolve(TREE.cid, "b/../a.md"), GET)
 
 
-def test_list_directory() -> None:
+def test_directory_is_listed() -> None:
     listed = drive(Reader().list_directory(TREE.cid), GET)
     assert [(link.name, link.tsize) for link in listed] == [("a.md", 1), ("b", TREE.folders["b"].tsize)]
     with pytest.raises(FormatError, match="neither"):
@@ -89,7 +89,7 @@ def test_list_directory() -> None:
     assert [link.name for link in several[TREE.folders["b"].cid]] == ["c.md", "d"]
 
 
-def test_batches_are_level_by_level_and_bounded() -> None:
+def test_requests_are_batched_by_level_and_bounded() -> None:
     files = {f"{n:04d}/{n}.md": str(n).encode() for n in range(600)}
     tree = build_tree(files)
     get = from_mapping(dict(tree.blocks))
@@ -105,7 +105,7 @@ def test_batches_are_level_by_level_and_bounded() -> None:
     assert asked == [1, 256, 256, 88, 256, 256, 88], "root, folders, files; nothing twice"
 
 
-def test_async_driver() -> None:
+def test_async_driver_reads_a_tree() -> None:
     async def get(cids: list[CID]) -> Mapping[CID, bytes]:
         await asyncio.sleep(0)
         return GET(cids)
@@ -126,7 +126,7 @@ def test_walk_can_leave_known_folders_out() -> None:
     assert asked == [TREE.cid, TREE.folders["b"].cid]
 
 
-def test_blocks_of_others_are_checked_by_name() -> None:
+def test_foreign_blocks_are_verified_by_their_cid() -> None:
     evil = dict(BLOCKS)
     (victim,) = [cid for cid, data in BLOCKS.items() if data == b"C"]
     evil[victim] = b"D"
@@ -137,7 +137,7 @@ def test_blocks_of_others_are_checked_by_name() -> None:
         drive(Reader().read_tree(TREE.cid), from_mapping(evil))
 
 
-def test_verify_block() -> None:
+def test_block_with_a_wrong_hash_is_refused() -> None:
     cid, data = raw(b"data")
     verify_block(cid, data)
     verify_block(CID(1, RAW, b"\0\4data"), data)
@@ -165,7 +165,7 @@ def test_inline_blocks_are_not_requested() -> None:
     assert asked == [made.cid]
 
 
-def test_files_of_other_writers() -> None:
+def test_files_of_other_writers_are_read() -> None:
     """CIDv0, dag-pb leaves, data beside links."""
     leaf_block = encode_node([], encode_unixfs(UnixFS(TYPE_FILE, b"lo", 2)))
     leaf = CID(0, 0x70, b"\x12\x20" + sha256(leaf_block).digest())
@@ -194,7 +194,7 @@ def test_file_with_a_false_layout_is_refused(links: list[BlockLink], message: Un
         drive(Reader().read_file(next(iter(blocks))), from_mapping(blocks))
 
 
-def test_a_symbolic_link_in_a_tree_is_refused() -> None:
+def test_symbolic_link_in_a_tree_is_refused() -> None:
     link = node([], UnixFS(TYPE_SYMLINK, b"../../secret"))
     made = directory([BlockLink("a", link[0], 10)])
     blocks = from_mapping(dict([link, *made.blocks]))
@@ -211,7 +211,7 @@ def test_folder_with_invalid_names_is_refused(names: list[str]) -> None:
         drive(Reader().read_tree(folder[0]), from_mapping(dict([folder, target])))
 
 
-def test_limits() -> None:
+def test_reader_limits_apply() -> None:
     with pytest.raises(LimitError, match="more than 7 blocks"):
         drive(Reader(Limits(blocks=7)).read_tree(TREE.cid), GET)
     assert drive(Reader(Limits(blocks=len(BLOCKS))).read_tree(TREE.cid), GET) == FILES
@@ -259,8 +259,8 @@ def test_bytes_add_up_over_calls() -> None:
         drive(reader.read_file(blocks[2][0]), from_mapping(dict(blocks)))
 
 
-def test_folder_bomb() -> None:
-    """Fourteen levels of a thousand links each to the one below: fifteen blocks, 10^42 paths."""
+def test_folder_bomb_is_limited() -> None:
+    """Fifteen blocks describe 10^42 paths."""
     blocks = dict([raw(b"x")])
     below = next(iter(blocks))
     for _ in range(14):
@@ -271,8 +271,8 @@ def test_folder_bomb() -> None:
         drive(Reader(Limits(entries=20_000)).walk(below), from_mapping(blocks))
 
 
-def test_file_bomb() -> None:
-    """A few blocks that claim very many chunks, of some size or of none."""
+def test_file_bomb_is_limited() -> None:
+    """A few blocks claim very many chunks."""
     for size in (0, 1):
         cid, data = raw(bytes(size))
         blocks = {cid: data}
@@ -299,7 +299,7 @@ def test_many_files_of_one_chunk_are_bounded_in_bytes() -> None:
         drive(Reader().read_files(tops), from_mapping(blocks))
 
 
-def test_a_file_of_too_many_levels() -> None:
+def test_file_with_too_many_levels_is_refused() -> None:
     cid, data = raw(b"x")
     blocks = {cid: data}
     for level in range(9):
@@ -311,7 +311,7 @@ def test_a_file_of_too_many_levels() -> None:
         drive(Reader().read_file(cid), from_mapping(blocks))
 
 
-def test_other_codecs_are_no_tree() -> None:
+def test_other_codecs_are_not_a_tree() -> None:
     data = b"\xa0"
     cid = CID(1, 0x71, b"\x12\x20" + sha256(data).digest())
     for fetch in (Reader().read_tree(cid), Reader().read_file(cid), Reader().list_directory(cid)):

@@ -42,7 +42,7 @@ def finish(source: bytes | Readable) -> tuple[FileRoot, int]:
 
 
 @pytest.mark.parametrize("vector", VECTORS["trees"], ids=lambda vector: vector["name"])
-def test_trees(vector: dict[str, Any]) -> None:
+def test_built_trees_equal_the_vectors(vector: dict[str, Any]) -> None:
     files = trees.files(vector)
     if "file" in vector:
         assert str(finish(files[""] or b"")[0].cid) == vector["cid"]
@@ -58,7 +58,7 @@ def test_trees(vector: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vector", VECTORS["large"], ids=lambda vector: vector["name"])
-def test_large_files_as_streams(vector: dict[str, Any]) -> None:
+def test_large_files_are_built_from_streams(vector: dict[str, Any]) -> None:
     rule = vector["file"]
     if "zeros" in rule:
         source: Readable = Zeros(rule["zeros"])
@@ -81,7 +81,7 @@ class Zeros:
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])
-def test_a_stream_of_short_reads_is_the_same_file(size: int) -> None:
+def test_stream_with_short_reads_gives_the_same_file(size: int) -> None:
     whole, blocks = file_bytes(trees.chacha20("short", size))
     streamed, count = finish(trees.KeystreamFile("short", size, most=7001))
     assert streamed == whole and count == len(blocks)
@@ -89,15 +89,15 @@ def test_a_stream_of_short_reads_is_the_same_file(size: int) -> None:
     assert whole.size == size and whole.tsize == sum(len(block) for _, block in blocks)
 
 
-def test_only_one_chunk_is_held() -> None:
-    """Blocks come out while the stream is still being read."""
+def test_file_builder_holds_one_chunk() -> None:
+    """Blocks are returned while the stream is still read."""
     source = Zeros(10 * CHUNK)
     builder = file_blocks(source)
     next(builder)
     assert source.left >= 8 * CHUNK
 
 
-def test_threshold_is_exact() -> None:
+def test_sharding_threshold_is_exact() -> None:
     exact = next(vector for vector in VECTORS["trees"] if vector["name"] == "threshold_exact")
     tree = build_tree({path: data for path, data in trees.files(exact).items() if data is not None})
     assert len(tree.blocks[-1][1]) == SHARD_ABOVE
@@ -111,7 +111,7 @@ def test_order_of_links_does_not_matter() -> None:
         assert directory(links).cid == directory(reversed(links)).cid
 
 
-def test_tsize_counts_every_link() -> None:
+def test_tsize_includes_every_link() -> None:
     root, _ = file_bytes(b"12345")
     links = [BlockLink(f"n{n}", root.cid, root.tsize) for n in range(4000)]
     sharded = directory(links)
@@ -121,24 +121,24 @@ def test_tsize_counts_every_link() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/", "a\0b", "\ud800"])
-def test_refused_names(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(FormatError):
         directory([BlockLink(name, raw_cid(bytes(32)), 0)])
 
 
-def test_a_name_twice() -> None:
+def test_duplicate_name_is_refused() -> None:
     cid = raw_cid(bytes(32))
     with pytest.raises(FormatError, match="'b'"):
         directory([BlockLink("a", cid, 0), BlockLink("b", cid, 0), BlockLink("b", cid, 1)])
 
 
 @pytest.mark.parametrize("path", ["/a", "a/", "a//b", "../a", "a/./b", ""])
-def test_refused_paths(path: str) -> None:
+def test_invalid_paths_are_refused(path: str) -> None:
     with pytest.raises(FormatError):
         build_tree({path: b""})
 
 
-def test_a_path_cannot_be_file_and_folder() -> None:
+def test_path_cannot_be_file_and_folder() -> None:
     with pytest.raises(FormatError, match="twice"):
         build_tree({"a": b"", "a/b": b""})
 
@@ -154,7 +154,7 @@ def test_known_parts_give_the_same_root_without_their_blocks() -> None:
         build_tree({"a": whole.folders["a"], "a/1": b"one"})
 
 
-def test_file_node_is_what_go_writes() -> None:
+def test_file_node_equals_that_of_go() -> None:
     root, blocks = file_bytes(bytes(CHUNK + 1))
     node = decode_node(blocks[-1][1])
     assert node.data == bytes.fromhex("0802188180402080804020" + "01")

@@ -43,7 +43,7 @@ def test_database_closed_during_read_of_another_thread_ends_no_process(tmp_path:
     assert done.stdout == f"{tmp_path / 'state.db'} was closed meanwhile\n"
 
 
-def test_whatever_is_asked_of_a_database_that_was_closed_is_our_error(tmp_path: Path) -> None:
+def test_calls_on_a_closed_database_raise_our_error(tmp_path: Path) -> None:
     db = Database(tmp_path)
     db.close()
     asked = [

@@ -28,7 +28,6 @@ def made(tmp_path: Path) -> Path:
 def test_claim_of_a_folder_with_a_locked_database_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another program that held it made it look like a half-made memory, which the next try removed."""
     folder = made(tmp_path)
     connect = sqlite3.connect
     with closing(connect(folder / "state.db", isolation_level=None)) as other:
@@ -60,10 +59,10 @@ def test_vault_with_interrupted_creation_is_finished_when_opened(tmp_path: Path)
         pass
 
 
-def test_memory_whose_last_note_fails_is_made_and_has_its_words(
+def test_vault_whose_creation_fails_late_is_kept_with_its_phrase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk ended right after the configuration was written: the memory was there, and nobody had seen its words."""
+    """The disk fails right after the configuration was written."""
 
     def full(_: object) -> None:
         raise StorageError("the disk is full")
@@ -78,9 +77,7 @@ def test_memory_whose_last_note_fails_is_made_and_has_its_words(
         assert memory.read("tone") is not None
 
 
-def test_configuration_that_may_not_be_on_disk_leaves_no_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unflushed_configuration_leaves_no_vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name could not be flushed, so making the memory failed: it was there all the same, and nobody had seen its words."""
     write = creation.write_config
 

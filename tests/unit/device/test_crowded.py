@@ -1,4 +1,4 @@
-"""Entries with more than one value are found without looking at the others, whatever happened before."""
+"""Entries with several values are found without reading the others, after any history."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_unsigned_values_are_found_in_tree_and_journal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_status_counts_what_a_list_shows_without_opening_it(tmp_path: Path) -> None:
+def test_status_counts_alternatives_without_opening_texts(tmp_path: Path) -> None:
     first, second = _two(tmp_path)
     for i in range(6):
         first.write(f"k{i}", f"first {i}")

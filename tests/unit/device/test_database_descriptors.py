@@ -1,4 +1,4 @@
-"""SQLite's locks survive whatever else this process does with the files of a vault, and a replaced log is noticed."""
+"""SQLite's locks survive other file operations of this process on a vault, and a replaced log is detected."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_server_reopens_vault_whose_log_was_removed(tmp_path: Path) -> None:
         assert {item.key for item in memory.list()} == {"old", "new", "newer"}
 
 
-def test_file_is_called_damaged_only_if_another_process_finds_it_so(tmp_path: Path) -> None:
+def test_database_is_reported_as_damaged_only_if_another_process_agrees(tmp_path: Path) -> None:
     with closing(Database(tmp_path)) as sound:
         put(sound, "first", b"1")
         error = sqlite3.DatabaseError("database disk image is malformed")
@@ -180,7 +180,7 @@ def test_file_is_called_damaged_only_if_another_process_finds_it_so(tmp_path: Pa
         assert "Start this program again" not in str(found.value.hint)
 
 
-def test_package_names_database_files_in_one_module_only() -> None:
+def test_database_files_are_named_in_one_module_only() -> None:
     """Who needs the path takes it from `device.database_file`, and never opens it."""
     named = []
     for path in PACKAGE.rglob("*.py"):
@@ -202,8 +202,8 @@ def test_open_of_a_database_file_by_the_package_fails_in_tests(tmp_path: Path) -
         read_file(tmp_path / "state.db", 10)
 
 
-def test_file_of_a_database_nobody_holds_any_more_is_read(tmp_path: Path) -> None:
-    """The system gives the inode of a removed database to a new file."""
+def test_file_of_a_closed_database_can_be_read(tmp_path: Path) -> None:
+    """The system may reuse the inode of a deleted database."""
     db = Database(tmp_path)
     same = tmp_path / "same inode"
     os.link(tmp_path / "state.db", same)

@@ -1,4 +1,4 @@
-"""Atomic files, the lock, the database file: what they promise when something is in the way."""
+"""Atomic files, the lock and the database file under failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import ClosedError, ConfigError, LockedError, StorageError
 
 
-def test_write_replaces_whole_and_keeps_to_itself(tmp_path: Path) -> None:
+def test_atomic_write_replaces_the_whole_file_privately(tmp_path: Path) -> None:
     """New bytes, mode 0600, nothing beside them."""
     path = tmp_path / "file"
     atomic_files.write_atomic(path, b"one")
@@ -76,10 +76,10 @@ def test_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("call", ["replace", "unlink"])
-def test_windows_waits_for_who_has_a_file_open(
+def test_windows_retries_while_another_program_has_the_file_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """There a file that a reader, a sync program or a scanner has open is neither replaced nor removed."""
+    """An open file can be neither replaced nor deleted there."""
     real, refused = getattr(os, call), []
 
     def windows(*given: object, **more: object) -> None:
@@ -106,7 +106,7 @@ def test_windows_waits_for_who_has_a_file_open(
     assert not (tmp_path / "old").exists() or (tmp_path / "old").read_text() == "new"
 
 
-def test_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_retries_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def held(*given: object) -> None:
         raise PermissionError(errno.EACCES, "The process cannot access the file")
 
@@ -118,8 +118,8 @@ def test_windows_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Monk
     assert [*tmp_path.iterdir()] == []
 
 
-def test_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> None:
-    """SQLite asks for F_FULLFSYNC only when told to."""
+def test_macos_database_uses_a_full_flush(tmp_path: Path) -> None:
+    """SQLite requests F_FULLFSYNC only when configured."""
     db = Database(tmp_path)
     assert [
         db.connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -128,8 +128,8 @@ def test_the_database_is_flushed_to_the_disk_itself_on_macos(tmp_path: Path) -> 
     db.close()
 
 
-def test_a_lock_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The byte that Windows locks lies at 2 GiB, and the process id was written behind it."""
+def test_lock_file_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The locked byte is at 2 GiB."""
     import importlib.util
     import sys
     import types
@@ -190,8 +190,8 @@ def test_failed_write_leaves_the_old_bytes(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_read_file(tmp_path: Path) -> None:
-    """None for nothing; links, folders and what is too long are refused by name."""
+def test_read_file_refuses_links_folders_and_long_files(tmp_path: Path) -> None:
+    """A missing file is None."""
     path = tmp_path / "file"
     assert atomic_files.read_file(path, 10) is None
     path.write_bytes(b"0123456789")
@@ -211,8 +211,8 @@ def test_read_file(tmp_path: Path) -> None:
             atomic_files.read_file(pipe, 10)
 
 
-def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
-    """The second waits, then is told who holds it; after the first there is nothing left to wait for."""
+def test_lock_is_exclusive_and_released_by_its_block(tmp_path: Path) -> None:
+    """The second waits, then its error names the holder."""
     path = tmp_path / "lock"
     with file_lock(path):
         began = time.monotonic()
@@ -226,8 +226,7 @@ def test_lock_is_of_one_and_goes_with_the_block(tmp_path: Path) -> None:
         assert path.read_text() == f"{os.getpid():<19}\n"
 
 
-def test_lock_goes_when_the_block_raises(tmp_path: Path) -> None:
-    """An error inside lets go as well."""
+def test_lock_is_released_when_the_block_raises(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), file_lock(tmp_path / "lock"):
         raise ZeroDivisionError
     with file_lock(tmp_path / "lock", wait=0):
@@ -251,8 +250,7 @@ def test_two_tasks_waiting_for_one_lock_run_in_turn(tmp_path: Path) -> None:
     assert order == ["a in", "a out", "b in", "b out"]
 
 
-def test_lock_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    """A StorageError that names the file."""
+def test_lock_in_a_missing_folder_raises_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="gone"), file_lock(tmp_path / "gone" / "lock"):
         pass
 
@@ -272,7 +270,7 @@ def test_database_files_are_private(tmp_path: Path) -> None:
 
 
 def test_transactions_nest_and_roll_back(tmp_path: Path) -> None:
-    """An inner block belongs to the outer one; an error takes everything back, also for later blocks."""
+    """An error undoes all nested blocks."""
     db = Database(tmp_path)
     with db.transaction():
         db.set_meta("a", b"1")
@@ -292,7 +290,7 @@ def test_transactions_nest_and_roll_back(tmp_path: Path) -> None:
     db.close()
 
 
-def test_snapshot_does_not_move(tmp_path: Path) -> None:
+def test_snapshot_is_stable(tmp_path: Path) -> None:
     """Reads in one snapshot see one state while another connection commits; `version` tells that it did."""
     one, two = Database(tmp_path), Database(tmp_path)
     version = one.version()
@@ -307,7 +305,7 @@ def test_snapshot_does_not_move(tmp_path: Path) -> None:
     two.close()
 
 
-def test_meta_and_blocks_are_checked(tmp_path: Path) -> None:
+def test_meta_values_and_blocks_are_verified(tmp_path: Path) -> None:
     """A value that lost a bit is an error; a block that did is absent, and comes back when it is given again."""
     from hashlib import sha256
 
@@ -357,7 +355,7 @@ def test_block_repaired_by_another_process_is_not_removed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("junk", ["17", "'text'", "x''"])
-def test_rows_of_another_type(tmp_path: Path, junk: str) -> None:
+def test_rows_of_another_type_raise_storage_error(tmp_path: Path, junk: str) -> None:
     """What a damaged row may hold instead of bytes is never used as bytes."""
     from hashlib import sha256
 
@@ -374,8 +372,7 @@ def test_rows_of_another_type(tmp_path: Path, junk: str) -> None:
     db.close()
 
 
-def test_reports_are_bounded(tmp_path: Path) -> None:
-    """The newest 1,000 stay."""
+def test_reports_are_limited_to_the_newest_thousand(tmp_path: Path) -> None:
     db = Database(None)
     with db.transaction():
         for i in range(1100):
@@ -384,7 +381,7 @@ def test_reports_are_bounded(tmp_path: Path) -> None:
     assert [int(row.text) for row in found] == list(range(1099, 99, -1))
 
 
-def test_missing_folder_and_closed_database(tmp_path: Path) -> None:
+def test_missing_folder_or_closed_database_raises_our_error(tmp_path: Path) -> None:
     """One line each."""
     with pytest.raises(StorageError, match="gone"):
         Database(tmp_path / "gone")
@@ -394,8 +391,7 @@ def test_missing_folder_and_closed_database(tmp_path: Path) -> None:
         db.get_meta("a")
 
 
-def test_other_schema(tmp_path: Path) -> None:
-    """Refused by its number, and left as it is."""
+def test_other_schema_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     db = Database(tmp_path)
     db.connection.execute("PRAGMA user_version=7")
     db.close()
@@ -403,8 +399,7 @@ def test_other_schema(tmp_path: Path) -> None:
         Database(tmp_path)
 
 
-def test_a_lock_file_that_is_taken_away_by_its_holder_keeps_others_apart(tmp_path: Path) -> None:
-    """Who waited got the lock of a file that was gone, and the next one made a new file: both were inside."""
+def test_deleted_lock_file_still_excludes_other_processes(tmp_path: Path) -> None:
     path = tmp_path / "create.lock"
     inside, done = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""The folders `s/` and `o/`, kept one path at a time, against the plain rule of format section 6.1 done all at once."""
+"""The folders `s/` and `o/`, updated path by path, equal the plain rule of format section 6.1."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ names = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(names, st.sampled_from([1, 1, 1, -1])), min_size=1, max_size=6))
-def test_objects_follow_the_plain_rule(batches: list[tuple[list[str], int]]) -> None:
+def test_object_folders_equal_the_plain_rule(batches: list[tuple[list[str], int]]) -> None:
     """Names that share long prefixes come and go; after each batch the folder is the one made from scratch."""
     db = Database(None)
     refs: dict[str, int] = {}
@@ -127,7 +127,7 @@ def test_objects_follow_the_plain_rule(batches: list[tuple[list[str], int]]) -> 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_folders_of_a_memory(mode: str, seed: int) -> None:
+def test_folders_of_a_vault_equal_the_plain_rule(mode: str, seed: int) -> None:
     """Random batches of writes and removals, up to 500 memories and back to none, with restarts between."""
     draw = random.Random(seed)
     with tempfile.TemporaryDirectory() as top:

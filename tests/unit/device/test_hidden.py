@@ -48,8 +48,7 @@ def test_hidden_texts_of_a_failed_transaction_are_shown(home: Path) -> None:
         assert shown(memory) == ["a", "b", "c"]
 
 
-def test_hidden_texts_that_did_not_change_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand facts hidden by a limit would be opened again for each fact that is added."""
+def test_unchanged_hidden_keys_are_read_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Memory.load("default", home=home) as memory:
         memory.hidden.add(["a"])
         assert shown(memory) == ["b", "c"]

@@ -1,4 +1,4 @@
-"""Transactions of more entries than are held at once: still one step, all of it or nothing, and read again the same."""
+"""Transactions with more entries than are held in memory: atomic, and unchanged after reopening."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_large_import_survives_reopening_and_repeats_without_change(
         assert len(memory.conflicts()) == 0
 
 
-def test_a_large_transaction_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_large_transaction_leaves_nothing(tmp_path: Path) -> None:
     with _memory(tmp_path) as memory:
         memory.write("kept", "as it was")
         before = memory.bundles.export()

@@ -1,4 +1,4 @@
-"""The journal of a memory that is never synced stays short, in every mode, and nothing changes by that."""
+"""The journal of a vault that never syncs stays short in every mode."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def test_many_writes_leave_a_short_journal(
                 assert other.files() == memory.files()
 
 
-def test_the_change_of_one_large_import_is_moved_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_import_is_checkpointed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "_LONG_BYTES", 10_000)
     with Memory.create("m", "local", home=tmp_path) as memory:
         files = ",".join(f'"k{i}.md":"text {i}"' for i in range(100))

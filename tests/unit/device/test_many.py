@@ -1,4 +1,4 @@
-"""Many rows, many signatures, no collection: what the quick paths must not change."""
+"""Fast paths for many rows and signatures, and disabled garbage collection, do not change results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.root_folders import change_objects, objects_folder
 
 
-def test_blocks_of_more_digests_than_one_statement_takes(tmp_path: Path) -> None:
+def test_blocks_are_read_in_several_statements(tmp_path: Path) -> None:
     db = Database(tmp_path)
     blocks = {sha256(b"%d" % i).digest(): b"%d" % i for i in range(2_345)}
     with db.transaction():
@@ -44,7 +44,7 @@ def test_one_failure_among_many_is_found(wrong: int) -> None:
     assert first_failing(lambda item: item != wrong, range(5_000)) == wrong
 
 
-def test_an_error_in_a_thread_comes_out() -> None:
+def test_error_in_a_thread_is_raised_to_the_caller() -> None:
     def test(item: int) -> bool:
         if item == 3_000:
             raise ValueError("broken")
@@ -54,7 +54,7 @@ def test_an_error_in_a_thread_comes_out() -> None:
         first_failing(test, range(5_000))
 
 
-def test_collection_comes_back_also_after_an_error_and_nested() -> None:
+def test_garbage_collection_is_restored_after_an_error_and_nesting() -> None:
     assert gc.isenabled()
     with pytest.raises(KeyError), no_collection():
         with no_collection():
@@ -71,7 +71,7 @@ def test_collection_comes_back_also_after_an_error_and_nested() -> None:
         gc.enable()
 
 
-def test_counting_objects_in_steps_or_at_once_gives_one_folder(tmp_path: Path) -> None:
+def test_objects_counted_in_steps_or_at_once_have_the_same_folder(tmp_path: Path) -> None:
     digests = [sha256(b"%d" % i).digest() for i in range(700)]
     folders = []
     for name, step in (("a", 700), ("b", 37)):

@@ -1,4 +1,4 @@
-"""Namespaces on one device: which vault each gets, and that no two share one."""
+"""Vault names on one device: the wallet vault of each, and no two with the same one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def vault(memory: Memory) -> VaultConfig:
     return found
 
 
-def test_a_namespace_separates(tmp_path: Path) -> None:
-    """The first one is `default`, a further one the vault of its name."""
+def test_each_vault_name_has_its_own_vault(tmp_path: Path) -> None:
+    """The first one is `default` in the wallet, a further one has its own name."""
     stick = tmp_path / "stick"
     stick.mkdir()
     given = {"provider": str(stick), "unlock": WALLET, "passphrase": False, "create": True}
@@ -56,7 +56,7 @@ def test_a_namespace_separates(tmp_path: Path) -> None:
     assert vault(other).tag == vault(bob).tag and other.restored is not None
 
 
-def test_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
+def test_name_invalid_in_a_wallet_requires_a_wallet_vault_name(tmp_path: Path) -> None:
     make(tmp_path, "my_first")
     with pytest.raises(UsageError, match="my_second") as caught:
         make(tmp_path, "my_second")
@@ -67,7 +67,7 @@ def test_a_name_that_is_no_label_needs_one(tmp_path: Path) -> None:
     assert vault_label(tmp_path, "third", None) == "third"
 
 
-def test_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
+def test_two_vault_names_never_share_a_vault(tmp_path: Path) -> None:
     """Refused when it is made, brought back by the wallet, or by the words, and nothing is left behind."""
     stick = tmp_path / "stick"
     stick.mkdir()
@@ -88,7 +88,7 @@ def test_two_namespaces_never_share_a_vault(tmp_path: Path) -> None:
     assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
 
 
-def test_local_memories_and_other_folders_hold_no_vault(tmp_path: Path) -> None:
+def test_local_vaults_and_other_folders_use_no_wallet_vault(tmp_path: Path) -> None:
     Memory.create("notes", "local", home=tmp_path).close()
     (tmp_path / "wallet.json").write_text("{}")
     (tmp_path / "not.a.namespace").mkdir()
@@ -99,8 +99,8 @@ def test_local_memories_and_other_folders_hold_no_vault(tmp_path: Path) -> None:
     assert vault(make(tmp_path, "lone", unlock=None)).tag != vault(make(tmp_path, "alone", unlock=None)).tag
 
 
-def test_a_memory_knows_its_own_label(tmp_path: Path) -> None:
-    """Whoever unlocks a further memory need not repeat which vault it is."""
+def test_vault_remembers_its_wallet_vault_name(tmp_path: Path) -> None:
+    """To unlock it needs only the wallet."""
     make(tmp_path, "alex")
     bob = make(tmp_path, "bob", unlock=Unlock(WALLET.signer, None, 7))
     bob.close()
@@ -108,7 +108,7 @@ def test_a_memory_knows_its_own_label(tmp_path: Path) -> None:
     assert bob.unlocked and (vault(bob).name, vault(bob).key_number) == ("bob", 7)
 
 
-def test_a_further_one_is_looked_for_under_its_own_name(tmp_path: Path) -> None:
+def test_further_vault_is_searched_under_its_own_name(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     stick.mkdir()
     asyncio.run(make(tmp_path / "a", "alex", stick).sync())
@@ -164,7 +164,7 @@ def test_vault_missing_from_the_first_ones_list_names_how_to_add_it(tmp_path: Pa
         lone.vaults.add("bob")
 
 
-def test_a_public_memory_keeps_no_names(tmp_path: Path) -> None:
+def test_public_vault_lists_no_vault_names(tmp_path: Path) -> None:
     first = Memory.create("page", "ipfs", unlock=WALLET, home=tmp_path)
     second = make(tmp_path, "work")
     assert not first.vaults.list() and not first.timeline.read() and not second.unlisted

@@ -183,10 +183,9 @@ def test_status_reports_useless_index_image_and_forgetting_deletes_it(tmp_path: 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 @pytest.mark.parametrize("kind", ["words", "heads", "graph"])
-def test_an_older_and_a_newer_program_each_find_what_they_kept(
+def test_older_and_newer_version_use_separate_index_files(
     tmp_path: Path, mode: str, kind: recall_image.Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under one name each removed or replaced what the other had kept, and made its own anew at each call."""
     replica = make(tmp_path / "m", mode)
     versions = {1: kept(b"of the older"), 13: kept(b"of the newer"), 130: kept(b"of a later one")}
     for number, image in versions.items():
@@ -202,7 +201,7 @@ def test_an_older_and_a_newer_program_each_find_what_they_kept(
     replica.close()
 
 
-def test_of_other_versions_the_newest_stay_and_none_that_is_a_week_older(
+def test_newest_index_files_of_other_versions_are_kept_for_a_week(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replica = make(tmp_path / "m")

@@ -1,4 +1,4 @@
-"""The files of a memory that are put back from a backup, moved or deleted while a process has them open."""
+"""Vault files that are restored from a backup, moved or deleted while a process has them open."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_database_replaced_while_open_refuses_writes(home: Path) -> None:
             memory.write("newer", "x")
 
 
-def test_a_memory_that_was_moved_away_is_not_read_where_it_was(home: Path) -> None:
+def test_moved_vault_is_not_read_at_its_former_path(home: Path) -> None:
     with Memory.load("default", home=home) as memory:
         home.rename(home.parent / "elsewhere")
         with pytest.raises(StorageError, match=r"state\.db is gone"):

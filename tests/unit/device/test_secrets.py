@@ -1,4 +1,4 @@
-"""Identity and files of a device, and that an encrypted vault leaves nothing readable on the disk."""
+"""Identity and files of a device; an encrypted vault leaves no plain text on the disk."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tests.unit.device.replica_lab import ROOT, make, reopen
 CANARIES = ("zebrakey", "Wombat name", "quokka body", "axolotl event", "narwhaltag", "kakapo description")
 
 
-def test_device_file(tmp_path: Path) -> None:
-    """Kept under a passphrase or not, mode 0600, and the same device again; its secrets are in no text."""
+def test_device_file_is_private_and_restores_the_device(tmp_path: Path) -> None:
+    """With and without a passphrase."""
     random = SeededRandom("device")
     device = new_device(random)
     for passphrase in (None, "pass ü"):
@@ -57,8 +57,7 @@ def test_device_file(tmp_path: Path) -> None:
         load_device(tmp_path / "elsewhere", None)
 
 
-def test_ids_follow_keys() -> None:
-    """A successor has another id and the same box and row keys."""
+def test_successor_has_another_id_and_the_same_box_and_row_keys() -> None:
     random = SeededRandom("device")
     device = new_device(random)
     after = device.successor(random)
@@ -67,7 +66,7 @@ def test_ids_follow_keys() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 24, 39, 40])
-def test_rows_open_only_whole(cut: int) -> None:
+def test_damaged_rows_do_not_open(cut: int) -> None:
     """A row that is cut, changed or another device's is an OpenError."""
     key, other = bytes(32), bytes([1]) * 32
     stored = seal_row(key, b"row", bytes(24))
@@ -82,8 +81,8 @@ def test_rows_open_only_whole(cut: int) -> None:
         open_row(key, bytes(changed))
 
 
-def test_a_copied_local_memory_goes_on_under_another_id(tmp_path: Path) -> None:
-    """Without a vault nobody has seen the id, so the copy takes a new one at once and says nothing."""
+def test_copied_local_vault_gets_another_id(tmp_path: Path) -> None:
+    """Without a published vault nobody has seen the id."""
     replica = make(tmp_path / "n")
     old = replica.device.id
     assert not replica.was_moved()
@@ -125,8 +124,7 @@ def test_failed_transaction_leaves_no_ring(tmp_path: Path) -> None:
     replica.close()
 
 
-def test_no_plaintext_on_disk(tmp_path: Path) -> None:
-    """No key, name, text, event, passphrase or secret in any file of the home or at the provider, log included."""
+def test_encrypted_vault_leaves_no_plain_text_on_disk_or_provider(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     stick.mkdir()
     home = tmp_path / "home"
@@ -188,8 +186,9 @@ def test_no_plaintext_on_disk(tmp_path: Path) -> None:
         ("ok", b"x" * (960 * 1024 + 1), LimitError),
     ],
 )
-def test_refused_texts(tmp_path: Path, key: str, data: bytes, error: type[Exception]) -> None:
-    """One line says what is wrong with what, and nothing is written."""
+def test_invalid_texts_are_refused_with_one_line(
+    tmp_path: Path, key: str, data: bytes, error: type[Exception]
+) -> None:
     with Memory.create("n", "local", home=tmp_path) as memory:
         with pytest.raises(error) as caught:
             memory.write_text(key, data)
@@ -199,8 +198,8 @@ def test_refused_texts(tmp_path: Path, key: str, data: bytes, error: type[Except
         assert memory.files() == {"ok": b"fine\n"}
 
 
-def test_import_names_what_it_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bad files are named with their reason, the good ones come; one that disappears while read is named too."""
+def test_import_names_omitted_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that disappears while it is read."""
     source = tmp_path / "source"
     source.mkdir()
     (source / "good.md").write_text("good\n")
@@ -251,7 +250,7 @@ class _Wobbly:
         return x.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes([27 + v])
 
 
-def test_wallets_that_cannot_or_may_not(tmp_path: Path) -> None:
+def test_unsuitable_wallets_are_refused(tmp_path: Path) -> None:
     """A signer that is not deterministic makes nothing; a wallet that is another one opens nothing."""
     with pytest.raises(SignerError, match=r"differ|twice|same"):
         Memory.create("n", "encrypted-ipfs", unlock=Unlock(_Wobbly()), passphrase=False, home=tmp_path)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The store and the timeline against plain models: whatever is applied, checkpointed, cut off and opened again."""
+"""The store and the timeline equal plain models after any writes, checkpoints, interruptions and reopening."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def check(replica: Replica, model: dict[str, Entry]) -> None:
 
 @QUICK
 @given(steps, st.sampled_from(["local", "encrypted-ipfs"]))
-def test_store_is_its_model(script: list[tuple[str, Any]], mode: str) -> None:
+def test_store_equals_its_model(script: list[tuple[str, Any]], mode: str) -> None:
     """After any run of writes, checkpoints, interruptions, another connection's writes and reopening."""
     with tempfile.TemporaryDirectory() as top:
         replica = make(Path(top) / "n", mode)
@@ -149,8 +149,8 @@ def test_store_is_its_model(script: list[tuple[str, Any]], mode: str) -> None:
             replica.close()
 
 
-def test_counters_only_grow(tmp_path: Path) -> None:
-    """An interrupted write does not use up a number that is on disk, and none is used twice."""
+def test_write_counters_only_grow(tmp_path: Path) -> None:
+    """An interrupted write consumes no number."""
     replica = make(tmp_path / "n")
     device = replica.device.id
     perform(replica, [("put", "a", b"1"), ("put", "b", b"2")])
@@ -191,10 +191,9 @@ def test_failed_commit_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     replica.close()
 
 
-def test_a_thread_that_waits_does_not_begin_on_what_was_rolled_back(
+def test_waiting_thread_does_not_use_a_rolled_back_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A checkpoint fails; whoever waited for it writes to the state that was committed, and the memory opens again."""
     replica = make(tmp_path / "n")
     perform(replica, [("put", "a", b"old")])
     mark = replica.store.mark_outdated
@@ -278,8 +277,8 @@ def segments(replica: Replica) -> dict[str, bytes]:
 
 @QUICK
 @given(notes)
-def test_events_are_kept_in_segments(script: list[tuple[str, int]]) -> None:
-    """Segments of at most 8,188 bytes unless one line is longer; only the last of a day grows; nothing is lost."""
+def test_events_are_stored_in_bounded_segments(script: list[tuple[str, int]]) -> None:
+    """Only the last segment of a day grows; one longer line has its own."""
     clock = MockClock()
     with tempfile.TemporaryDirectory() as top:
         replica = make(Path(top) / "n", where=world(clock=clock))
@@ -351,7 +350,7 @@ def test_trimmed_days_are_not_overwritten(tmp_path: Path) -> None:
     replica.close()
 
 
-def test_segments_under_a_new_id(tmp_path: Path) -> None:
+def test_segments_continue_under_a_new_device_id(tmp_path: Path) -> None:
     """A device that takes another id begins its day at segment 0, and a restart finds its last one."""
     replica = make(tmp_path / "n")
     timeline = Timeline(replica)
@@ -370,8 +369,7 @@ def test_segments_under_a_new_id(tmp_path: Path) -> None:
     replica.close()
 
 
-def test_refused_events(tmp_path: Path) -> None:
-    """What cannot be an event leaves no trace, not even a number."""
+def test_invalid_events_are_refused_without_a_trace(tmp_path: Path) -> None:
     replica = make(tmp_path / "n")
     timeline = Timeline(replica)
     with pytest.raises(UsageError, match="id"):
@@ -383,8 +381,8 @@ def test_refused_events(tmp_path: Path) -> None:
     replica.close()
 
 
-def test_foreign_events_come_once(tmp_path: Path) -> None:
-    """Imported twice they are there once, under ids made from them; ours is not taken for another one."""
+def test_foreign_events_are_imported_once(tmp_path: Path) -> None:
+    """Their ids are derived from their content."""
     replica = make(tmp_path / "n")
     timeline = Timeline(replica)
     own = timeline.note("own")

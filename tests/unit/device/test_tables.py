@@ -57,9 +57,8 @@ def statements(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, "import sqlite3"
 
 
-def test_sql_stands_in_the_tables_only() -> None:
-    """Elsewhere nobody knows what a row of ours looks like. `creation` looks into a file that it must not open as a memory, and
-    `exchange/sqlite_input` reads other programs' databases."""
+def test_sql_is_in_the_table_modules_only() -> None:
+    """Exceptions read files that are not opened as a vault, or other programs' databases."""
     elsewhere = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
@@ -74,7 +73,7 @@ def test_sql_stands_in_the_tables_only() -> None:
     assert not elsewhere
 
 
-def test_the_search_for_sql_finds_it(tmp_path: Path) -> None:
+def test_sql_search_finds_statements(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(
         '"""SELECT nothing FROM nowhere"""\nimport sqlite3\nx = f"DELETE FROM {t}"\ny.execute(z)\n'
@@ -88,7 +87,7 @@ def test_insert_statements_name_their_columns() -> None:
         assert not re.search(r"INTO \w+\s+(VALUES|SELECT)", path.read_text("utf-8")), path
 
 
-def test_single_values_are_called_by_the_names_in_one_module() -> None:
+def test_meta_names_are_used_in_one_module_only() -> None:
     """No name is written out, and no two are the same."""
     names = [value for name, value in vars(meta).items() if name.isupper()]
     assert len(names) == len(set(names)) > 40
@@ -99,14 +98,12 @@ def test_single_values_are_called_by_the_names_in_one_module() -> None:
 # -- versions ------------------------------------------------------------------------------------------------------
 
 
-def test_there_is_a_fixture_of_every_version() -> None:
+def test_each_database_version_has_a_fixture() -> None:
     assert versions() == list(range(schema.FIRST, schema.VERSION + 1))
 
 
 @pytest.mark.parametrize("version", versions())
-def test_a_sealed_memory_of_each_version_is_read_and_written(tmp_path: Path, version: int) -> None:
-    """Every table is read as it was meant: texts, timeline, conflicts, what was published; then a write, and it is opened
-    once more."""
+def test_sealed_vault_of_each_version_is_read_and_written(tmp_path: Path, version: int) -> None:
     with lab_in(tmp_path) as lab:
         unpack(version, "sealed", lab.home("a") / NAMESPACE)
         a = lab.open("a")
@@ -135,8 +132,8 @@ def _as_it_was(db: Connection, provider: str) -> None:
     assert root is not None and heads.get(db, root.decode()) is not None
 
 
-def test_a_memory_with_plain_files_of_each_version_is_read_and_written(tmp_path: Path) -> None:
-    """What is known of the files comes along, and a folder that is not there any more is written whole."""
+def test_plain_vault_of_each_version_is_read_and_written(tmp_path: Path) -> None:
+    """A missing folder is written completely."""
     for version in versions():
         home = tmp_path / str(version)
         unpack(version, "plain", home / NAMESPACE)
@@ -171,8 +168,7 @@ def columns(db: Database) -> set[str]:
     return {str(row[1]) for row in db.connection.execute("PRAGMA table_info(marks)")}
 
 
-def test_steps_run_once_and_in_order(tmp_path: Path) -> None:
-    """A file of an older version goes the steps that it lacks, and none twice."""
+def test_upgrade_steps_run_once_and_in_order(tmp_path: Path) -> None:
     db = Database(tmp_path)
     ran: list[str] = []
     one, two = lambda _: ran.append("one"), lambda _: ran.append("two")
@@ -185,8 +181,8 @@ def test_steps_run_once_and_in_order(tmp_path: Path) -> None:
     db.close()
 
 
-def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    """All steps are one transaction, with the version that says they were made."""
+def test_failed_upgrade_step_leaves_the_file_unchanged(tmp_path: Path) -> None:
+    """All steps are one transaction."""
     db = Database(tmp_path)
     with db.transaction():
         heads.put(db.connection, HeadRow("bafkroot", "dev", 1, "00", 5), ["11" * 32])
@@ -206,7 +202,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
         (-7, "before the first release"),
     ],
 )
-def test_other_versions_are_refused_in_words(tmp_path: Path, version: int, words: str) -> None:
+def test_unknown_versions_are_refused(tmp_path: Path, version: int, words: str) -> None:
     """And left as they are."""
     db = Database(tmp_path)
     db.connection.execute(f"PRAGMA user_version={version}")
@@ -230,8 +226,7 @@ def test_database_of_a_newer_version_is_not_compacted(tmp_path: Path, used: bool
     db.close()
 
 
-def test_a_process_that_was_there_before_a_newer_one_writes_nothing_more(tmp_path: Path) -> None:
-    """Its rows could mean something else by now."""
+def test_running_process_stops_writing_after_an_upgrade_by_another(tmp_path: Path) -> None:
     db = Database(tmp_path)
     other = sqlite3.connect(tmp_path / "state.db")
     other.execute(f"PRAGMA user_version={schema.VERSION + 1}")
@@ -272,8 +267,7 @@ def test_placed_and_presence_rows_read_back_as_written() -> None:
 @pytest.mark.parametrize(
     "cid", [b"\x05" + b"\x55\x12\x20" + bytes(32), b"\x01\x55\x12\x20" + bytes(31), "x", 5]
 )
-def test_a_folder_whose_address_was_changed_on_the_disk_is_none(tmp_path: Path, cid: object) -> None:
-    """What goes into a root from such a row ended the sync with words about a CID; a day's file is made again instead."""
+def test_folder_row_with_an_invalid_cid_is_ignored(tmp_path: Path, cid: object) -> None:
     good = b"\x01\x55\x12\x20" + bytes(32)
     with Memory.create(NAMESPACE, "local", home=tmp_path) as memory:
         db = memory.replica.db.connection

@@ -1,4 +1,4 @@
-"""Folders, zips and files that are made to hurt: bounded, nothing followed, nothing written outside, the rest comes in."""
+"""Hostile folders, zips and files: limited, no link followed, nothing written outside, the rest imported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield made
 
 
-def test_a_folder_with_links_pipes_binaries_and_long_texts(memory: Memory, tmp_path: Path) -> None:
+def test_folder_with_links_pipes_binaries_and_long_texts_is_imported(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("not for the memory\n")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "in.md").write_text("not either\n")
@@ -58,7 +58,7 @@ def test_a_folder_with_links_pipes_binaries_and_long_texts(memory: Memory, tmp_p
         assert "not for the memory" not in str(scope.list())
 
 
-def test_names_that_differ_by_case_stay_apart_and_by_form_are_one(memory: Memory, tmp_path: Path) -> None:
+def test_names_differing_in_case_stay_apart_and_unicode_forms_are_one(memory: Memory, tmp_path: Path) -> None:
     path = tmp_path / "notes.zip"
     names = ("Role.md", "role.md", "ROLE.md", "caf\u00e9.md", "cafe\u0301.md", "a b.md", "a_b.md", "con.md", "memory.md", "../../up.md", "/abs.md", "c:\\x.md", "x/../y.md", "\u202emd.md")  # fmt: skip
     with zipfile.ZipFile(path, "w") as archive:
@@ -107,7 +107,7 @@ def test_file_with_capital_ending_is_imported(
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_attachments_are_skipped_by_name_and_unreadable_notes_left_out(
+def test_attachments_are_skipped_by_name_and_unreadable_notes_omitted(
     kind: str, memory: Memory, tmp_path: Path
 ) -> None:
     """A folder of notes with a PDF beside them ended with 7, although all notes came in."""
@@ -131,7 +131,7 @@ def test_attachments_are_skipped_by_name_and_unreadable_notes_left_out(
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_file_beside_an_exported_tree_is_not_named(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_file_next_to_an_exported_tree_is_not_named(kind: str, memory: Memory, tmp_path: Path) -> None:
     files = {"memory/a.md": "a\n", "README.txt": "about this backup\n"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)
@@ -139,7 +139,7 @@ def test_file_beside_an_exported_tree_is_not_named(kind: str, memory: Memory, tm
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_notes_with_other_endings_alone_prune_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_import_of_other_file_types_alone_prunes_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
     memory.write("mine", "kept")
     files = {"b.txt": "b\n"}
     tree(tmp_path / "vault", files)
@@ -150,7 +150,7 @@ def test_notes_with_other_endings_alone_prune_nothing(kind: str, memory: Memory,
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip"])
-def test_notes_next_to_an_attachment_prune_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_import_with_an_attachment_prunes_nothing(kind: str, memory: Memory, tmp_path: Path) -> None:
     """A memory may have become that document."""
     memory.write("report", "kept")
     files = {"a.md": "a\n", "report.docx": "PK"}
@@ -163,7 +163,9 @@ def test_notes_next_to_an_attachment_prune_nothing(kind: str, memory: Memory, tm
 
 @pytest.mark.parametrize("name", ["../../x.md", "memory/..\\..\\x.md", "../../x"])
 @pytest.mark.parametrize("program", ["", "agh"])
-def test_zip_entry_that_leads_out_is_named(program: str, name: str, memory: Memory, tmp_path: Path) -> None:
+def test_zip_entry_outside_of_the_zip_is_named(
+    program: str, name: str, memory: Memory, tmp_path: Path
+) -> None:
     place = zipped(tmp_path / "x.zip", {"good.md": "Good.\n", name: "evil"})
     taken = memory.bundles.import_from(program, place) if program else memory.bundles.import_(place)
     assert [one.key for one in memory.list()] == ["good"]
@@ -212,7 +214,7 @@ def test_hostile_zip_is_limited_and_not_followed(
         memory.bundles.import_from("claude-code", twin)
 
 
-def test_a_file_beyond_the_bound_is_refused_before_it_is_read(
+def test_oversized_file_is_refused_before_it_is_read(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     big = tmp_path / "big.json"
@@ -223,9 +225,7 @@ def test_a_file_beyond_the_bound_is_refused_before_it_is_read(
         memory.bundles.import_from("mem0", big)
 
 
-def test_bytes_that_a_program_gives_have_the_bound_of_a_file(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_given_bytes_have_the_limit_of_a_file(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "MAX_PLACE", 1000)
     monkeypatch.setattr(importing, "MAX_BLOB", 1000)
     with pytest.raises(LimitError, match="at most 1,000 are allowed"):
@@ -240,10 +240,8 @@ def test_bytes_that_a_program_gives_have_the_bound_of_a_file(
 
 
 @pytest.mark.parametrize("list_of", ['[{"t": "%s"}]', '[{"t": "%s\\ud800"}]'])
-def test_each_item_of_a_list_has_a_bound_whatever_reads_it(
-    monkeypatch: pytest.MonkeyPatch, list_of: str
-) -> None:
-    """A surrogate of its own is refused by the strict reader; what reads it then writes each other letter as six."""
+def test_list_items_are_limited_with_every_parser(monkeypatch: pytest.MonkeyPatch, list_of: str) -> None:
+    """The fallback parser expands each letter to six bytes."""
     monkeypatch.setattr(json_input, "MAX_ITEM", 1000)
     assert len(list(json_input.read_items((list_of % ("x" * 900)).encode(), "it"))) == 1
     for text in ("x" * 1001, "é" * 501):
@@ -251,7 +249,7 @@ def test_each_item_of_a_list_has_a_bound_whatever_reads_it(
         assert len(found) == 1 and isinstance(found[0], LimitError)
 
 
-def test_yaml_that_grows_is_body_and_nothing_more(memory: Memory, tmp_path: Path) -> None:
+def test_expanding_yaml_header_is_imported_as_body(memory: Memory, tmp_path: Path) -> None:
     bomb = "---\na: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\ntype: [*c, *c]\n---\n\nText.\n"
     base = tree(
         tmp_path / "bundle", {"bomb.md": bomb, "deep.md": "---\ntype: " + "[" * 1000 + "]" * 1000 + "\n---\n"}
@@ -261,7 +259,7 @@ def test_yaml_that_grows_is_body_and_nothing_more(memory: Memory, tmp_path: Path
     assert taken.own == 2 and reading is not None and reading.data == b"---\n---\n\n" + bomb.encode()
 
 
-def test_times_beyond_all_years(memory: Memory) -> None:
+def test_times_out_of_range_are_imported(memory: Memory) -> None:
     export = [
         {"title": "t", "create_time": when, "conversation_id": str(n), "mapping": {"a": {"message": None}}}
         for n, when in enumerate(
@@ -272,13 +270,13 @@ def test_times_beyond_all_years(memory: Memory) -> None:
     assert taken.events >= 1 and taken.events + len(taken.problems) == len(export)
 
 
-def test_one_record_too_long_is_named(memory: Memory) -> None:
+def test_overlong_record_is_named(memory: Memory) -> None:
     facts = [{"fact": "x" * 2_000_000, "category": "workflow"}, {"fact": "Short.", "category": "workflow"}]
     taken = memory.bundles.import_from("infraware", json.dumps(facts).encode())
     assert taken.own == 1 and len(taken.problems) == 1 and "allowed" in taken.problems[0]
 
 
-def test_more_events_than_a_place_may_have(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_over_the_limit_are_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipfsmem.exchange.importing.MAX_EVENTS", 0)
     with pytest.raises(LimitError):
         memory.bundles.import_from("chatgpt", json.dumps(CHATGPT).encode())
@@ -286,7 +284,7 @@ def test_more_events_than_a_place_may_have(memory: Memory, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("item", ["0", "[]", "{}", '""', '{"a":[]}'])
-def test_millions_of_tiny_values_are_counted_before_they_are_decoded(
+def test_millions_of_small_values_are_counted_before_decoding(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, item: str
 ) -> None:
     """A zip of some kilobytes may hold a list that takes gigabytes once it is decoded; commas in texts are no values."""
@@ -318,7 +316,7 @@ def test_millions_of_tiny_values_are_counted_before_they_are_decoded(
     assert memory.bundles.import_from("mem0", json.dumps(said).encode()).own == 3
 
 
-def test_a_file_of_empty_lines_is_nothing(memory: Memory) -> None:
+def test_file_of_empty_lines_is_refused(memory: Memory) -> None:
     with pytest.raises(FormatError):
         memory.bundles.import_from("mcp-memory", b"\n" * 5_000_000)
     taken = memory.bundles.import_from("mcp-memory", b"\n\n{nope\n \n\nnope\n")
@@ -326,9 +324,7 @@ def test_a_file_of_empty_lines_is_nothing(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
-def test_one_file_of_a_folder_that_is_no_export_stops_no_other(
-    memory: Memory, tmp_path: Path, program: str
-) -> None:
+def test_invalid_file_of_a_folder_blocks_no_other(memory: Memory, tmp_path: Path, program: str) -> None:
     called, document = DOCUMENTS[program]
     stem, dot, ending = called.partition(".")
     base = tree(tmp_path / "exports", {called: json.dumps(document)})
@@ -340,8 +336,7 @@ def test_one_file_of_a_folder_that_is_no_export_stops_no_other(
     )
 
 
-def test_a_line_that_is_no_text_stops_no_other(memory: Memory) -> None:
-    """One byte that is not UTF-8 is the fault of its line, whatever the other lines are."""
+def test_invalid_line_blocks_no_other(memory: Memory) -> None:
     good = json.dumps(ADA).encode()
     taken = memory.bundles.import_from(
         "mcp-memory", b"\xef\xbb\xbf" + good + b'\n{"type":"entity","name":"\xff"}\n'
@@ -351,7 +346,7 @@ def test_a_line_that_is_no_text_stops_no_other(memory: Memory) -> None:
     assert memory.bundles.import_from("mcp-memory", wide).own == 1
 
 
-def test_a_row_that_is_too_long_stops_no_other(memory: Memory, tmp_path: Path) -> None:
+def test_overlong_row_blocks_no_other(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "agent.db")
     with closing(sqlite3.connect(path)) as db, db:
         put = "INSERT INTO memories (content, created_at) VALUES (?, '2026-08-01')"
@@ -361,7 +356,7 @@ def test_a_row_that_is_too_long_stops_no_other(memory: Memory, tmp_path: Path) -
     assert [problem for problem in taken.problems if "allowed" in problem]
 
 
-def test_odd_agent_of_letta_costs_nothing_but_itself(memory: Memory) -> None:
+def test_invalid_agent_of_letta_blocks_no_other(memory: Memory) -> None:
     good = LETTA["agents"][0]
     bad = [7, {**good, "name": 7}, {**good, "block_ids": {}}, {**good, "memory_blocks": "x"}]
     taken = memory.bundles.import_from("letta", json.dumps({**LETTA, "agents": [*bad, good]}).encode())
@@ -376,7 +371,7 @@ def test_odd_agent_of_letta_costs_nothing_but_itself(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("graph", [7, [], {"entities": 7}, "x"])
-def test_a_graph_of_mif_is_passed_over_whatever_it_is(memory: Memory, graph: object) -> None:
+def test_graph_of_mif_is_ignored_whatever_its_type(memory: Memory, graph: object) -> None:
     document = {**DOCUMENTS["mif"][1], "knowledge_graph": graph}
     taken = memory.bundles.import_from("mif", json.dumps(document).encode())
     assert (taken.own, taken.problems) == (1, ())

@@ -1,4 +1,5 @@
-"""Records of other programs become memories: nothing twice, nothing overwritten, one bad record never stops the rest."""
+"""Records of other programs become memories: none twice, none overwritten, and one bad record does not block the
+rest."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tree(tmp_path / "claude", {"feedback_tone.md": TONE, "MEMORY.md": "- [Tone](feedback_tone.md)\n"})
 
 
-def test_a_folder_of_claude_code_comes_in_byte_for_byte(memory: Memory, folder: Path) -> None:
+def test_claude_code_folder_is_imported_byte_for_byte(memory: Memory, folder: Path) -> None:
     taken = twice(memory, "claude-code", folder)
     assert taken.own == 2 and not taken.candidates
     reading = memory.read("feedback_tone")
@@ -71,7 +72,7 @@ def test_memory_edited_or_forgotten_here_is_not_imported_again(memory: Memory, f
     assert shown["feedback_tone"] == TONE.encode() and "memory-fe1ee863" in shown
 
 
-def test_a_settled_conflict_is_not_brought_back(memory: Memory, folder: Path) -> None:
+def test_resolved_conflict_is_not_imported_again(memory: Memory, folder: Path) -> None:
     memory.write("feedback_tone", "Mine, from before.")
     assert memory.bundles.import_from("claude-code", folder).counts == {"added": 1, "kept_beside": 1}
     assert memory.read("feedback_tone").text.endswith("Mine, from before.\n")  # type: ignore[union-attr]
@@ -92,7 +93,7 @@ def test_record_changed_by_its_program_replaces_an_unedited_import(memory: Memor
     assert memory.read("feedback_tone").text.endswith("Mine.\n")  # type: ignore[union-attr]
 
 
-def test_a_file_of_one_name_from_another_folder_stands_beside(
+def test_equally_named_file_of_another_folder_becomes_an_alternative(
     memory: Memory, folder: Path, tmp_path: Path
 ) -> None:
     memory.bundles.import_from("claude-code", folder)
@@ -101,7 +102,7 @@ def test_a_file_of_one_name_from_another_folder_stands_beside(
     assert memory.read("feedback_tone").data == TONE.encode()  # type: ignore[union-attr]
 
 
-def test_of_a_tree_of_projects_each_is_a_scope(memory: Memory, tmp_path: Path) -> None:
+def test_each_project_of_a_tree_becomes_a_scope(memory: Memory, tmp_path: Path) -> None:
     base = tree(
         tmp_path / "projects",
         {
@@ -122,12 +123,12 @@ def test_of_a_tree_of_projects_each_is_a_scope(memory: Memory, tmp_path: Path) -
     assert one.scopes == {"play": 1}
 
 
-def test_into_a_chosen_scope(memory: Memory, folder: Path) -> None:
+def test_records_are_imported_into_a_chosen_scope(memory: Memory, folder: Path) -> None:
     memory.scope("work").bundles.import_from("claude-code", folder)
     assert memory.scope("work").read("feedback_tone") is not None and memory.read("feedback_tone") is None
 
 
-def test_one_bad_record_is_named_and_the_rest_comes_in(memory: Memory) -> None:
+def test_bad_record_is_named_and_the_rest_is_imported(memory: Memory) -> None:
     data = lines(ADA, WORKS, {"type": "entity", "name": {}}, {"type": "no"}) + b"{nope\n" + b'"\xff"\n'[:0]
     taken = memory.bundles.import_from("mcp-memory", data)
     assert taken.counts == {"added": 1} and len(taken.problems) == 3
@@ -142,7 +143,7 @@ def test_one_bad_record_is_named_and_the_rest_comes_in(memory: Memory) -> None:
     assert file.name == "Ada" and file.source == "mcp-memory:Ada" and file.fields["category"] == "person"
 
 
-def test_an_entity_that_grew_is_renewed_under_its_key(memory: Memory, tmp_path: Path) -> None:
+def test_extended_entity_is_updated_under_its_key(memory: Memory, tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     path.write_bytes(lines(ADA))
     twice(memory, "mcp-memory", path)
@@ -151,7 +152,7 @@ def test_an_entity_that_grew_is_renewed_under_its_key(memory: Memory, tmp_path: 
     assert len(memory.list()) == 1 and not memory.conflicts()
 
 
-def test_candidates_are_others_word_until_promoted(memory: Memory, folder: Path) -> None:
+def test_imported_foreign_texts_are_pending_until_approved(memory: Memory, folder: Path) -> None:
     taken = memory.bundles.import_from("claude-code", folder, foreign=True)
     assert (taken.own, taken.candidates) == (0, 2)
     assert not memory.read("feedback_tone").own  # type: ignore[union-attr]
@@ -160,7 +161,7 @@ def test_candidates_are_others_word_until_promoted(memory: Memory, folder: Path)
     assert counted(memory.bundles.import_from("claude-code", folder, foreign=True), "unchanged") == 2
 
 
-def test_a_candidate_never_takes_the_place_of_an_own_text(memory: Memory, folder: Path) -> None:
+def test_pending_text_never_replaces_an_own_one(memory: Memory, folder: Path) -> None:
     memory.write("feedback_tone", "Mine.")
     taken = memory.bundles.import_from("claude-code", folder, foreign=True, strategy="replace")
     assert counted(taken, "kept_beside") == 1
@@ -201,7 +202,7 @@ def test_import_from_missing_or_wrong_folder_is_refused(memory: Memory, tmp_path
         memory.bundles.import_from("okf", tmp_path / "link")
 
 
-def test_three_ws_in_all_its_forms(memory: Memory, tmp_path: Path) -> None:
+def test_three_ws_exports_of_all_forms_are_imported(memory: Memory, tmp_path: Path) -> None:
     blob = {"version": "memory/0.1", "mode": "local", "namespace": "x", "index": "# Memory\n",
             "files": {"tone.md": TONE, "../../up.md": "x", "a b.md": "y"}, "timeline": [{"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}]}  # fmt: skip
     path = tmp_path / "export.json"
@@ -239,7 +240,7 @@ def test_three_ws_entry_of_full_salience_is_important(
     assert found.file.important is important
 
 
-def test_a_record_of_the_same_text_comes_in_once(memory: Memory) -> None:
+def test_equal_records_are_imported_once(memory: Memory) -> None:
     entry = {"content": "The same."}
     taken = memory.bundles.import_from("three-ws", json.dumps([entry, entry]).encode())
     assert taken.counts == {"added": 1, "twice": 1}
@@ -251,8 +252,7 @@ def test_one_id_with_two_texts_is_two_memories(memory: Memory) -> None:
     assert written(memory.bundles.import_from("three-ws", data)) == 0 and len(memory.list()) == 2
 
 
-def test_a_graph_that_says_one_entity_again_costs_no_more_than_it_is_long() -> None:
-    """The observations of a second line were compared with all of the first, each anew: 8,000 took a second, 100,000 minutes."""
+def test_repeated_entity_is_merged_in_linear_time() -> None:
     known = [f"observation {n}" for n in range(30_000)]
     data = lines(
         {**ADA, "observations": known}, {**ADA, "observations": [*known[:5], *(f"{one}!" for one in known)]}
@@ -278,7 +278,7 @@ def test_malformed_export_is_reported(text: str) -> None:
     )
 
 
-def test_a_folder_that_was_imported_can_be_attached(memory: Memory, folder: Path) -> None:
+def test_imported_folder_can_be_linked(memory: Memory, folder: Path) -> None:
     """Its files are the memory's texts already, header for foreign names included: nothing changes on either side."""
     (folder / "My Notes.md").write_text("No key of ours.\n")
     assert twice(memory, "claude-code", folder).own == 3
@@ -288,8 +288,7 @@ def test_a_folder_that_was_imported_can_be_attached(memory: Memory, folder: Path
     assert {one.name: one.read_bytes() for one in folder.glob("*.md") if one.name != "MEMORY.md"} == before
 
 
-def test_two_things_on_standard_input_have_nothing_to_do_with_each_other(memory: Memory) -> None:
-    """No file name and no path say that the second is the first one, changed."""
+def test_two_texts_from_stdin_are_independent(memory: Memory) -> None:
     for text in (b"Ada likes tea.\n", b"Ada builds bridges.\n"):
         assert memory.bundles.import_from("claude-code", text).counts == {"added": 1}
     assert len(memory.list()) == 2 and not memory.conflicts()
@@ -311,7 +310,7 @@ def test_two_things_on_standard_input_have_nothing_to_do_with_each_other(memory:
         ("claude", '[{"account_uuid": "%s", "conversations_memory": "%s"}]'),
     ],
 )
-def test_another_store_that_counts_alike_replaces_nothing(
+def test_equal_record_ids_of_another_store_replace_nothing(
     memory: Memory, tmp_path: Path, program: str, form: str, ident: str
 ) -> None:
     for name, text, what in (
@@ -325,7 +324,7 @@ def test_another_store_that_counts_alike_replaces_nothing(
         assert memory.bundles.import_from(program, path).counts == {what: 1}
 
 
-def test_two_imports_at_once_both_remember_what_they_took_in(memory: Memory, tmp_path: Path) -> None:
+def test_concurrent_imports_both_record_their_sources(memory: Memory, tmp_path: Path) -> None:
     def importer(text: bytes) -> tuple[importing.Importer, importing.ReaderResult]:
         found = importing.gather(read_mcp(one_file("x", text)), "mcp-memory")
         return importing.Importer(memory._open.memories, "mcp-memory", into={"": ""}), found
@@ -347,14 +346,14 @@ def chats(messages: int, title: str = "Bridges") -> bytes:
     ).encode()
 
 
-def test_a_conversation_that_grew_is_one_event(memory: Memory) -> None:
+def test_extended_conversation_is_one_event(memory: Memory) -> None:
     assert memory.bundles.import_from("claude", chats(2)).events == 1
     assert memory.bundles.import_from("claude", chats(9), dry_run=True).events == 0
     assert memory.bundles.import_from("claude", chats(9)).events == 0
     assert len(memory.timeline.read()) == 1
 
 
-def test_a_secret_in_a_title_is_said_and_left_out_of_a_public_memory(memory: Memory, tmp_path: Path) -> None:
+def test_secret_in_a_title_is_reported_and_omitted_in_a_public_vault(memory: Memory, tmp_path: Path) -> None:
     data = chats(1, "Why is AKIAQYLPMN5HFIQR7XYZ refused")
     taken = memory.bundles.import_from("claude", data)
     assert taken.events == 1 and "2026-08-01" in taken.secrets[0]
@@ -363,9 +362,7 @@ def test_a_secret_in_a_title_is_said_and_left_out_of_a_public_memory(memory: Mem
         assert taken.events == 0 and "secret" in taken.problems[0] and not public.timeline.read()
 
 
-def test_idents_of_a_hostile_file_are_no_longer_than_the_file() -> None:
-    """One long name that stands in front of each of many texts was many times the file."""
-
+def test_record_ids_of_a_hostile_file_are_bounded() -> None:
     long, many = "x" * 50_000, 200
     agents = [{"name": f"{n} {'x' * 190}", "block_ids": [f"b{m}" for m in range(many)]} for n in range(many)]
     blocks = [{"id": f"b{m}", "label": "l", "value": str(m)} for m in range(many)]
@@ -399,7 +396,7 @@ def test_files_in_subfolders_of_a_memory_folder_are_counted(memory: Memory, tmp_
         assert taken.counts == {"added": 1} and sum(taken.skipped.values()) == 1
 
 
-def test_relations_of_pages_come_in(memory: Memory) -> None:
+def test_relations_of_paged_answers_are_imported(memory: Memory) -> None:
     pages = [
         {"results": [], "relations": [{"source": "ada", "relationship": "builds", "target": name}]}
         for name in ("a", "b")
@@ -407,7 +404,7 @@ def test_relations_of_pages_come_in(memory: Memory) -> None:
     assert memory.bundles.import_from("mem0", json.dumps(pages).encode()).counts == {"added": 2}
 
 
-def test_paths_of_projects_are_not_published(tmp_path: Path) -> None:
+def test_project_paths_are_not_published(tmp_path: Path) -> None:
     base = tree(tmp_path / "projects", {"-home-ada-secret-client/memory/role.md": "Role.\n"})
     with Memory.create("p", "ipfs", home=tmp_path / "p") as public:
         (scope,) = {
@@ -421,7 +418,7 @@ def test_paths_of_projects_are_not_published(tmp_path: Path) -> None:
         assert public.scopes.names() == ["work"]
 
 
-def test_a_lone_surrogate_loses_no_conversation(memory: Memory) -> None:
+def test_lone_surrogate_loses_no_conversation(memory: Memory) -> None:
     said = {"message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["\ud83d"]}}}
     saved = {
         "message": {
@@ -445,7 +442,7 @@ def test_a_lone_surrogate_loses_no_conversation(memory: Memory) -> None:
     assert (taken.events, taken.problems) == (1, ())
 
 
-def test_columns_that_a_database_computes_are_not_read(tmp_path: Path) -> None:
+def test_computed_columns_of_a_database_are_not_read(tmp_path: Path) -> None:
     """A generated column runs functions of the file's own schema for each row: a few bytes make many megabytes."""
     path = tmp_path / "agent.db"
     with closing(sqlite3.connect(path)) as db, db:
@@ -457,14 +454,14 @@ def test_columns_that_a_database_computes_are_not_read(tmp_path: Path) -> None:
         records("initrunner", path.read_bytes(), "agent.db")
 
 
-def test_the_rows_of_a_database_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_database_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = initrunner_db(tmp_path / "agent.db")
     monkeypatch.setattr("ipfsmem.exchange.sqlite_input._ROWS", 50)
     with pytest.raises(LimitError, match="in its rows"):
         records("initrunner", path.read_bytes(), "agent.db")
 
 
-def test_a_dry_run_says_of_a_key_without_room_what_the_run_does(memory: Memory, folder: Path) -> None:
+def test_dry_run_reports_a_full_key_like_the_run(memory: Memory, folder: Path) -> None:
     memory.write("tone", "mine")
     for number in range(6):
         (folder / "tone.md").write_text(f"Text {number}.\n")

@@ -1,4 +1,4 @@
-"""Records whose side fields, files and messages are not in their program's documented shape."""
+"""Records whose fields, files or messages differ from their program's documented form."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def extra(record: ImportRecord) -> dict[str, Any]:
         ({"metadata": {"big": 12345678901234567890}}, {"big": "12345678901234567890"}),
     ],
 )
-def test_odd_side_field_of_mem0_is_kept_in_extra(odd: dict[str, Any], kept: dict[str, Any]) -> None:
+def test_invalid_side_field_of_mem0_is_kept_in_extra(odd: dict[str, Any], kept: dict[str, Any]) -> None:
     found = records("mem0", json.dumps([{"memory": "Likes tea", **odd}]).encode())
     assert [one.text for one in found.records] == ["Likes tea"] and not found.problems
     assert extra(found.records[0]) == kept
@@ -58,7 +58,7 @@ def test_odd_side_field_of_mem0_is_kept_in_extra(odd: dict[str, Any], kept: dict
     ("stored", "text"),
     [({"text": "Uses vim"}, "Uses vim"), (["a", {"content": "b"}], "a\nb"), (42, "42"), ("half \ud83d", "half \ufffd"), ({"k": [1]}, '"k"')],
 )  # fmt: skip
-def test_text_in_an_odd_shape_comes_in(stored: Any, text: str) -> None:
+def test_text_of_unusual_type_is_imported(stored: Any, text: str) -> None:
     (record,) = records("mem0", json.dumps([{"id": "1", "memory": stored}]).encode()).records
     assert text in parse_memory(record.render()).body
 
@@ -85,7 +85,7 @@ def test_record_without_text_is_named(program: str) -> None:
     assert [one.text for one in found.records] == ["Likes tea"] and len(found.problems) == 2
 
 
-def test_fields_beyond_the_header_move_below_the_text(memory: Memory) -> None:
+def test_fields_over_the_header_limit_are_moved_below_the_text(memory: Memory) -> None:
     long = {
         "memory": "Likes tea",
         "id": "i" * 3000,
@@ -97,13 +97,13 @@ def test_fields_beyond_the_header_move_below_the_text(memory: Memory) -> None:
     assert reading is not None and reading.text.count("t" * 3000) == reading.text.count("c" * 3000) == 1
 
 
-def test_side_fields_longer_than_a_memory_leave_the_text(memory: Memory) -> None:
+def test_side_fields_over_the_memory_limit_are_dropped(memory: Memory) -> None:
     huge = [{"memory": "Likes tea", "metadata": {"log": "x" * 1_000_000}}]
     taken = memory.bundles.import_from("mem0", json.dumps(huge).encode())
     assert taken.own == 1 and len(taken.problems) == 1 and "only the text" in taken.problems[0]
 
 
-def test_numbers_that_json_readers_refuse_cost_no_record() -> None:
+def test_numbers_invalid_for_json_readers_lose_no_record() -> None:
     data = (
         b'[{"memory":"a","metadata":{"n":'
         + b"9" * 5000
@@ -125,13 +125,13 @@ def test_numbers_that_json_readers_refuse_cost_no_record() -> None:
         (b'{"a":1}\n{"a":"\xff"}\n{"a":2}', [1, 2], 1),
     ],
 )
-def test_values_of_lines_and_joined_objects(data: bytes, values: list[int], bad: int) -> None:
+def test_values_of_lines_and_joined_objects_are_read(data: bytes, values: list[int], bad: int) -> None:
     found = [value for _, value in read_values(data, "x")]
     assert [one["a"] for one in found if not isinstance(one, FormatError)] == values
     assert sum(isinstance(one, FormatError) for one in found) == bad
 
 
-def test_json_lines_come_in_from_standard_input_and_any_file(memory: Memory, tmp_path: Path) -> None:
+def test_json_lines_are_imported_from_stdin_and_any_file(memory: Memory, tmp_path: Path) -> None:
     data = b'{"id":"1","memory":"one"}\n{"id":"2","memory":"two"}\n'
     assert memory.bundles.import_from("mem0", data).own == 2
     for name in ("x.JSONL", "x.json", "x.txt"):
@@ -142,7 +142,7 @@ def test_json_lines_come_in_from_standard_input_and_any_file(memory: Memory, tmp
 
 
 @pytest.mark.parametrize("shape", ["graph", "list", "tool"])
-def test_graph_of_mcp_memory_in_one_value(shape: str) -> None:
+def test_graph_of_mcp_memory_in_one_value_is_read(shape: str) -> None:
     graph = {"entities": [ADA], "relations": [{"from": "Ada", "to": "ACME", "relationType": "works_at"}]}
     document: Any = {"graph": graph, "list": [ADA, WORKS], "tool": {"structuredContent": graph}}[shape]
     (record,) = records("mcp-memory", json.dumps(document, indent=1).encode()).records
@@ -207,7 +207,7 @@ CUSTOM = {"about_user_message": "likes tea", "about_model_message": "be brief"}
         7,
     ],
 )  # fmt: skip
-def test_custom_instructions_beside_a_message_come_in_as_pending_once(content: Any) -> None:
+def test_custom_instructions_next_to_a_message_are_pending_once(content: Any) -> None:
     said = message("system", content=content, metadata={"user_context_message_data": CUSTOM})
     mapping = {"c": {"message": said}, "u": {"message": message("user", "q")}}
     found = records("chatgpt", json.dumps([conversation(mapping=mapping)]).encode(), "conversations.json")
@@ -215,7 +215,7 @@ def test_custom_instructions_beside_a_message_come_in_as_pending_once(content: A
 
 
 @pytest.mark.parametrize("custom", [None, 7, [], {}, {"about_user_message": 7, "about_model_message": ""}])
-def test_odd_custom_instructions_cost_no_other_text(custom: Any) -> None:
+def test_invalid_custom_instructions_lose_no_other_text(custom: Any) -> None:
     said = message("system", "", metadata={"user_context_message_data": custom})
     saved = message("assistant", "saved", recipient="bio")
     mapping = {"c": {"message": said}, "s": {"message": saved}}
@@ -244,7 +244,7 @@ def test_chatgpt_counts_messages_of_the_shown_branch() -> None:
 @pytest.mark.parametrize(
     "odd", [None, 5, "text", [], {}, {"message": 5}, {"message": {"author": None, "content": None}}]
 )
-def test_odd_node_of_chatgpt_leaves_the_conversation(odd: Any) -> None:
+def test_invalid_node_of_chatgpt_keeps_the_conversation(odd: Any) -> None:
     made = conversation()
     made["mapping"]["odd"] = odd
     assert [one["messages"] for one in events("chatgpt", [made])] == [2]
@@ -265,7 +265,7 @@ def test_chatgpt_time_falls_back_to_messages_and_update(times: dict[str, Any], d
 
 
 @pytest.mark.parametrize("wrap", [lambda one: one, lambda one: [one], lambda one: {"conversations": [one]}])
-def test_single_conversation_comes_in(wrap: Any) -> None:
+def test_single_conversation_is_imported(wrap: Any) -> None:
     assert len(events("chatgpt", wrap(conversation()))) == 1
     claude = {
         "uuid": "c",
@@ -286,7 +286,7 @@ def test_claude_counts_the_branch_of_the_current_leaf() -> None:
     assert [event["messages"] for event in events("claude", [one])] == [2]
 
 
-def test_chatgpt_files_are_found_under_all_their_names(memory: Memory, tmp_path: Path) -> None:
+def test_chatgpt_files_are_found_by_all_their_names(memory: Memory, tmp_path: Path) -> None:
     names = (
         "conversations_1.json",
         "conversations (1).json",
@@ -316,7 +316,7 @@ def test_stub_header_of_basic_memory_joins_the_real_one(memory: Memory, tmp_path
 
 
 @pytest.mark.parametrize("program", ["agh", "basic-memory", "claude-code", "okf", "three-ws"])
-def test_note_with_an_overlong_header_or_in_windows_1252_comes_in(
+def test_note_with_an_overlong_header_or_in_windows_1252_is_imported(
     program: str, memory: Memory, tmp_path: Path
 ) -> None:
     base = tmp_path / "notes"
@@ -330,7 +330,7 @@ def test_note_with_an_overlong_header_or_in_windows_1252_comes_in(
     assert all(text in texts for text in ("The text.", "x" * 5000, "Café in Zürich", "Upper."))
 
 
-def test_dates_in_seconds_and_smaller_units_are_one() -> None:
+def test_dates_in_seconds_and_smaller_units_are_equal() -> None:
     assert {date_of(1760000000 * unit) for unit in (1, 10**3, 10**6, 10**9)} == {"2025-10-09T08:53:20.000Z"}
     assert date_of("soon") == date_of(True) == date_of(None) == date_of("12") == ""
 
@@ -351,7 +351,7 @@ def test_bytes_that_are_not_text_stay_bytes() -> None:
         ([{"memory": "a", "results": [{"text": "b"}]}], ["a", "b"]),
     ],
 )
-def test_texts_next_to_a_list_of_records_come_in_with_them(dump: Any, texts: list[str]) -> None:
+def test_texts_next_to_a_list_of_records_are_imported(dump: Any, texts: list[str]) -> None:
     found = records("mem0", json.dumps(dump).encode())
     assert [one.text for one in found.records] == texts
 
@@ -364,13 +364,13 @@ def test_texts_next_to_a_list_of_records_come_in_with_them(dump: Any, texts: lis
         {"results": {"items": [{"memory": "Likes tea"}]}, "data": {"memories": [{"memory": "Likes coffee"}]}},
     ],
 )
-def test_records_in_a_wrapped_answer_come_in_one_by_one(document: Any) -> None:
+def test_records_in_a_wrapped_answer_are_imported_separately(document: Any) -> None:
     found = records("mem0", json.dumps(document).encode())
     assert sorted(one.text for one in found.records) == ["Likes coffee", "Likes tea"] and not found.problems
 
 
 @pytest.mark.parametrize("depth", [100, 900])
-def test_list_within_very_many_objects_comes_in_as_one_text(depth: int) -> None:
+def test_list_within_many_nested_objects_is_imported_as_one_text(depth: int) -> None:
     deep = '{"data":' * depth + '[{"memory": "Likes coffee"}]' + "}" * depth
     found = records("mem0", f'[{{"memory": "Likes tea"}}, {deep}]'.encode())
     first, second = (one.text for one in found.records)
@@ -401,7 +401,7 @@ def test_object_without_a_list_stays_the_text_of_its_record() -> None:
         },
     ],
 )
-def test_word_of_a_graph_under_type_is_kept(stored: Any) -> None:
+def test_entity_type_of_a_graph_is_kept(stored: Any) -> None:
     (record,) = records("mcp-memory", json.dumps(stored).encode()).records
     assert record.description == "person" and "- knows: Bo" in record.text
 
@@ -417,7 +417,7 @@ UNDATED = {
 
 @pytest.mark.parametrize("program", UNDATED)
 @pytest.mark.parametrize("place", ["file", "folder", "zip", "bytes"])
-def test_conversation_without_a_date_comes_in_with_that_of_its_file(
+def test_conversation_without_a_date_gets_that_of_its_file(
     program: str, place: str, memory: Memory, tmp_path: Path
 ) -> None:
     data = json.dumps([UNDATED[program]])
@@ -448,7 +448,7 @@ def nameless(title: str, text: str) -> dict[str, dict[str, Any]]:
 def test_conversation_without_date_and_id_is_imported_once(
     program: str, memory: Memory, tmp_path: Path
 ) -> None:
-    """Two of one title and length are two; one that an earlier version took in, without an id, is known again."""
+    """Also one imported by an earlier version; two with equal title and length are two."""
     chats = [nameless("Tea", text)[program] for text in ("hi", "ho")]
     file = tree(tmp_path / "export", {"conversations.json": json.dumps(chats[:1])}) / "conversations.json"
     os.utime(file, (1_750_000_000, 1_750_000_000))
@@ -477,7 +477,7 @@ def test_conversation_without_date_and_id_is_imported_once(
         *(("version", odd, ["Likes tea", "Likes jam"]) for odd in (None, 17, ["memory/0.1"], {}, True)),
     ],
 )
-def test_export_field_of_another_type_is_named_and_the_texts_come_in(
+def test_export_field_of_wrong_type_is_named_and_the_texts_imported(
     memory: Memory, field: str, odd: Any, texts: list[str]
 ) -> None:
     events = [{"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}]
@@ -494,7 +494,7 @@ def test_export_field_of_another_type_is_named_and_the_texts_come_in(
 @pytest.mark.parametrize(
     "export", [{"timeline": {}}, {"files": 5}, {"others": []}, {"files": {}, "version": 1}, {"version": "9", "files": {"a.md": "x"}}]
 )  # fmt: skip
-def test_export_of_nothing_that_can_be_read_is_refused(memory: Memory, export: dict[str, Any]) -> None:
+def test_export_without_readable_content_is_refused(memory: Memory, export: dict[str, Any]) -> None:
     data = json.dumps(export).encode()
     with pytest.raises(FormatError):
         records("three-ws", data)
@@ -515,7 +515,7 @@ def test_export_of_nothing_that_can_be_read_is_refused(memory: Memory, export: d
         ("three-ws", {"id": "a", "summary": "Likes tea", "content": ""}),
     ],
 )
-def test_text_under_another_usual_name_comes_in(program: str, record: dict[str, Any]) -> None:
+def test_text_under_another_common_field_name_is_imported(program: str, record: dict[str, Any]) -> None:
     document = {"mif_version": "2", "memories": [record]} if program == "mif" else [record]
     document = {"agent_id": "a", "memories": [record]} if program == "librefang" else document
     found = records(program, json.dumps(document).encode())
@@ -540,14 +540,14 @@ def test_text_under_another_usual_name_comes_in(program: str, record: dict[str, 
         {"content": "Likes tea"},
     ],
 )
-def test_text_that_chatgpt_saved_comes_in_whatever_its_content_type(saved: dict[str, Any]) -> None:
+def test_text_saved_by_chatgpt_is_imported_with_any_content_type(saved: dict[str, Any]) -> None:
     node = {"parent": None, "message": {"recipient": "bio", **saved}}
     export = [{"title": "t", "create_time": 1764300000, "id": "c", "mapping": {"a": node}}]
     found = records("chatgpt", json.dumps(export).encode())
     assert [one.text for one in found.records] == ["Likes tea"] and found.records[0].candidate
 
 
-def test_text_that_a_person_wrote_to_chatgpt_is_not_a_saved_one() -> None:
+def test_text_written_to_chatgpt_is_not_imported_as_a_memory() -> None:
     said = {
         "author": {"role": "user"},
         "recipient": "bio",
@@ -557,7 +557,7 @@ def test_text_that_a_person_wrote_to_chatgpt_is_not_a_saved_one() -> None:
     assert not records("chatgpt", json.dumps(export).encode()).records
 
 
-def test_saved_memories_of_chatgpt_with_a_value_come_in(tmp_path: Path) -> None:
+def test_saved_memories_of_chatgpt_with_a_value_are_imported(tmp_path: Path) -> None:
     saved = [{"id": 5, "value": "Likes tea", "content": None}, {"value": {"text": "Likes jam"}}, "Likes ham"]
     base = tree(tmp_path / "export", {"memories.json": json.dumps({"memories": saved})})
     found = records_at("chatgpt", base)
@@ -573,7 +573,7 @@ NOTES = ("a.markdown", "b.MDX", "deep/c.txt", "d.mkd", "e.org", "f.rst", "g.adoc
 
 @pytest.mark.parametrize("program", ["agh", "basic-memory", "claude-code", "okf", "three-ws"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_note_of_another_ending_in_a_folder_is_named(tmp_path: Path, program: str, packed: bool) -> None:
+def test_note_of_another_file_type_in_a_folder_is_named(tmp_path: Path, program: str, packed: bool) -> None:
     files = dict.fromkeys((*NOTES, "tea.md"), "Likes tea") | {"photo.png": "no text", ".hidden.txt": "no"}
     place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
     found = records_at(program, place)
@@ -586,10 +586,10 @@ TEXTS = ("a.md", "a.txt", "a.TEXT", "b/c.markdown", "d.mdx", "e.org", "f.rst", "
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_plain_text_notes_come_in_and_other_documents_are_named(
+def test_plain_text_notes_are_imported_and_other_documents_named(
     memory: Memory, tmp_path: Path, packed: bool
 ) -> None:
-    """Each under a key of its whole name, so that equal stems do not meet; the same again adds nothing."""
+    """The key has the whole file name, so equal stems stay apart."""
     files = {name: f"Likes {name}" for name in TEXTS}
     files |= {"h.html": "x", "deep/i.tex": "x", ".hidden.txt": "x", "photo.png": "x"}
     place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
@@ -603,12 +603,14 @@ def test_plain_text_notes_come_in_and_other_documents_are_named(
     assert memory.bundles.import_(place).unchanged == len(TEXTS)
 
 
-def test_folder_of_texts_without_markdown_comes_in(memory: Memory, tmp_path: Path) -> None:
+def test_folder_of_plain_texts_without_markdown_is_imported(memory: Memory, tmp_path: Path) -> None:
     assert memory.bundles.import_(tree(tmp_path / "f", {"a.txt": "Likes jam"})).added == 1
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_note_of_another_ending_in_an_export_is_named(memory: Memory, tmp_path: Path, packed: bool) -> None:
+def test_note_of_another_file_type_in_an_export_is_named(
+    memory: Memory, tmp_path: Path, packed: bool
+) -> None:
     files = {"memory/a.mdx": "Likes jam", "memory/tea.md": "Likes tea"}
     place = zipped(tmp_path / "f.zip", files) if packed else tree(tmp_path / "f", files)
     taken = memory.bundles.import_(place)
@@ -621,7 +623,7 @@ def test_note_outside_the_memory_folders_of_claude_code_is_not_named(tmp_path: P
     assert len(found.records) == 1 and len(found.problems) == 1 and "p/memory/a.txt" in found.problems[0]
 
 
-def test_long_note_of_another_ending_costs_no_room(tmp_path: Path) -> None:
+def test_long_file_of_another_type_is_not_counted(tmp_path: Path) -> None:
     base = tree(tmp_path / "f", {"tea.md": "Likes tea"})
     with (base / "log.txt").open("wb") as file:
         file.truncate(MAX_PLACE + 1)
@@ -629,7 +631,7 @@ def test_long_note_of_another_ending_costs_no_room(tmp_path: Path) -> None:
     assert len(found.records) == 1 and len(found.problems) == 1
 
 
-def test_markdown_file_of_another_ending_comes_in_when_it_is_named_itself(tmp_path: Path) -> None:
+def test_markdown_file_with_another_ending_is_imported_by_its_path(tmp_path: Path) -> None:
     base = tree(tmp_path / "f", {"tea.markdown": "Likes tea"})
     found = records_at("basic-memory", base / "tea.markdown")
     assert len(found.records) == 1 and not found.problems

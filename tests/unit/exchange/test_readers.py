@@ -1,4 +1,4 @@
-"""Each reader on what its program writes; the fixtures are made from the forms that docs/reference/import.md names."""
+"""Each reader with an export of its program, in the forms that docs/reference/import.md names."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def test_program_has_a_reader_an_export_and_a_section(program: str) -> None:
 # -- the four seed peers ---------------------------------------------------------------------------------------------
 
 
-def test_infraware_facts(memory: Memory, tmp_path: Path) -> None:
-    """Its own loader fails at the first unknown category; here one bad row stops nothing."""
+def test_infraware_facts_with_an_invalid_row_are_imported(memory: Memory, tmp_path: Path) -> None:
     facts = [
         {"fact": "Prefers short answers", "category": "preference", "created_at": "2026-03-20T10:00:00Z"},
         {"fact": "Never push to main", "category": "restriction", "created_at": "2026-03-21T10:00:00.123456789Z"},
@@ -92,7 +91,7 @@ def test_infraware_facts(memory: Memory, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wal", [False, True])
-def test_initrunners_database(memory: Memory, tmp_path: Path, wal: bool) -> None:
+def test_initrunner_database_is_imported(memory: Memory, tmp_path: Path, wal: bool) -> None:
     path = initrunner_db(tmp_path / "helper.db", wal=wal)
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir() if one.is_file()}
     taken = twice(memory, "initrunner", path)
@@ -113,8 +112,8 @@ def _said(role: str, text: str, at: str) -> dict[str, Any]:
     return {"parts": [part], "model_name": "m", "timestamp": at, "kind": "response"}
 
 
-def test_initrunner_sessions_come_in_as_sessions(memory: Memory, tmp_path: Path) -> None:
-    """Every turn saves the whole history anew, at most the last 40 messages of it."""
+def test_initrunner_sessions_are_imported_as_sessions(memory: Memory, tmp_path: Path) -> None:
+    """Each turn saves the whole history, at most its last 40 messages."""
     turns = [
         _said("user" if n % 2 == 0 else "assistant", f"message {n}", f"2026-08-01T10:{n:02}:00Z")
         for n in range(50)
@@ -146,7 +145,7 @@ def test_initrunner_sessions_come_in_as_sessions(memory: Memory, tmp_path: Path)
     assert [one.session for one in memory.sessions.list()] == ["aaaabbbbcccc"]
 
 
-def test_session_continued_elsewhere_continues_here(memory: Memory, tmp_path: Path) -> None:
+def test_session_continued_in_its_program_continues_here(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db", seed=True)
     turns = [_said("user", f"message {n}", f"2026-08-01T10:0{n}:00Z") for n in range(4)]
     with closing(sqlite3.connect(path)) as db:
@@ -160,7 +159,7 @@ def test_session_continued_elsewhere_continues_here(memory: Memory, tmp_path: Pa
     ]
 
 
-def test_session_that_nests_too_deep_keeps_no_other_from_coming_in(memory: Memory, tmp_path: Path) -> None:
+def test_deeply_nested_session_blocks_no_other(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db", seed=True)
     saved = "INSERT INTO sessions (session_id, agent_name, timestamp, messages_json) VALUES (?, 'a', '2026-08-01', ?)"
     deep = json.dumps(_said("user", "deep", "2026-08-01T10:00:00Z"))[:-1] + f',"x":{"[" * 600}{"]" * 600}}}'
@@ -174,13 +173,13 @@ def test_session_that_nests_too_deep_keeps_no_other_from_coming_in(memory: Memor
     assert [one.session for one in memory.sessions.list()] == ["flat"]
 
 
-def test_sessions_of_others_come_in_as_events(memory: Memory, tmp_path: Path) -> None:
+def test_foreign_sessions_are_imported_as_events(memory: Memory, tmp_path: Path) -> None:
     path = initrunner_db(tmp_path / "helper.db")
     taken = memory.bundles.import_from("initrunner", path, foreign=True)
     assert taken.events == 1 and taken.messages == 0 and memory.sessions.known() == []
 
 
-def test_initrunners_database_of_the_seed_and_its_export_are_one(memory: Memory, tmp_path: Path) -> None:
+def test_initrunner_seed_database_and_its_export_are_equal(memory: Memory, tmp_path: Path) -> None:
     db = initrunner_db(tmp_path / "seed.db", seed=True)
     assert twice(memory, "initrunner", db).own == 3
     exported = [
@@ -202,8 +201,7 @@ def test_initrunner_database_with_unwritten_log_is_reported(memory: Memory, tmp_
             assert len(taken.problems) == 1 and "helper.db-wal" in taken.problems[0]
 
 
-def test_aghs_tree(memory: Memory, tmp_path: Path) -> None:
-    """A key that a person added hides a file from its own list; here it is kept."""
+def test_agh_tree_is_imported_with_unknown_header_fields(memory: Memory, tmp_path: Path) -> None:
     text = (
         "---\nname: Docs\ntype: reference\ndescription: where the docs live\nmine: yes\n---\n\nUnder docs/.\n"
     )
@@ -217,7 +215,7 @@ def test_aghs_tree(memory: Memory, tmp_path: Path) -> None:
     assert other.file.origin_name == "agents/a/user_role.md"
 
 
-def test_librefangs_exports(memory: Memory, tmp_path: Path) -> None:
+def test_librefang_exports_are_imported(memory: Memory, tmp_path: Path) -> None:
     entry = {"content": "Likes terse output", "level": "user", "category": "communication_style", "confidence": 0.9,
              "created_at": "2026-08-01T10:00:00Z", "updated_at": None, "metadata": {"peer": "a"}}  # fmt: skip
     proactive = {
@@ -246,14 +244,14 @@ def test_librefangs_exports(memory: Memory, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "dump", [[MEM0], {"results": [MEM0]}, {"results": [MEM0], "relations": []}, {"count": 1, "next": None, "memories": [MEM0]}, [{"results": [MEM0]}]]
 )  # fmt: skip
-def test_mem0_in_its_shapes(memory: Memory, tmp_path: Path, dump: Any) -> None:
+def test_mem0_exports_of_all_forms_are_imported(memory: Memory, tmp_path: Path, dump: Any) -> None:
     assert twice(memory, "mem0", dumped(tmp_path, dump)).own == 1
     (one,) = memory.list()
     assert one.file.source == f"mem0:{MEM0['id']}" and one.file.type == "user"
     assert one.file.tags == ("personal_details", "name") and '"user_id":"ada"' in one.file.fields["extra"]
 
 
-def test_a_memory_of_mem0_that_changed_there_is_renewed_from_any_dump(memory: Memory, tmp_path: Path) -> None:
+def test_changed_mem0_record_is_updated_from_any_export(memory: Memory, tmp_path: Path) -> None:
     memory.bundles.import_from("mem0", dumped(tmp_path, [MEM0]))
     later = {**MEM0, "memory": "User is named Ada Moreau", "updated_at": "2026-09-01T00:00:00Z"}
     assert memory.bundles.import_from("mem0", dumped(tmp_path, [later], "later.json")).counts == {
@@ -267,7 +265,7 @@ def test_a_memory_of_mem0_that_changed_there_is_renewed_from_any_dump(memory: Me
     }
 
 
-def test_mem0_lines_and_relations(tmp_path: Path) -> None:
+def test_mem0_lines_and_relations_are_imported(tmp_path: Path) -> None:
     found = records("mem0", json.dumps(MEM0).encode() + b"\n{nope\n", "dump.jsonl")
     assert len(found.records) == len(found.problems) == 1
     graph = {
@@ -278,7 +276,7 @@ def test_mem0_lines_and_relations(tmp_path: Path) -> None:
     assert [one.text for one in found.records] == ["ada builds bridges"] and len(found.problems) == 1
 
 
-def test_lettas_agent_file(memory: Memory, tmp_path: Path) -> None:
+def test_letta_agent_file_is_imported(memory: Memory, tmp_path: Path) -> None:
     taken = twice(memory, "letta", dumped(tmp_path, LETTA, "helper.af"))
     assert (
         taken.own == 2
@@ -300,7 +298,7 @@ def test_lettas_agent_file(memory: Memory, tmp_path: Path) -> None:
     assert fields(records("letta", json.dumps(old).encode()).records[0])["agent_name"] == "old"
 
 
-def test_basic_memorys_notes(memory: Memory, tmp_path: Path) -> None:
+def test_basic_memory_notes_are_imported(memory: Memory, tmp_path: Path) -> None:
     note = "---\ntitle: Coffee Notes\ntype: note\npermalink: notes/coffee-notes\ntags:\n- coffee\n- brewing\n---\n\n# Coffee Notes\n\n- [method] Pour over #brewing\n- relates_to [[Tea]]\n"
     base = tree(
         tmp_path / "notes",
@@ -317,7 +315,7 @@ def test_basic_memorys_notes(memory: Memory, tmp_path: Path) -> None:
     assert told.body == note.partition("---\n\n")[2].rstrip("\n") and "title" not in told.fields
 
 
-def test_mif_documents(memory: Memory, tmp_path: Path) -> None:
+def test_mif_documents_are_imported(memory: Memory, tmp_path: Path) -> None:
     document = {"mif_version": "2.0", "memories": [
         {"id": "5f0c", "content": "Ada likes tea", "created_at": "2026-08-01T10:00:00Z", "memory_type": "learning", "tags": ["tea"], "custom": {"a": 1},
          "entities": [{"name": "Ada", "entity_type": "person", "confidence": 1.0}], "embeddings": {"model": "x", "dimensions": 1, "vector": [1.0]}}, {"id": "x"}],
@@ -337,7 +335,7 @@ def test_mif_documents(memory: Memory, tmp_path: Path) -> None:
 # -- accounts --------------------------------------------------------------------------------------------------------
 
 
-def test_a_chatgpt_export_is_history_and_candidates(memory: Memory, tmp_path: Path) -> None:
+def test_chatgpt_export_becomes_events_and_pending_texts(memory: Memory, tmp_path: Path) -> None:
     """A history is not a fact: one line a conversation, nothing that was said in it; what was saved waits for its person."""
     path = zipped(
         tmp_path / "export.zip",
@@ -358,7 +356,7 @@ def test_a_chatgpt_export_is_history_and_candidates(memory: Memory, tmp_path: Pa
     assert not memory.bundles.import_from("chatgpt", path).candidates
 
 
-def test_a_chatgpt_export_in_several_files(memory: Memory, tmp_path: Path) -> None:
+def test_chatgpt_export_in_several_files_is_imported(memory: Memory, tmp_path: Path) -> None:
     other = {**CHATGPT[0], "conversation_id": "c-2"}  # type: ignore[dict-item]
     base = tree(tmp_path / "export", {"conversations-000.json": json.dumps(CHATGPT[:1]), "conversations-001.json": json.dumps([other]),
                                       "memories.json": json.dumps(["Has a cat.", {"content": "Has a dog."}, {}])})  # fmt: skip
@@ -367,7 +365,7 @@ def test_a_chatgpt_export_in_several_files(memory: Memory, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("newer", [False, True])
-def test_a_claude_export_is_history_and_candidates(memory: Memory, tmp_path: Path, newer: bool) -> None:
+def test_claude_export_becomes_events_and_pending_texts(memory: Memory, tmp_path: Path, newer: bool) -> None:
     """Until summer 2026 one zip with a list a file, since then files of one object each, in zips of their own."""
     files: dict[str, Any] = {"conversations.json": CLAUDE, "users.json": [{"email_address": "a@b"}]}
     files |= {"memories/a.json": REMEMBERED, "projects/p-1.json": PROJECT} if newer else {"memories.json": [REMEMBERED], "projects.json": [PROJECT]}  # fmt: skip
@@ -384,7 +382,7 @@ def test_a_claude_export_is_history_and_candidates(memory: Memory, tmp_path: Pat
         assert memory.bundles.import_from("claude", alone).counts == {"unchanged": 1, "renewed": 1}
 
 
-def test_claude_reimport_renews_pending_text_and_never_an_approved_one(
+def test_claude_reimport_updates_pending_text_and_never_an_approved_one(
     memory: Memory, tmp_path: Path
 ) -> None:
     def exported(text: str) -> Path:
@@ -404,7 +402,7 @@ def test_claude_reimport_renews_pending_text_and_never_an_approved_one(
 # -- written by the programs themselves ------------------------------------------------------------------------------
 
 
-def test_a_store_that_initrunner_itself_wrote(memory: Memory) -> None:
+def test_store_written_by_initrunner_is_imported(memory: Memory) -> None:
     """`SqliteVecMemoryStore` of initrunner 1.0.0 with sqlite-vec: two `add_memory`, one `save_session`, `close`."""
     taken = twice(memory, "initrunner", WRITTEN / "initrunner-1.0.0.zip")
     assert taken.own == 2 and taken.events == 0 and not taken.problems
@@ -412,7 +410,7 @@ def test_a_store_that_initrunner_itself_wrote(memory: Memory) -> None:
     assert {one.file.fields["category"] for one in memory.list()} == {"tools", "policy"}
 
 
-def test_a_document_that_mif_tools_itself_wrote(memory: Memory) -> None:
+def test_document_written_by_mif_tools_is_imported(memory: Memory) -> None:
     """`Mem0Adapter().to_mif(...)` of mif-tools 0.2.2, `to_dict()` as JSON."""
     assert twice(memory, "mif", WRITTEN / "mif-tools-0.2.2.json").own == 1
     (one,) = memory.list()

@@ -1,8 +1,4 @@
-"""A folder that an agent has worked in for a while becomes a working copy: no byte of what stood there changes, not even a time.
-
-The folder is as Claude Code keeps one: MEMORY.md that the agent writes itself, a file a topic with name, description and type,
-and whatever else people and programs leave lying there.
-"""
+"""A folder that an agent has used becomes a linked folder: no byte and no time of its files changes."""
 
 from __future__ import annotations
 
@@ -100,7 +96,7 @@ TAKEN = {
 LEFT = ("two_megabytes.md", "latin.md", "elsewhere.md", "notes")
 
 
-def test_a_folder_in_use_is_adopted_as_it_is(tmp_path: Path, mode: ModeName) -> None:
+def test_used_folder_is_linked_unchanged(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     agents_folder(lab.dir)
     before = snapshot(lab.dir)
@@ -129,7 +125,7 @@ def test_a_folder_in_use_is_adopted_as_it_is(tmp_path: Path, mode: ModeName) -> 
     lab.memory.close()
 
 
-def test_an_index_that_names_everything_is_not_touched(tmp_path: Path, mode: ModeName) -> None:
+def test_complete_index_is_unchanged(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Mine\n- [r](role.md)\n- `tone.md` too: [t](./tone.md)\n")

@@ -1,4 +1,4 @@
-"""A folder that becomes a working copy while the disk is full."""
+"""Linking a folder while the disk is full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.files.folder import PlainFolder
 
 
 @pytest.mark.parametrize("after", [0, 1])
-def test_a_full_disk_leaves_no_half_of_a_marker(
+def test_full_disk_leaves_no_partial_marker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     """The file that was made ready under another name stayed there, and nothing ever took it away."""

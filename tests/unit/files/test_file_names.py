@@ -1,4 +1,4 @@
-"""The names of files in attached folders: the one that a file had, and copies that sync programs make of one."""
+"""File names in linked folders: original names, and copies that sync programs make."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_foreign_name_is_kept_in_another_folder(lab: Lab, tmp_path: Path) -> Non
     assert len(lab.memory.list()) == len(files) and not lab.memory.conflicts()
 
 
-def test_file_that_was_written_under_its_key_keeps_that_name(lab: Lab, tmp_path: Path) -> None:
+def test_file_named_by_its_key_keeps_that_name(lab: Lab, tmp_path: Path) -> None:
     put(lab, **{"Meeting Notes.md": "a\n"})
     there = tmp_path / "second"
     there.mkdir()
@@ -72,7 +72,7 @@ def test_file_that_was_written_under_its_key_keeps_that_name(lab: Lab, tmp_path:
     ["../up.md", "a/b.md", "a\\b.md", ".hidden.md", "~$lock.md", "memory.md", "MEMORY.md", "x" * 250 + ".md", "no ending", "a\u202eb.md", "a\nb.md",
      "x.conflict-0123abcd.md", "x.sync-conflict-20260112-003022-FUKIKK4.md"],
 )  # fmt: skip
-def test_name_that_no_folder_may_have_falls_back_to_the_key(lab: Lab, tmp_path: Path, name: str) -> None:
+def test_invalid_original_name_falls_back_to_the_key(lab: Lab, tmp_path: Path, name: str) -> None:
     key = key_of_foreign_name(name).key
     lab.memory.write_text(key, b"---\norigin_name: %b\n---\n\ntext\n" % repr(name).encode())
     if (lab.memory.read(key) or pytest.fail()).file.origin_name != name:  # type: ignore[union-attr]
@@ -81,12 +81,12 @@ def test_name_that_no_folder_may_have_falls_back_to_the_key(lab: Lab, tmp_path: 
     assert sorted(one.name for one in tmp_path.iterdir() if one.suffix == ".md") == []
 
 
-def test_name_of_another_key_is_not_believed(lab: Lab, tmp_path: Path) -> None:
+def test_original_name_of_another_key_is_ignored(lab: Lab, tmp_path: Path) -> None:
     lab.memory.write_text("tone-0123abcd", b"---\norigin_name: CLAUDE.md\n---\n\ntext\n")
     assert second(lab.memory, tmp_path / "second") == {"tone-0123abcd.md"}
 
 
-def test_names_that_one_disk_takes_for_one_fall_back(lab: Lab, tmp_path: Path) -> None:
+def test_names_equal_on_a_case_folding_disk_fall_back_to_keys(lab: Lab, tmp_path: Path) -> None:
     put(lab, **{"Note.md": "1\n", "note.md": "2\n"})
     lab.memory.write_text(key_of_foreign_name("NOTE.md").key, b"---\norigin_name: NOTE.md\n---\n\n3\n")
     there = second(lab.memory, tmp_path / "second")
@@ -95,7 +95,7 @@ def test_names_that_one_disk_takes_for_one_fall_back(lab: Lab, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("fault", ["refuses", "renames"])
-def test_disk_that_cannot_have_a_name_gets_the_key(
+def test_name_impossible_on_a_disk_falls_back_to_the_key(
     lab: Lab, tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(lab, **{"Café: why?.md": "a\n"})
@@ -170,7 +170,7 @@ def test_copies_of_sync_programs_are_alternatives_of_their_memory(lab: Lab, base
     assert [len(one.copies) for one in lab.memory.conflicts()] == [1]
 
 
-def test_copy_without_its_file_is_the_memory(lab: Lab) -> None:
+def test_conflict_copy_without_its_file_is_the_memory(lab: Lab) -> None:
     put(lab, **{"plan.sync-conflict-20260112-003022-FUKIKK4.md": "of the phone\n"})
     assert [one.key for one in lab.memory.list()] == ["plan"]
     lab.look()

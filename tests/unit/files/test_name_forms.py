@@ -1,4 +1,4 @@
-"""One file name in two normal forms of Unicode is one memory; what was kept under the older key of a name stays there."""
+"""A file name in two Unicode normal forms is one memory; a key of an earlier version is kept."""
 
 import unicodedata
 
@@ -21,7 +21,7 @@ def test_name_in_nfc_and_nfd_has_one_key_and_one_origin():
     assert key_of_spelling(NFC) == key_of_foreign_name(NFC)
 
 
-def test_file_that_is_known_under_its_older_key_keeps_key_and_name():
+def test_file_known_by_its_former_key_keeps_key_and_name():
     old = key_of_spelling(NFD)
     assert old.key != key_of_foreign_name(NFD).key
     assert name_of(NFD, old.key) == (old.key, NFD)

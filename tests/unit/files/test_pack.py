@@ -1,4 +1,4 @@
-"""Packing from a disk: the same CIDs as in memory, one CAR for one tree, and clear words for what is refused."""
+"""Packing a folder: the same CIDs as in memory, a reproducible CAR, and clear errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("name", [*SMALL, "hamt_nested"])
-def test_vectors_from_disk(name: str, tmp_path: Path) -> None:
+def test_packed_folders_have_the_cids_of_the_vectors(name: str, tmp_path: Path) -> None:
     vector: dict[str, Any] = VECTORS[name]
     trees.write(vector, tmp_path / "t")
     out = io.BytesIO()
@@ -48,7 +48,7 @@ def test_vectors_from_disk(name: str, tmp_path: Path) -> None:
     assert drive(Reader().read_tree(packed.root), from_mapping(dict(blocks))) == files
 
 
-def test_the_same_tree_gives_the_same_car(tmp_path: Path) -> None:
+def test_packing_a_tree_is_reproducible(tmp_path: Path) -> None:
     cars = []
     for at in ("a", "b"):
         # Written in another order, so that the folder lists otherwise.
@@ -64,7 +64,7 @@ def test_the_same_tree_gives_the_same_car(tmp_path: Path) -> None:
     assert contents == sorted(names), "in the order of names, whatever the disk lists"
 
 
-def test_a_pipe_gets_the_same_car(tmp_path: Path) -> None:
+def test_packing_to_a_pipe_writes_the_same_car(tmp_path: Path) -> None:
     trees.write(VECTORS["nested"], tmp_path / "t")
     expected = io.BytesIO()
     pack_tree(tmp_path / "t", expected)
@@ -85,7 +85,7 @@ def test_a_pipe_gets_the_same_car(tmp_path: Path) -> None:
     assert pipe.data == expected.getvalue() and packed.car_size == len(pipe.data)
 
 
-def test_a_car_may_stand_behind_other_bytes(tmp_path: Path) -> None:
+def test_car_is_written_at_the_current_file_position(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     out = io.BytesIO(b"before")
     out.seek(6)
@@ -95,7 +95,7 @@ def test_a_car_may_stand_behind_other_bytes(tmp_path: Path) -> None:
     assert len(list(read_car(out.getvalue()[6:-5]))) == 1
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_missing_path_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "no", tmp_path / "f" / "below"):
         (tmp_path / "f").write_text("")
         with pytest.raises(NotFoundError, match="no file or folder"):
@@ -125,14 +125,14 @@ def test_pipes_are_refused_without_hanging(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS refuses such names itself")
-def test_names_must_be_utf8(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.md")).write_text("")
     with pytest.raises(FormatError, match=r"bad\\xff.md is not valid UTF-8"):
         pack_tree(tmp_path)
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_file_or_folder_that_vanishes_while_packing_is_named(
+def test_file_that_disappears_while_packing_is_named(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a").write_text("a")
@@ -163,7 +163,7 @@ def test_unreadable_file_is_named(tmp_path: Path) -> None:
         pack_tree(tmp_path)
 
 
-def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_replaced_by_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "f").write_text("x")
     (tmp_path / "secret").write_text("secret")
@@ -179,13 +179,13 @@ def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path, monkeypatch: 
         pack_tree(tmp_path / "t")
 
 
-def test_the_car_itself_is_not_packed(tmp_path: Path) -> None:
+def test_car_file_itself_is_not_packed(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     with (tmp_path / "out.car").open("wb") as out, pytest.raises(UsageError, match=r"out\.car is the CAR"):
         pack_tree(tmp_path, out)
 
 
-def test_deep_folders_do_not_exhaust_python(tmp_path: Path) -> None:
+def test_deeply_nested_folders_are_packed(tmp_path: Path) -> None:
     """Deeper than the recursion limit, made step by step because a path has a longest length."""
     code = (
         "import os, sys\n"
@@ -203,7 +203,7 @@ def test_deep_folders_do_not_exhaust_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 60, 10_000])
-def test_a_full_disk_is_said(room: int, tmp_path: Path) -> None:
+def test_full_disk_is_reported(room: int, tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(bytes(20_000))
 
     class Full(io.BytesIO):
@@ -219,7 +219,7 @@ def test_a_full_disk_is_said(room: int, tmp_path: Path) -> None:
         read_car(out.getvalue())
 
 
-def test_an_error_leaves_nothing_that_reads_as_a_car(tmp_path: Path) -> None:
+def test_failed_packing_leaves_no_valid_car(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "a").write_text("a")
     (tmp_path / "t" / "b").symlink_to("a")

@@ -1,4 +1,4 @@
-"""Facts about a git repository match git's own, and a broken, hostile or foreign one gives none."""
+"""Facts about a git repository equal git's own; a broken, hostile or foreign one has none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_folder_lies_in_the_repository_above_it(tmp_path: Path) -> None:
+def test_folder_belongs_to_the_repository_above_it(tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     (root / "src" / "deep").mkdir(parents=True)
     found = find_repository(root / "src" / "deep")
@@ -65,7 +65,7 @@ def test_a_folder_lies_in_the_repository_above_it(tmp_path: Path) -> None:
         ("", ""),
     ],
 )
-def test_origin_is_read_as_git_reads_it(tmp_path: Path, written: str, read: str) -> None:
+def test_origin_is_read_like_git_reads_it(tmp_path: Path, written: str, read: str) -> None:
     root = repository(tmp_path / "api", written)
     assert origin_of(root) == read
     if read:
@@ -73,7 +73,7 @@ def test_origin_is_read_as_git_reads_it(tmp_path: Path, written: str, read: str)
         assert "github.com" in address.lower()
 
 
-def test_other_remotes_and_what_is_included_are_no_identity(tmp_path: Path) -> None:
+def test_other_remotes_and_included_files_are_ignored(tmp_path: Path) -> None:
     elsewhere = tmp_path / "evil"
     elsewhere.write_text(f'[remote "origin"]\n\turl = {ORIGIN}\n')
     more = f'[include]\n\tpath = {elsewhere}\n[remote "upstream"]\n\turl = {ORIGIN}\n'
@@ -96,13 +96,13 @@ def test_other_remotes_and_what_is_included_are_no_identity(tmp_path: Path) -> N
         b'[remote "origin"]\n\turl = ' + b"\\" * 4001,
     ],
 )
-def test_broken_configurations_say_nothing(tmp_path: Path, config: bytes) -> None:
+def test_broken_configuration_has_no_origin(tmp_path: Path, config: bytes) -> None:
     root = repository(tmp_path / "api")
     (root / ".git" / "config").write_bytes(config)
     assert origin_of(root) == ""
 
 
-def test_a_huge_configuration_is_not_read(tmp_path: Path) -> None:
+def test_huge_configuration_is_not_read(tmp_path: Path) -> None:
     root = repository(tmp_path / "api", more="# " + "x" * MAX_CONFIG + "\n")
     assert origin_of(root) == ""
 
@@ -125,7 +125,7 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     assert origin_of(config) == ""
 
 
-def test_all_working_trees_are_one_project(tmp_path: Path) -> None:
+def test_all_work_trees_are_one_project(tmp_path: Path) -> None:
     main = repository(tmp_path / "api")
     other = worktree(main, tmp_path / "other")
     found, first = find_repository(other), find_repository(main)
@@ -139,7 +139,7 @@ def test_all_working_trees_are_one_project(tmp_path: Path) -> None:
     )
 
 
-def test_a_git_file_that_points_at_anothers_repository_is_not_believed(tmp_path: Path) -> None:
+def test_git_file_pointing_to_a_foreign_repository_is_ignored(tmp_path: Path) -> None:
     secret = repository(tmp_path / "secret")
     worktree(secret, tmp_path / "real")
     hostile = tmp_path / "hostile"
@@ -157,7 +157,7 @@ def test_a_git_file_that_points_at_anothers_repository_is_not_believed(tmp_path:
         assert (found.root, found.remote, found.id, found.config) == (hostile.resolve(), "", "", None), target
 
 
-def test_an_entry_that_its_repository_does_not_have_is_not_believed(tmp_path: Path) -> None:
+def test_work_tree_unknown_to_its_repository_is_ignored(tmp_path: Path) -> None:
     """The archive brings the entry with it, which names the other's repository as the one it belongs to."""
     secret = repository(tmp_path / "secret")
     hostile = tmp_path / "hostile"
@@ -171,7 +171,7 @@ def test_an_entry_that_its_repository_does_not_have_is_not_believed(tmp_path: Pa
     assert (found.root, found.remote) == (hostile.resolve(), "")
 
 
-def test_real_git_is_understood(tmp_path: Path) -> None:
+def test_real_git_repository_is_recognised(tmp_path: Path) -> None:
     """Its own working trees, submodules and bare repositories."""
     main = (tmp_path / "main").resolve()
     main.mkdir()
@@ -204,7 +204,7 @@ def test_real_git_is_understood(tmp_path: Path) -> None:
     assert git(main, "status", "--porcelain", "--untracked-files=no").count("config") == 0
 
 
-def test_an_id_is_written_and_taken_away_byte_for_byte(tmp_path: Path) -> None:
+def test_project_id_is_written_and_removed_byte_for_byte(tmp_path: Path) -> None:
     root = repository(tmp_path / "api", None, more="[alias]\n\tx = log  # \xc3\xa4")
     config = root / ".git" / "config"
     config.chmod(0o640)
@@ -222,7 +222,7 @@ def test_an_id_is_written_and_taken_away_byte_for_byte(tmp_path: Path) -> None:
     assert not list(config.parent.glob("*.lock"))
 
 
-def test_an_id_waits_for_git(tmp_path: Path) -> None:
+def test_project_id_waits_for_the_lock_of_git(tmp_path: Path) -> None:
     root = repository(tmp_path / "api", None)
     (root / ".git" / "config.lock").touch()
     found = find_repository(root)
@@ -261,8 +261,7 @@ def test_concurrent_write_of_git_to_its_config_is_not_overwritten(
     assert not take_id_away(again) and not list(config.parent.glob("*.lock"))
 
 
-def test_a_configuration_that_was_made_to_cost_time_costs_none(tmp_path: Path) -> None:
-    """A bracket and spaces to the end of the line took as long as the square of their number: 100 seconds for a file of 256 KiB."""
+def test_configuration_parsing_takes_linear_time(tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     (root / ".git" / "config").write_text("[a" + " " * (MAX_CONFIG - 10))
     assert cost(lambda: find_repository(root), 0.1) < 1.0

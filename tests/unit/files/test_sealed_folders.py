@@ -149,7 +149,7 @@ def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Device
     check()
 
 
-def test_without_a_folder_no_plain_file_is_made(tmp_path: Path) -> None:
+def test_sealed_vault_without_a_folder_writes_no_plain_file(tmp_path: Path) -> None:
     """A sealed memory has no folder unless somebody chose one, and looks for none."""
     with Memory.create("x", MODE, home=tmp_path / "home", passphrase=False) as memory:
         memory.write("tone", "direct")
@@ -163,7 +163,7 @@ def test_without_a_folder_no_plain_file_is_made(tmp_path: Path) -> None:
     ]
 
 
-def test_two_devices_with_folders_end_equal(devices: Devices) -> None:
+def test_folders_of_two_devices_converge(devices: Devices) -> None:
     """A folder that is in use on each: nothing is overwritten, what both lack comes, and both show the same."""
     for name, other in (("a", b"common\n\nas a has it\n"), ("b", b"common\n\nas b has it\n")):
         place = devices.memory_dir(name)
@@ -202,8 +202,8 @@ def test_two_devices_with_folders_end_equal(devices: Devices) -> None:
     assert devices.files("b")["only_b.md"] == b"of b, edited\n"
 
 
-def test_texts_that_edits_are_merged_with_go_with_their_file(tmp_path: Path) -> None:
-    """They are kept beside the state, sealed: none stays when its memory is forgotten, none piles up."""
+def test_merge_bases_of_a_file_are_deleted_with_its_memory(tmp_path: Path) -> None:
+    """They are stored sealed next to the state."""
     lab = Lab(tmp_path, mode=MODE)
     lab.start()
     renders = lab.copy._tracked_files
@@ -226,8 +226,8 @@ def test_texts_that_edits_are_merged_with_go_with_their_file(tmp_path: Path) -> 
     lab.memory.close()
 
 
-def test_a_row_of_another_file_or_of_another_folder_counts_as_none(tmp_path: Path) -> None:
-    """Rows are sealed with the name of their file: one that was put in the place of another makes no text an edit of it."""
+def test_swapped_row_of_a_linked_folder_is_ignored(tmp_path: Path) -> None:
+    """Each row is sealed with the name of its file."""
     lab = Lab(tmp_path, mode=MODE)
     lab.start()
     for key in ("one", "two"):
@@ -248,7 +248,7 @@ def test_a_row_of_another_file_or_of_another_folder_counts_as_none(tmp_path: Pat
     lab.memory.close()
 
 
-def test_keys_that_are_rotated_and_the_home_that_is_copied_change_no_file(devices: Devices) -> None:
+def test_rotated_keys_and_a_copied_home_change_no_file(devices: Devices) -> None:
     """The rows are under the device's own key: neither a new epoch key nor a new id of the device makes an edit of anything."""
     a = devices.create("a")
     for n in range(3):
@@ -266,7 +266,7 @@ def test_keys_that_are_rotated_and_the_home_that_is_copied_change_no_file(device
     assert not again.conflicts() and again.read("m0").data.endswith(b"more\n")  # type: ignore[union-attr]
 
 
-def test_the_home_of_a_stranger_opens_no_row(tmp_path: Path) -> None:
+def test_home_of_another_vault_opens_no_row(tmp_path: Path) -> None:
     """Two memories with the same files have nothing in common in their rows."""
     rows = []
     for n in range(2):
@@ -300,7 +300,7 @@ def test_create_with_unusable_folder_leaves_no_vault_behind(tmp_path: Path) -> N
         assert memory.recovery_words and memory.read("role") is not None
 
 
-def test_a_restore_that_fails_anywhere_leaves_the_folder_to_the_next_one(tmp_path: Path) -> None:
+def test_failed_restore_leaves_the_folder_usable_for_the_next_one(tmp_path: Path) -> None:
     """Its marker stayed, and the next restore was refused: the folder was that of a memory which there never was."""
     lab = SimDevices(tmp_path)
     a = lab.create("a")
@@ -335,7 +335,7 @@ def test_a_restore_that_fails_anywhere_leaves_the_folder_to_the_next_one(tmp_pat
 
 
 @pytest.mark.parametrize("mode", ["ipfs", MODE])
-def test_a_revoked_device_lets_go_of_its_folders_and_every_file_stays(tmp_path: Path, mode: ModeName) -> None:
+def test_revoked_device_unlinks_its_folders_and_every_file_remains(tmp_path: Path, mode: ModeName) -> None:
     lab = SimDevices(tmp_path)
     lab.mode = mode
     a = lab.create("a")
@@ -361,7 +361,7 @@ def test_a_revoked_device_lets_go_of_its_folders_and_every_file_stays(tmp_path: 
     lab.close()
 
 
-def test_collecting_takes_no_text_that_an_edit_is_merged_with(tmp_path: Path) -> None:
+def test_collection_keeps_the_merge_base_of_an_outdated_file(tmp_path: Path) -> None:
     """What the state replaced goes with `gc`; the file that still shows it can be edited all the same, and is merged."""
     lab = SimDevices(tmp_path)
     a = lab.create("a")

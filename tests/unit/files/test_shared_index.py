@@ -1,4 +1,4 @@
-"""MEMORY.md that a program writes too: its two steps, and lines that two devices add concurrently."""
+"""MEMORY.md that a program writes too: two-step updates, and lines added concurrently on two devices."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_memory_of_another_device_is_listed_at_once(tmp_path: Path, mode: ModeNa
     assert "(phone.md)" in (lab.dir / "MEMORY.md").read_text()
 
 
-def test_recall_finds_what_was_typed_into_shared_index_and_not_its_list(
+def test_recall_finds_text_typed_into_the_shared_index_but_not_its_list(
     tmp_path: Path, mode: ModeName
 ) -> None:
     index = "# Index\n\n- [Build](build.md) — how it is built\n"
@@ -99,7 +99,7 @@ def test_recall_finds_what_was_typed_into_shared_index_and_not_its_list(
 
 
 @pytest.mark.parametrize("edit", ["append", "begin"])
-def test_lines_that_two_devices_add_to_shared_index_are_joined(
+def test_lines_added_to_the_shared_index_on_two_devices_are_merged(
     tmp_path: Path, mode: ModeName, edit: str
 ) -> None:
     lab = adopted(tmp_path, mode)

@@ -1,4 +1,4 @@
-"""Edits of linked folders while a vault is synced: seen at once with the extra `watch`, by regular scans without it."""
+"""Edits of linked folders during background sync: seen at once with the extra `watch`, by regular scans without it."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kept:
     return Kept(tmp_path, monkeypatch)
 
 
-def test_an_edit_is_durable_and_sent_at_once(kept: Kept) -> None:
-    """Also one by rename, as editors save; and what this program writes itself starts no sync."""
+def test_watched_edit_is_stored_and_published_at_once(kept: Kept) -> None:
+    """Also an edit by rename; writes of this program cause no sync."""
     need_extra("watch", "watchfiles")
 
     async def work() -> None:
@@ -81,7 +81,7 @@ def test_an_edit_is_durable_and_sent_at_once(kept: Kept) -> None:
     kept.run(work)
 
 
-def test_a_storm_of_edits_is_a_few_syncs(kept: Kept) -> None:
+def test_many_edits_cause_few_syncs(kept: Kept) -> None:
     need_extra("watch", "watchfiles")
 
     async def work() -> None:
@@ -96,7 +96,9 @@ def test_a_storm_of_edits_is_a_few_syncs(kept: Kept) -> None:
     kept.run(work)
 
 
-def test_a_folder_that_vanishes_and_comes_back(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_that_disappears_and_returns_is_watched_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its return is found by the next look; then it is watched again."""
     need_extra("watch", "watchfiles")
     monkeypatch.setattr(folder_watching, "POLL", 0.3)
@@ -116,10 +118,10 @@ def test_a_folder_that_vanishes_and_comes_back(kept: Kept, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("why", ["no package", "the system's limit"])
-def test_where_nobody_tells_it_looks_now_and_then(
+def test_folder_without_change_events_is_scanned_regularly(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, why: str
 ) -> None:
-    """Said once when the system refuses; without the extra it is no news."""
+    """A refusal by the system is reported once."""
     monkeypatch.setattr(folder_watching, "POLL", 0.3)
     if why == "no package":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
@@ -143,11 +145,11 @@ def test_where_nobody_tells_it_looks_now_and_then(
     assert len(said) == (why != "no package")
 
 
-def test_without_the_extra_it_is_five_seconds() -> None:
+def test_scan_interval_without_the_extra_is_five_seconds() -> None:
     assert folder_watching.POLL == 5.0
 
 
-def test_an_edit_while_the_keys_are_locked_gives_others_their_turn(
+def test_edit_while_the_keys_are_locked_does_not_busy_loop(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is taken in then, and what would drop the keys, or hear a signal, is not kept from it by looks without end."""
@@ -177,10 +179,7 @@ def test_an_edit_while_the_keys_are_locked_gives_others_their_turn(
     assert len(looks) < 20
 
 
-def test_an_edit_in_the_moment_in_which_it_ends_keeps_nobody_waiting(
-    kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever turn of the loop lies between the two, nothing is looked at any more."""
+def test_edit_during_shutdown_does_not_delay_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, eyes, late = kept.memory._open, list[watching.FolderEye](), list[int]()
 
     class Told(watching.FolderEye):
@@ -218,7 +217,7 @@ def test_an_edit_in_the_moment_in_which_it_ends_keeps_nobody_waiting(
     assert late == []
 
 
-def test_only_what_users_write_is_seen() -> None:
+def test_only_user_files_trigger_a_scan() -> None:
     for name, seen in (
         ("tone.md", True),
         ("MEMORY.md", True),

@@ -1,4 +1,4 @@
-"""Plain files that people and other programs edit: what becomes a write, what does not, what is left alone."""
+"""Linked folders that people and programs edit: edits that become writes, and files that are ignored."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def dots(lab: Lab, key: str) -> set[str]:
         return set(lab.memory.replica.store.entry(f"m/{key}"))
 
 
-def test_a_write_through_the_api_is_a_file_at_once(lab: Lab) -> None:
+def test_write_creates_the_file_at_once(lab: Lab) -> None:
     lab.memory.write("tone", "direct", name="Tone", description="likes it direct", type="feedback")
     assert lab.files()["tone.md"] == lab.memory.read("tone").data
     assert b"- [Tone](tone.md) \xe2\x80\x94 likes it direct\n" in lab.files()["MEMORY.md"]
 
 
-def test_an_edit_becomes_a_write_with_exactly_the_bytes_of_the_file(lab: Lab) -> None:
+def test_edit_becomes_a_write_with_the_exact_bytes_of_the_file(lab: Lab) -> None:
     lab.memory.write("tone", "direct")
     odd = b"\xef\xbb\xbf---\r\nname: 'Tone'\r\n---\r\nvery direct\r\n\r\n\r\nno end"
     (lab.dir / "tone.md").write_bytes(odd)
@@ -52,7 +52,7 @@ def test_an_edit_becomes_a_write_with_exactly_the_bytes_of_the_file(lab: Lab) ->
     assert len(dots(lab, "tone")) == 1
 
 
-def test_a_file_equal_to_what_was_rendered_is_no_edit(lab: Lab) -> None:
+def test_unchanged_file_with_a_new_date_is_not_an_edit(lab: Lab) -> None:
     lab.memory.write("tone", "direct")
     before = dots(lab, "tone")
     data = (lab.dir / "tone.md").read_bytes()
@@ -64,7 +64,7 @@ def test_a_file_equal_to_what_was_rendered_is_no_edit(lab: Lab) -> None:
     assert dots(lab, "tone") == before
 
 
-def test_an_edit_of_the_same_size_within_the_same_instant_is_seen(lab: Lab) -> None:
+def test_edit_of_the_same_size_within_the_same_instant_is_seen(lab: Lab) -> None:
     lab.memory.write("tone", "aaaa")
     lab.look()
     path = lab.dir / "tone.md"
@@ -75,7 +75,7 @@ def test_an_edit_of_the_same_size_within_the_same_instant_is_seen(lab: Lab) -> N
     assert b"bbbb" in lab.memory.read("tone").data
 
 
-def test_a_new_file_becomes_a_memory_and_is_not_touched(lab: Lab) -> None:
+def test_new_file_becomes_a_memory_and_is_unchanged(lab: Lab) -> None:
     path = lab.dir / "role.md"
     path.write_bytes(b"engineer")
     inode = path.stat().st_ino
@@ -84,7 +84,7 @@ def test_a_new_file_becomes_a_memory_and_is_not_touched(lab: Lab) -> None:
     assert path.stat().st_ino == inode
 
 
-def test_reading_a_memory_takes_its_file_in_first(lab: Lab) -> None:
+def test_read_imports_pending_edits_of_its_file_first(lab: Lab) -> None:
     lab.memory.write("tone", "direct")
     (lab.dir / "tone.md").write_bytes(b"edited")
     assert lab.memory.read("tone").data == b"edited"
@@ -92,7 +92,7 @@ def test_reading_a_memory_takes_its_file_in_first(lab: Lab) -> None:
     assert lab.memory.read("new").data == b"new"
 
 
-def test_lists_see_edits_that_are_older_than_a_second(lab: Lab) -> None:
+def test_list_imports_edits_older_than_a_second(lab: Lab) -> None:
     (lab.dir / "new.md").write_bytes(b"new")
     lab.memory._open.files._looked -= 5  # type: ignore[union-attr]
     assert [item.key for item in lab.memory.list()] == ["new"]
@@ -126,7 +126,7 @@ def conflicted(lab: Lab) -> tuple[bytes, str]:
     return lab.files()["tone.md"], copy
 
 
-def test_trace_06_fixing_a_typo_leaves_the_conflict_copy(lab: Lab) -> None:
+def test_trace_06_fixing_a_typo_keeps_the_alternative(lab: Lab) -> None:
     """Plain mode: fixing a typo in tone.md kills tone.conflict-*.md."""
     shown, copy = conflicted(lab)
     other = lab.files()[copy]
@@ -137,7 +137,7 @@ def test_trace_06_fixing_a_typo_leaves_the_conflict_copy(lab: Lab) -> None:
     assert lab.texts() == {shown + b"fixed\n", other}
 
 
-def test_editing_a_conflict_copy_replaces_that_sibling_only(lab: Lab) -> None:
+def test_edited_conflict_copy_replaces_only_that_alternative(lab: Lab) -> None:
     shown, copy = conflicted(lab)
     (lab.dir / copy).write_bytes(b"copy edited\n")
     lab.look()
@@ -146,7 +146,7 @@ def test_editing_a_conflict_copy_replaces_that_sibling_only(lab: Lab) -> None:
     assert set(lab.files().values()) >= {shown, b"copy edited\n"}
 
 
-def test_deleting_a_conflict_copy_deletes_that_sibling(lab: Lab) -> None:
+def test_deleted_conflict_copy_removes_that_alternative(lab: Lab) -> None:
     shown, copy = conflicted(lab)
     (lab.dir / copy).unlink()
     lab.look()
@@ -157,7 +157,7 @@ def test_deleting_a_conflict_copy_deletes_that_sibling(lab: Lab) -> None:
     assert not lab.memory.conflicts()
 
 
-def test_copying_the_conflict_copy_over_the_memory_settles_it(lab: Lab) -> None:
+def test_conflict_copy_written_over_the_memory_resolves_the_conflict(lab: Lab) -> None:
     _, copy = conflicted(lab)
     data = lab.files()[copy]
     lab.clock.advance(61)
@@ -167,7 +167,7 @@ def test_copying_the_conflict_copy_over_the_memory_settles_it(lab: Lab) -> None:
     assert set(lab.files()) == {"tone.md", "MEMORY.md"}
 
 
-def test_conflict_copies_left_by_another_replica_are_kept_beside(tmp_path: Path, mode: ModeName) -> None:
+def test_conflict_copies_of_another_replica_become_alternatives(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "tone.md").write_bytes(b"a\n")
@@ -186,7 +186,7 @@ def many(lab: Lab, count: int) -> None:
     lab.look()
 
 
-def test_a_missing_file_is_deleted_after_two_looks_a_minute_apart(lab: Lab) -> None:
+def test_missing_file_is_deleted_after_two_scans_a_minute_apart(lab: Lab) -> None:
     many(lab, 4)
     (lab.dir / "m1.md").unlink()
     for _ in range(5):
@@ -200,7 +200,7 @@ def test_a_missing_file_is_deleted_after_two_looks_a_minute_apart(lab: Lab) -> N
     assert len(lab.texts()) == 3
 
 
-def test_a_file_that_comes_back_within_the_minute_was_never_missing(lab: Lab) -> None:
+def test_file_that_returns_within_a_minute_is_not_deleted(lab: Lab) -> None:
     many(lab, 4)
     (lab.dir / "m1.md").rename(lab.dir / ".m1.tmp")
     lab.look()
@@ -212,7 +212,7 @@ def test_a_file_that_comes_back_within_the_minute_was_never_missing(lab: Lab) ->
     assert lab.memory.read("m1") is not None
 
 
-def test_a_new_text_from_elsewhere_brings_a_missing_file_back(lab: Lab) -> None:
+def test_new_text_from_elsewhere_restores_a_missing_file(lab: Lab) -> None:
     many(lab, 4)
     (lab.dir / "m1.md").unlink()
     lab.look()
@@ -224,7 +224,7 @@ def test_a_new_text_from_elsewhere_brings_a_missing_file_back(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-def test_trace_17_a_folder_that_is_removed_slowly(lab: Lab) -> None:
+def test_trace_17_slowly_removed_folder_deletes_no_memory(lab: Lab) -> None:
     """A folder is unmounted, or removed slowly under a watcher (a quarter of the rest in each scan)."""
     many(lab, 100)
     left = 100
@@ -243,7 +243,7 @@ def test_trace_17_a_folder_that_is_removed_slowly(lab: Lab) -> None:
     assert not lab.memory.status().notices
 
 
-def test_three_files_may_vanish_in_a_small_folder_and_more_another_day(lab: Lab) -> None:
+def test_deletion_of_several_files_is_limited_per_day(lab: Lab) -> None:
     many(lab, 6)
     for n in range(3):
         (lab.dir / f"m{n}.md").unlink()
@@ -261,7 +261,7 @@ def test_three_files_may_vanish_in_a_small_folder_and_more_another_day(lab: Lab)
     assert len(lab.texts()) == 2
 
 
-def test_a_removed_folder_of_our_own_is_written_again(lab: Lab) -> None:
+def test_removed_own_folder_is_written_again(lab: Lab) -> None:
     many(lab, 6)
     shutil.rmtree(lab.dir)
     lab.look()
@@ -269,7 +269,7 @@ def test_a_removed_folder_of_our_own_is_written_again(lab: Lab) -> None:
     assert len(lab.files()) == 7
 
 
-def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path, mode: ModeName) -> None:
+def test_unmounted_linked_folder_deletes_no_memory(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     many(lab, 6)
@@ -291,7 +291,7 @@ def test_an_adopted_folder_that_is_not_mounted_is_left_alone(tmp_path: Path, mod
     assert len(lab.texts()) == 6
 
 
-def test_a_lost_marker_is_put_back_where_files_are_known(
+def test_lost_marker_is_restored_where_files_are_known(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipfsmem.files.folder.RACY", 0)
@@ -306,7 +306,7 @@ def test_a_lost_marker_is_put_back_where_files_are_known(
     assert (lab.dir / ".ipfsmem" / "marker").exists()
 
 
-def test_a_folder_of_another_memory_is_refused(tmp_path: Path, mode: ModeName) -> None:
+def test_folder_of_another_vault_is_refused(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     many(lab, 2)
@@ -337,7 +337,7 @@ def test_forget_removes_the_file_and_its_copies(lab: Lab) -> None:
 # -- left alone --------------------------------------------------------------------------------------------------------
 
 
-def test_links_pipes_huge_files_and_other_encodings_are_named_and_left(lab: Lab, tmp_path: Path) -> None:
+def test_links_pipes_huge_files_and_other_encodings_are_named(lab: Lab, tmp_path: Path) -> None:
     secret = tmp_path / "secret.md"
     secret.write_bytes(b"not ours\n")
     (lab.dir / "link.md").symlink_to(secret)
@@ -365,7 +365,7 @@ def test_links_pipes_huge_files_and_other_encodings_are_named_and_left(lab: Lab,
     assert lab.files()["link.md"] == b"from the api\n"
 
 
-def test_hidden_files_other_files_and_folders_are_not_read(lab: Lab) -> None:
+def test_hidden_files_other_files_and_folders_are_ignored(lab: Lab) -> None:
     (lab.dir / ".secret.md").write_bytes(b"no\n")
     (lab.dir / ".tone.md.AbC9xZ").write_bytes(b"half of a file that rsync co")
     (lab.dir / "data.json").write_bytes(b"{}")
@@ -377,10 +377,10 @@ def test_hidden_files_other_files_and_folders_are_not_read(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("time", [1000, 4_000_000_000])
-def test_a_file_just_emptied_is_taken_when_it_stays_empty(
+def test_emptied_file_is_imported_after_it_stays_empty(
     lab: Lab, time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also one that was dated by a clock far ahead: it would stay young for years."""
+    """Also one dated by a clock far ahead."""
     monkeypatch.setattr(
         "ipfsmem.files.scan.RACY", 3_600 * 10**9
     )  # the machine may stand still for longer than two seconds
@@ -396,7 +396,7 @@ def test_a_file_just_emptied_is_taken_when_it_stays_empty(
 # -- foreign names and adopted folders ---------------------------------------------------------------------------------
 
 
-def test_a_file_with_a_foreign_name_stays_as_it_is(lab: Lab) -> None:
+def test_file_with_a_foreign_name_keeps_its_name(lab: Lab) -> None:
     path = lab.dir / "Überraschung Nr 1.md"
     path.write_bytes("---\nname: Ü\n---\n\nText\n".encode())
     lab.look()
@@ -433,7 +433,7 @@ def test_a_file_with_a_foreign_name_stays_as_it_is(lab: Lab) -> None:
         b"---\n---\n\n\n\nText\n\n\n",
     ],
 )
-def test_the_foreign_name_goes_into_the_header_and_nothing_else_changes(data: bytes) -> None:
+def test_foreign_name_is_added_to_the_header_without_other_changes(data: bytes) -> None:
     from ipfsmem.bundle.memory_file import parse_memory
     from ipfsmem.bundle.origin_name import with_origin, without_origin
 
@@ -461,7 +461,7 @@ Works on firmware.
 """
 
 
-def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path, mode: ModeName) -> None:
+def test_linking_an_agents_folder_changes_no_byte_of_it(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     theirs = {
@@ -484,8 +484,7 @@ def test_adopting_an_agents_folder_changes_no_byte_of_it(tmp_path: Path, mode: M
     assert lab.files() == theirs
 
 
-def test_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path, mode: ModeName) -> None:
-    """After one edit by hand MEMORY.md froze, and nothing new reached the file that the agent loads."""
+def test_new_memories_are_listed_in_the_index_of_an_agent(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.start()
     lab.memory.write_text("a", b"a\n")
@@ -499,7 +498,7 @@ def test_new_memories_reach_the_index_that_an_agent_writes_too(tmp_path: Path, m
     assert b"my own line" in lab.memory.read("memory-fe1ee863").data
 
 
-def test_an_edited_index_in_our_own_folder_is_made_anew_and_the_edit_kept(lab: Lab) -> None:
+def test_edited_index_of_our_own_folder_is_restored_and_the_edit_kept(lab: Lab) -> None:
     lab.memory.write_text("a", b"a\n")
     good = lab.files()["MEMORY.md"]
     (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
@@ -520,7 +519,7 @@ def test_an_edited_index_in_our_own_folder_is_made_anew_and_the_edit_kept(lab: L
 # -- writers that had the old text in hand -------------------------------------------------------------------------------
 
 
-def test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab: Lab) -> None:
+def test_whole_file_written_over_an_unread_text_is_merged(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n")
     read_before = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree from the phone\n", seen=lab.memory.read("log"))
@@ -530,7 +529,7 @@ def test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab: Lab)
     assert "had not read" in lab.memory.status().notices[0]
 
 
-def test_correcting_a_line_just_after_it_came_is_an_edit(lab: Lab) -> None:
+def test_correction_of_a_new_line_is_an_edit(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n")
     lab.memory.write_text("log", b"one\n\ntwo\n\nlikes tea\n", seen=lab.memory.read("log"))
     (lab.dir / "log.md").write_bytes(b"one\n\ntwo\n\nlikes green tea\n")
@@ -541,7 +540,7 @@ def test_correcting_a_line_just_after_it_came_is_an_edit(lab: Lab) -> None:
     assert lab.texts() == {b"one\n\ntwo\n\nlikes black tea\n"}
 
 
-def test_a_text_read_three_renders_ago(lab: Lab) -> None:
+def test_edit_based_on_an_older_version_of_the_file_is_merged(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n")
     for n, word in enumerate((b"apple", b"window", b"thunder")):
         lab.clock.advance(10)
@@ -552,7 +551,7 @@ def test_a_text_read_three_renders_ago(lab: Lab) -> None:
     assert lab.files()["log.md"] == b"ONE\n\ntwo\n\napple 0\n\nwindow 1\n\nthunder 2\n"
 
 
-def test_a_blind_text_that_does_not_merge_is_kept_beside(lab: Lab) -> None:
+def test_blind_edit_that_cannot_be_merged_becomes_an_alternative(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n")
     lab.memory.write_text("log", b"phone\n", seen=lab.memory.read("log"))
     (lab.dir / "log.md").write_bytes(b"one\nagent\n")
@@ -560,7 +559,7 @@ def test_a_blind_text_that_does_not_merge_is_kept_beside(lab: Lab) -> None:
     assert all(line in b"".join(lab.texts()) for line in (b"phone", b"agent"))
 
 
-def test_later_an_edit_is_an_edit(lab: Lab) -> None:
+def test_later_edit_is_an_ordinary_edit(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n")
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
     lab.clock.advance(61)
@@ -569,8 +568,8 @@ def test_later_an_edit_is_an_edit(lab: Lab) -> None:
     assert lab.files()["log.md"] == b"one\n\ntwo!\n"
 
 
-def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
-    """`git checkout` of one file within a minute was put back: it takes two looks a minute apart."""
+def test_restored_old_text_is_accepted_after_a_minute(lab: Lab) -> None:
+    """As by `git checkout` of one file."""
     lab.memory.write_text("log", b"one\n\ntwo\n")
     old = lab.files()["log.md"]
     lab.memory.write_text("log", b"one\n\ntwo\n\nthree\n", seen=lab.memory.read("log"))
@@ -588,7 +587,7 @@ def test_putting_the_old_text_back_is_believed_when_it_stays(lab: Lab) -> None:
     assert lab.memory.status().notices == []
 
 
-def test_lines_written_through_a_handle_that_was_open_are_kept(lab: Lab) -> None:
+def test_lines_written_through_an_open_handle_are_kept(lab: Lab) -> None:
     lab.memory.write_text("log", b"one\n\ntwo\n")
     with (lab.dir / "log.md").open("ab") as handle:
         lab.memory.write_text("log", b"ONE\n\ntwo\n", seen=lab.memory.read("log"))
@@ -614,7 +613,7 @@ def test_previous_text_before_late_change_is_stored_despite_older_text(
     assert row is not None and row.before is not None and row.before.texts[0] == sha256(late).digest()
 
 
-def test_files_set_aside_go_after_a_while(lab: Lab) -> None:
+def test_replaced_files_are_deleted_after_a_while(lab: Lab) -> None:
     for n in range(5):
         lab.memory.write_text("log", b"%d\n" % n)
     aside = lab.dir / ".ipfsmem" / "aside"
@@ -624,9 +623,7 @@ def test_files_set_aside_go_after_a_while(lab: Lab) -> None:
     assert not list(aside.iterdir())
 
 
-def test_a_disk_that_is_full_delays_files_and_loses_nothing(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_delays_files_and_loses_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.device.directory_handle import Directory
 
     lab.memory.write_text("a", b"a\n")
@@ -646,16 +643,16 @@ def test_a_disk_that_is_full_delays_files_and_loses_nothing(
     assert lab.files()["a.md"] == b"b\n" and lab.files()["c.md"] == b"c\n"
 
 
-def test_systems_that_cannot_exchange_names(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_work_without_the_exchange_system_call(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.device import directory_handle
 
     monkeypatch.setattr(directory_handle, "_renamer", lambda: None)
-    test_a_whole_file_written_over_a_text_that_its_writer_had_not_read(lab)
-    test_lines_written_through_a_handle_that_was_open_are_kept(lab)
+    test_whole_file_written_over_an_unread_text_is_merged(lab)
+    test_lines_written_through_an_open_handle_are_kept(lab)
 
 
 @pytest.mark.skipif(not hasattr(os, "fchmod"), reason="no modes of files here")
-def test_disks_that_refuse_modes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_work_on_disks_that_refuse_file_modes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a folder of Windows within WSL does: a file that an editor had made there was never brought up to date."""
     (lab.dir / "a.md").write_bytes(b"a\n")
     (lab.dir / "a.md").chmod(0o644)
@@ -669,7 +666,7 @@ def test_disks_that_refuse_modes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> N
     assert lab.files()["a.md"] == b"b\n" and lab.copy.notices() == []
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: Path, mode: ModeName) -> None:
+def test_unwritable_folder_is_reported_and_the_vault_works(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.parent.mkdir(exist_ok=True)
     lab.dir.write_bytes(b"a file stands where the folder should be")
@@ -689,7 +686,7 @@ def test_a_folder_that_cannot_be_written_is_said_and_the_memory_works(tmp_path: 
     assert memory.status().notices == []
 
 
-def test_two_processes_on_one_memory(lab: Lab) -> None:
+def test_two_processes_share_one_linked_folder(lab: Lab) -> None:
     other = Memory.load("x", home=Home(folder=lab.home, world=lab.world))
     lab.memory.write_text("a", b"from one\n")
     other.write_text("b", b"from two\n")
@@ -704,7 +701,7 @@ def test_two_processes_on_one_memory(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("exchanges", [True, False])
-def test_files_that_appear_while_very_many_are_written_are_taken_in(
+def test_files_added_while_many_are_written_are_imported(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, exchanges: bool
 ) -> None:
     from ipfsmem.device import directory_handle
@@ -735,7 +732,7 @@ def test_files_that_appear_while_very_many_are_written_are_taken_in(
     assert not [name for name in lab.copy.folder.asides() if not name.startswith("old-")]
 
 
-def test_a_rename_never_overwrites(tmp_path: Path) -> None:
+def test_rename_never_overwrites_a_file(tmp_path: Path) -> None:
     from ipfsmem.device.directory_handle import open_directory
 
     one, other = tmp_path / "one", tmp_path / "other"
@@ -749,7 +746,7 @@ def test_a_rename_never_overwrites(tmp_path: Path) -> None:
         assert not one.exists() and other.read_bytes() == b"one"
 
 
-def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growing_file_is_read_to_its_end(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem.files import folder
 
     (lab.dir / "grown.md").write_bytes(b"first half, " + b"second half\n")
@@ -762,8 +759,7 @@ def test_files_longer_than_they_say_are_read_to_their_end(lab: Lab, monkeypatch:
 
 
 @pytest.mark.slow
-def test_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
-    """Comparing lines was cubic, and two lines of 20 KB took 49 seconds. Growth is what is measured."""
+def test_comparing_long_lines_takes_linear_time(lab: Lab) -> None:
     import random
 
     from ipfsmem.files.stale_writes import read_before
@@ -789,14 +785,13 @@ def test_long_lines_cost_as_much_as_reading_them(lab: Lab) -> None:
         (b"likes tea", b"lives in Lisbon", False),
     ],
 )
-def test_which_lines_are_taken_for_edits_of_others(came: bytes, new: bytes, alike: bool) -> None:
+def test_similar_lines_are_recognised_as_edits(came: bytes, new: bytes, alike: bool) -> None:
     from ipfsmem.files.stale_writes import _alike
 
     assert _alike({came}, {new}) is alike
 
 
-def test_a_twin_in_another_form_of_unicode_is_left_alone_until_renamed(lab: Lab) -> None:
-    """Both were written over with the text that is shown."""
+def test_twin_file_in_another_unicode_form_is_ignored_until_renamed(lab: Lab) -> None:
     nfc, nfd = (unicodedata.normalize(form, "caf\u00e9.md") for form in ("NFC", "NFD"))
     (lab.dir / nfc).write_text("composed\n")
     if (lab.dir / nfd).exists():
@@ -816,7 +811,7 @@ def test_a_twin_in_another_form_of_unicode_is_left_alone_until_renamed(lab: Lab)
     "text",
     ["---\nname: Tone\nA text.\n", "\ufeff---\r\nname: Tone\r\nA text.\r\n", '+++\nname = "Tone"\nA text.\n'],
 )
-def test_a_header_without_its_end_is_not_replaced_by_a_body(lab: Lab, text: str) -> None:
+def test_unclosed_header_is_not_replaced_by_a_body(lab: Lab, text: str) -> None:
     (lab.dir / "tone.md").write_bytes(text.encode())
     lab.look()
     with pytest.raises(FormatError, match="has no closing line"):

@@ -1,4 +1,4 @@
-"""The timeline files of a working copy: lines of others become events, no line goes, files only ever grow."""
+"""Timeline files of a linked folder: foreign lines become events, no line is removed, files only grow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add(lab: Lab, data: bytes) -> None:
         file.write(data)
 
 
-def test_an_event_is_a_line_at_once(lab: Lab) -> None:
+def test_event_is_a_line_of_the_file_at_once(lab: Lab) -> None:
     event = lab.memory.note("waved", hand="left")
     device = lab.memory.device
     assert lab.files()[FILE] == (
@@ -40,7 +40,7 @@ def test_an_event_is_a_line_at_once(lab: Lab) -> None:
     assert event["id"] == f"{device}-1"
 
 
-def test_lines_of_others_become_events_and_stay_as_they_are(lab: Lab) -> None:
+def test_foreign_lines_become_events_and_stay_unchanged(lab: Lab) -> None:
     lab.memory.note("waved")
     inode = (lab.dir / FILE).stat().st_ino
     theirs = b'{"type": "seen", "ts": "2026-04-12T10:00:00Z"}\nnot json at all\n'
@@ -58,7 +58,7 @@ def test_lines_of_others_become_events_and_stay_as_they_are(lab: Lab) -> None:
     assert len(lab.memory.timeline.read()) == 4
 
 
-def test_lines_that_came_before_a_note_was_rendered(lab: Lab) -> None:
+def test_foreign_line_written_before_a_note_is_kept(lab: Lab) -> None:
     lab.memory.note("one")
     add(lab, b'{"ts":"2026-04-12T10:00:00Z","type":"theirs"}\n')
     lab.memory.note("two")
@@ -66,7 +66,7 @@ def test_lines_that_came_before_a_note_was_rendered(lab: Lab) -> None:
     assert lab.files()[FILE].count(b"\n") == 3
 
 
-def test_an_edited_line_is_an_event_of_its_own(lab: Lab) -> None:
+def test_edited_line_becomes_another_event(lab: Lab) -> None:
     lab.memory.note("said", text="yes")
     path = lab.dir / FILE
     path.write_bytes(path.read_bytes().replace(b"yes", b"no!"))
@@ -77,7 +77,7 @@ def test_an_edited_line_is_an_event_of_its_own(lab: Lab) -> None:
     assert all(word in lab.files()[FILE] for word in (b"yes", b"no!"))
 
 
-def test_a_removed_line_or_file_is_no_delete(lab: Lab) -> None:
+def test_removed_line_or_file_deletes_no_event(lab: Lab) -> None:
     lab.memory.note("one")
     lab.memory.note("two")
     path = lab.dir / FILE
@@ -93,7 +93,7 @@ def test_a_removed_line_or_file_is_no_delete(lab: Lab) -> None:
     assert lab.files()[FILE].count(b"\n") == 2
 
 
-def test_a_line_that_is_being_written_is_waited_for(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_line_is_awaited(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "ipfsmem.files.scan.RACY", 3_600 * 10**9
     )  # the machine may stand still for longer than two seconds
@@ -112,7 +112,7 @@ def test_a_line_that_is_being_written_is_waited_for(lab: Lab, monkeypatch: pytes
     assert "raw" in [event["type"] for event in lab.memory.timeline.read()]
 
 
-def test_a_line_of_ours_that_a_crash_cut_off_is_completed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_line_cut_off_by_a_crash_is_completed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.memory.note("one")
     lab.memory.note("two")
     path = lab.dir / FILE
@@ -126,7 +126,7 @@ def test_a_line_of_ours_that_a_crash_cut_off_is_completed(lab: Lab, monkeypatch:
     assert len(lab.memory.timeline.read()) == 2
 
 
-def test_a_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
+def test_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
     add(lab, b'{"ts":"2026-04-11T10:00:00Z","type":"late"}\n')
     lab.memory.note("today")
     lab.look()
@@ -134,7 +134,7 @@ def test_a_line_in_the_file_of_another_day_moves_to_its_own(lab: Lab) -> None:
     assert len(lab.memory.timeline.read()) == 2
 
 
-def test_trimmed_events_do_not_come_back_from_their_file(lab: Lab) -> None:
+def test_trimmed_events_are_not_reimported_from_their_file(lab: Lab) -> None:
     from ipfsmem.device.writing import writing
 
     lab.memory.note("one")
@@ -150,7 +150,7 @@ def test_trimmed_events_do_not_come_back_from_their_file(lab: Lab) -> None:
     assert FILE not in lab.files()
 
 
-def test_a_link_in_the_place_of_the_timeline_is_not_followed(lab: Lab, tmp_path: Path) -> None:
+def test_link_in_place_of_the_timeline_folder_is_not_followed(lab: Lab, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (lab.dir / "timeline").symlink_to(elsewhere)
@@ -161,7 +161,7 @@ def test_a_link_in_the_place_of_the_timeline_is_not_followed(lab: Lab, tmp_path:
     assert any("timeline" in notice for notice in lab.memory.status().notices)
 
 
-def test_an_interrupted_append_is_one_write(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_append_is_completed_as_one_write(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     real = folder.os.write
     monkeypatch.setattr(folder.os, "write", lambda fd, data: real(fd, bytes(data)[:7]))
     lab.memory.note("one")
@@ -170,8 +170,7 @@ def test_an_interrupted_append_is_one_write(lab: Lab, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("size", [400, 1400])
-def test_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -> None:
-    """Above 960 KiB what stood in a replaced timeline file was dropped unread."""
+def test_line_added_at_the_moment_of_replacement_is_kept(lab: Lab, size: int) -> None:
     pad = "x" * 8000
     events = [{"ts": "2026-03-02T10:00:00Z", "type": "old", "pad": pad, "n": n} for n in range(size // 8)]
     lab.memory.bundles.import_(json.dumps({"timeline": events}))
@@ -200,8 +199,7 @@ def test_a_line_that_arrives_at_the_moment_of_replacement(lab: Lab, size: int) -
     assert b"came_in_this_moment" in file.read_bytes()
 
 
-def test_replaced_file_that_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Same thought elsewhere: nothing set aside goes before it was read and taken in."""
+def test_unreadable_replaced_file_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.memory.write_text("tone", b"one\n")
     handle = (lab.dir / "tone.md").open("ab")
     lab.memory.write_text("tone", b"two\n")
@@ -215,7 +213,7 @@ def test_replaced_file_that_cannot_be_read_is_kept(lab: Lab, monkeypatch: pytest
     assert any("tone.md" in notice and "aside" in notice for notice in lab.memory.status().notices)
 
 
-def test_lines_of_a_damaged_piece_stay_in_the_file(lab: Lab) -> None:
+def test_lines_of_a_damaged_segment_remain_in_the_file(lab: Lab) -> None:
     """The file may be the only place where they still stand."""
     lab.memory.note("waved", hand="left")
     flip(lab.home / "x", "data FROM blocks WHERE rowid=(SELECT max(rowid) FROM blocks)")

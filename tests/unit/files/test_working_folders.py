@@ -1,4 +1,5 @@
-"""Several folders, whose they are, what is in `.ipfsmem`, and folders that went back to earlier texts (format section 6)."""
+"""Several folders, their owners, the contents of `.ipfsmem`, and folders set back to earlier texts (format section
+6)."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def a_folder_instead(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [spoiled, a_folder_instead])
-def test_a_memory_whose_file_cannot_be_taken_in_is_named_as_outdated(
+def test_memory_whose_file_cannot_be_imported_is_named_as_outdated(
     lab: Lab, spoil: Callable[[Path], None]
 ) -> None:
     path = lab.dir / "role.md"
@@ -88,7 +89,7 @@ def test_a_memory_whose_file_cannot_be_taken_in_is_named_as_outdated(
     assert lab.memory.folders.troubles() == []
 
 
-def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab) -> None:
+def test_read_reports_that_its_file_was_skipped(lab: Lab) -> None:
     spoiled(lab.dir / "role.md")
     assert lab.memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
     (said,) = lab.memory.folders.troubles()
@@ -100,7 +101,7 @@ def test_a_read_alone_tells_that_the_file_of_its_memory_was_left_alone(lab: Lab)
 # -- several folders ---------------------------------------------------------------------------------------------------
 
 
-def test_two_folders_of_one_scope_stay_equal_after_an_edit_in_one(lab: Lab, tmp_path: Path) -> None:
+def test_edit_in_one_of_two_folders_of_a_scope_reaches_the_other(lab: Lab, tmp_path: Path) -> None:
     second = tmp_path / "second"
     made = lab.memory.folders.attach(second)
     assert made.state == "ok" and made.files == 1
@@ -121,7 +122,7 @@ def test_two_folders_of_one_scope_stay_equal_after_an_edit_in_one(lab: Lab, tmp_
     lab.memory.close()
 
 
-def test_a_folder_of_a_scope_has_the_texts_of_that_scope_only(lab: Lab, tmp_path: Path) -> None:
+def test_folder_of_a_scope_has_only_texts_of_that_scope(lab: Lab, tmp_path: Path) -> None:
     place = tmp_path / "project"
     place.mkdir()
     (place / "build.md").write_bytes(b"make all\n")
@@ -164,7 +165,7 @@ def test_subfolders_are_ignored_and_timeline_only_in_our_own_folder(lab: Lab, tm
     lab.memory.close()
 
 
-def test_own_lines_of_an_agents_index_travel_and_merge_by_line(tmp_path: Path, mode: ModeName) -> None:
+def test_own_lines_of_an_index_are_synced_and_merged_by_line(tmp_path: Path, mode: ModeName) -> None:
     """Agents write their own MEMORY.md, and it must travel."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
@@ -209,13 +210,13 @@ def test_file_named_like_the_index_is_ignored_where_index_is_shared(lab: Lab) ->
 # -- the marker, and the files in .ipfsmem -------------------------------------------------------------------------------
 
 
-def test_the_marker_is_an_id_and_git_leaves_it_alone(lab: Lab) -> None:
+def test_folder_marker_has_an_id_and_is_ignored_by_git(lab: Lab) -> None:
     marker = json.loads((lab.dir / ".ipfsmem" / "marker").read_bytes())
     assert marker == {"id": lab.copy.copy.id, "v": 1} and len(marker["id"]) == 32
     assert (lab.dir / ".ipfsmem" / ".gitignore").read_bytes() == b"*\n"
 
 
-def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
+def test_trace_two_vaults_cannot_link_one_folder(lab: Lab) -> None:
     """Two vaults on one folder."""
     before = lab.files()
     other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
@@ -240,7 +241,7 @@ def test_trace_two_vaults_on_one_folder(lab: Lab) -> None:
     lab.memory.close()
 
 
-def test_trace_a_cloned_repository_with_our_hidden_folder(lab: Lab, tmp_path: Path) -> None:
+def test_trace_cloned_repository_with_our_hidden_folder_is_refused(lab: Lab, tmp_path: Path) -> None:
     """A cloned repository with `.ipfsmem`. Its marker is true elsewhere, and proves nothing here."""
     clone = tmp_path / "clone"
     shutil.copytree(lab.dir, clone)
@@ -271,7 +272,7 @@ def test_two_paths_to_one_folder_are_refused(lab: Lab, tmp_path: Path) -> None:
     assert len(lab.memory.folders.list()) == 1
 
 
-def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab, tmp_path: Path) -> None:
+def test_moved_folder_is_linked_again_and_its_files_are_known(lab: Lab, tmp_path: Path) -> None:
     many(lab, 5)
     moved = tmp_path / "moved"
     lab.dir.rename(moved)
@@ -295,8 +296,8 @@ def test_a_folder_that_was_moved_is_attached_again_and_knows_its_files(lab: Lab,
     lab.memory.close()
 
 
-def test_a_folder_that_went_away_keeps_its_scope(lab: Lab, tmp_path: Path) -> None:
-    """Its texts are not written where another scope was asked for, and none of them is taken for that scope's."""
+def test_removed_folder_keeps_its_scope(lab: Lab, tmp_path: Path) -> None:
+    """Its texts are not written for another scope, and none is imported from one."""
     folder = tmp_path / "work"
     work = lab.memory.scope("work")
     work.write("plan", "ship")
@@ -312,7 +313,7 @@ def test_a_folder_that_went_away_keeps_its_scope(lab: Lab, tmp_path: Path) -> No
     lab.memory.close()
 
 
-def test_a_place_has_one_row_whatever_folder_stands_there(lab: Lab) -> None:
+def test_path_has_one_row_for_any_folder_at_it(lab: Lab) -> None:
     many(lab, 3)
     shutil.rmtree(lab.dir)
     lab.dir.mkdir()
@@ -329,7 +330,7 @@ def test_a_place_has_one_row_whatever_folder_stands_there(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("where", ["cloud", "cloud/plain", "cloud/packs/plain", "."])
-def test_no_plain_files_where_a_memory_is_published(tmp_path: Path, where: str) -> None:
+def test_published_vault_has_no_plain_files(tmp_path: Path, where: str) -> None:
     base = tmp_path / "base"
     (base / "cloud").mkdir(parents=True)
     with Memory.create(
@@ -375,8 +376,8 @@ def test_failed_recovery_leaves_no_texts_behind(tmp_path: Path, monkeypatch: pyt
         assert b"CANARY" in (plain / "secret.md").read_bytes()
 
 
-def test_a_marked_folder_is_taken_over_once_the_memory_is_there(lab: Lab) -> None:
-    """As a restore that was killed leaves it: the hint is of use although there is no memory yet that could attach it."""
+def test_marked_folder_is_taken_over_after_the_vault_exists(lab: Lab) -> None:
+    """As after a killed restore."""
     lab.memory.close()
     home = Home(folder=lab.home, world=lab.world)
     with pytest.raises(UsageError, match="another vault") as told:
@@ -387,8 +388,7 @@ def test_a_marked_folder_is_taken_over_once_the_memory_is_there(lab: Lab) -> Non
         assert memory.read("role").data == b"firmware\n"  # type: ignore[union-attr]
 
 
-def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: ModeName) -> None:
-    """The folder beside the state comes back with it, as another folder; what it lacks was deleted by nobody."""
+def test_restored_home_accepts_its_own_folder(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, mode=mode)
     lab.start()
     many(lab, 5)
@@ -409,10 +409,9 @@ def test_a_restored_home_takes_its_own_folder_as_it_is(tmp_path: Path, mode: Mod
 
 @pytest.mark.parametrize("what", [".ipfsmem", ".ipfsmem/aside", ".ipfsmem/marker", ".ipfsmem/.gitignore"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_link_in_the_hidden_folder_leads_nowhere(
+def test_link_inside_the_hidden_folder_is_not_followed(
     tmp_path: Path, mode: ModeName, what: str, when: str
 ) -> None:
-    """`.ipfsmem/aside` as a link to another folder, and `list` removed every regular file in it."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     victim = tmp_path / "victim"
@@ -455,7 +454,7 @@ def test_a_link_in_the_hidden_folder_leads_nowhere(
     memory.close()
 
 
-def test_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
+def test_only_files_set_aside_by_this_device_are_changed(lab: Lab) -> None:
     """Names in `.ipfsmem/aside` are not believed; what a run that was cut off left is known by its name's code."""
     aside = lab.dir / ".ipfsmem" / "aside"
     strangers = ["notes.txt", "1-2-3.0123456789abcdef", "old-1-2-3.md", "role.md"]
@@ -477,7 +476,7 @@ def test_only_files_that_this_device_set_aside_are_touched(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("descriptors", [True, False])
-def test_a_folder_swapped_for_a_link_between_look_and_write(
+def test_folder_replaced_by_a_link_before_a_write_is_not_followed(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: bool
 ) -> None:
     """What is done is done in the folder that was looked at. Windows has no descriptors of folders."""
@@ -504,7 +503,7 @@ def test_a_folder_swapped_for_a_link_between_look_and_write(
     assert lab.memory.read("role").data == b"web\n"  # type: ignore[union-attr]
 
 
-def test_where_folders_have_no_descriptors_everything_works_by_path(
+def test_folders_work_without_directory_descriptors(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Windows has neither descriptors of folders nor renames that exchange."""
@@ -542,7 +541,7 @@ def test_where_folders_have_no_descriptors_everything_works_by_path(
 # -- ignored files, and names that meet -------------------------------------------------------------------------------------
 
 
-def test_names_of_editors_are_no_input(lab: Lab) -> None:
+def test_temporary_files_of_editors_are_ignored(lab: Lab) -> None:
     for name in (".role.md", "~$role.md", ".~lock.role.md"):
         (lab.dir / name).write_bytes(b"no\n")
     lab.look()
@@ -573,10 +572,9 @@ class Folding:
 
 @pytest.mark.parametrize("folds", [True, False])
 @pytest.mark.parametrize("foreign", ["Role.md", "R\u00d6le.md"])
-def test_trace_a_foreign_name_beside_a_key_on_a_disk_that_folds_case(
+def test_trace_foreign_name_next_to_a_key_on_a_case_folding_disk(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, folds: bool, foreign: str
 ) -> None:
-    """`Role.md` next to the key `role` on a disk that folds case."""
     if folds:
         Folding(monkeypatch)
     lab = Lab(tmp_path, adopt=True, mode=mode)
@@ -629,7 +627,7 @@ def put(lab: Lab, files: dict[str, bytes]) -> None:
         (lab.dir / name).write_bytes(data)
 
 
-def test_three_returns_are_edits_after_a_minute_and_four_pause_the_folder(lab: Lab) -> None:
+def test_three_files_set_back_are_edits_and_four_pause_the_folder(lab: Lab) -> None:
     old = versions(lab, 5)
     texts = lab.texts()
     put(lab, dict(list(old.items())[:3]))
@@ -670,7 +668,7 @@ def test_accepted_old_files_become_the_texts_of_the_scope(lab: Lab) -> None:
     assert {name: lab.files()[name] for name in old} == old
 
 
-def test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts(lab: Lab) -> None:
+def test_resume_with_the_folders_texts_names_files_it_cannot_import(lab: Lab) -> None:
     versions(lab, 2)
     lab.memory.folders.pause(lab.dir)
     (lab.dir / "m0.md").write_bytes(b"edited\n")
@@ -684,7 +682,7 @@ def test_file_that_cannot_be_taken_in_is_named_when_the_folder_counts(lab: Lab) 
     assert "café\n".encode() in lab.texts()
 
 
-def test_a_pause_ends_by_itself_when_all_is_as_before(lab: Lab) -> None:
+def test_pause_ends_automatically_when_all_files_are_restored(lab: Lab) -> None:
     old = versions(lab, 5)
     now = {name: lab.files()[name] for name in old}
     put(lab, old)
@@ -699,7 +697,7 @@ def test_a_pause_ends_by_itself_when_all_is_as_before(lab: Lab) -> None:
     assert lab.memory.folders.list()[0].state == "paused"
 
 
-def test_put_back_keeps_edit_of_paused_folder_as_conflict(lab: Lab) -> None:
+def test_resume_with_the_vaults_texts_keeps_an_edit_as_conflict(lab: Lab) -> None:
     lab.memory.folders.pause(lab.dir)
     (lab.dir / "role.md").write_bytes(b"written while it was paused\n")
     (lab.dir / "MEMORY.md").write_bytes(b"my line\n")
@@ -711,7 +709,7 @@ def test_put_back_keeps_edit_of_paused_folder_as_conflict(lab: Lab) -> None:
     assert lab.memory.read("memory-fe1ee863").file.body == "my line"  # type: ignore[union-attr]
 
 
-def test_a_forgotten_text_that_a_checkout_brings_back_waits_too(lab: Lab) -> None:
+def test_forgotten_text_restored_by_a_checkout_is_not_accepted_at_once(lab: Lab) -> None:
     lab.memory.forget("role")
     assert "role.md" not in lab.files()
     put(lab, {"role.md": b"firmware\n"})
@@ -738,7 +736,9 @@ def git(place: Path, *arguments: str) -> None:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 @pytest.mark.parametrize("below", ["", "notes"])
-def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: ModeName, below: str) -> None:
+def test_trace_checkout_of_an_old_branch_pauses_the_folder(
+    tmp_path: Path, mode: ModeName, below: str
+) -> None:
     """A checkout of an old branch is no edit of everything."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir = tmp_path / "agent" / below if below else tmp_path / "agent"
@@ -794,8 +794,7 @@ def test_trace_checkout_of_an_old_branch_in_the_folder(tmp_path: Path, mode: Mod
     assert lab.memory.read("role").data == b"hardware\n"  # type: ignore[union-attr]
 
 
-def test_restoring_one_file_within_a_minute_is_not_put_back(lab: Lab) -> None:
-    """An edit by `git checkout -- FILE` within a minute was put back."""
+def test_file_restored_within_a_minute_is_accepted(lab: Lab) -> None:
     lab.memory.write_text("role", b"web\n", seen=lab.memory.read("role"))
     put(lab, {"role.md": b"firmware\n"})
     lab.look()
@@ -808,8 +807,8 @@ def test_restoring_one_file_within_a_minute_is_not_put_back(lab: Lab) -> None:
 # -- long away ---------------------------------------------------------------------------------------------------------------
 
 
-def test_trace_two_weeks_away(lab: Lab) -> None:
-    """Locked two weeks, half the files deleted, a third edited, remote edits meanwhile (here: not open)."""
+def test_trace_vault_locked_for_two_weeks_merges_both_sides(lab: Lab) -> None:
+    """Half of the files were deleted and a third edited, with remote edits."""
     lines = b"\n".join(b"line %d" % n for n in range(9)) + b"\n"
     for n in range(12):
         lab.memory.write_text(f"m{n}", lines)
@@ -840,8 +839,7 @@ def test_trace_two_weeks_away(lab: Lab) -> None:
     assert lab.files()["m3.md"] == lines
 
 
-def test_file_missing_before_lock_is_missed_twice_before_deletion(lab: Lab) -> None:
-    """After an unlock a deletion needs two looks; one before the lock and one weeks later are not two."""
+def test_file_missing_before_a_lock_needs_two_scans_after_unlock(lab: Lab) -> None:
     lab.memory.write_text("tone", b"one\n")
     (lab.dir / "tone.md").unlink()
     lab.memory.folders.scan()
@@ -857,7 +855,7 @@ def test_file_missing_before_lock_is_missed_twice_before_deletion(lab: Lab) -> N
 # -- detaching ---------------------------------------------------------------------------------------------------------------
 
 
-def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path: Path) -> None:
+def test_detach_imports_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path: Path) -> None:
     lab.memory.write_text("tone", b"one\n")
     handle = (lab.dir / "tone.md").open("ab")
     lab.memory.write_text("tone", b"two\n\none\n", seen=lab.memory.read("tone"))
@@ -879,9 +877,7 @@ def test_detach_takes_in_the_last_edits_and_leaves_every_file(lab: Lab, tmp_path
     assert lab.memory.read("role") is not None
 
 
-def test_detach_brings_out_what_could_not_be_taken_in_or_refuses(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_detach_restores_a_file_that_could_not_be_imported(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = (lab.dir / "role.md").open("ab")
     lab.memory.write_text("role", b"web\n")
     handle.write("spät\n".encode("latin-1"))
@@ -901,7 +897,7 @@ def test_detach_brings_out_what_could_not_be_taken_in_or_refuses(
     assert (lab.dir / name).read_bytes() == b"firmware\n" + "spät\n".encode("latin-1")
 
 
-def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
+def test_detach_names_an_edit_that_it_could_not_import(lab: Lab) -> None:
     (lab.dir / "role.md").write_bytes(b"r\xf4le\n")
     (lab.dir / "tone.md").write_bytes(b"calm\n")
     done = lab.memory.folders.detach(lab.dir)
@@ -913,7 +909,7 @@ def test_detach_names_an_edit_that_it_could_not_take_in(lab: Lab) -> None:
     assert lab.memory.read("tone").data == b"calm\n"  # type: ignore[union-attr]
 
 
-def test_detach_of_paused_folder_names_edits_that_it_did_not_take_in(lab: Lab) -> None:
+def test_detach_of_paused_folder_names_edits_that_it_did_not_import(lab: Lab) -> None:
     lab.memory.write_text("tone", b"calm\n")
     lab.memory.folders.pause(lab.dir)
     (lab.dir / "role.md").write_bytes(b"edited\n")
@@ -933,7 +929,7 @@ def test_detach_of_paused_folder_without_edits_names_nothing(lab: Lab) -> None:
     assert lab.memory.folders.detach(lab.dir).left_alone == []
 
 
-def test_detach_that_fails_leaves_a_folder_whose_later_edits_are_taken_in(
+def test_failed_detach_leaves_a_folder_whose_later_edits_are_imported(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -951,7 +947,7 @@ def test_detach_that_fails_leaves_a_folder_whose_later_edits_are_taken_in(
     assert lab.memory.read("role").data == b"edited afterwards\n"  # type: ignore[union-attr]
 
 
-def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> None:
+def test_detach_of_a_missing_folder_requires_an_option(lab: Lab) -> None:
     shutil.rmtree(lab.dir)
     with pytest.raises(StorageError, match="not unlinked") as refused:
         lab.memory.folders.detach(lab.dir)
@@ -960,8 +956,7 @@ def test_detach_of_a_folder_that_is_not_there_needs_a_word_more(lab: Lab) -> Non
     assert [*lab.memory.folders.list()] == [] and lab.memory.read("role") is not None
 
 
-def test_forgetting_keeps_lines_of_others_that_could_not_be_taken_in(lab: Lab) -> None:
-    """A shared index that was replaced and written late: what is said to be kept is kept."""
+def test_forget_keeps_foreign_lines_that_could_not_be_imported(lab: Lab) -> None:
     lab.memory.write_text("music", b"Bach.\n")
     (late,) = [one for one in (lab.dir / ".ipfsmem" / "aside").iterdir() if b"role" in one.read_bytes()]
     late.write_bytes(b"- another's line \xff\n")
@@ -971,8 +966,8 @@ def test_forgetting_keeps_lines_of_others_that_could_not_be_taken_in(lab: Lab) -
     lab.memory.close()
 
 
-def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: Path) -> None:
-    """Conflict copies go as files too."""
+def test_forget_deletes_replaced_files_in_all_folders(lab: Lab, tmp_path: Path) -> None:
+    """Conflict copies are deleted too."""
     second = tmp_path / "second"
     lab.memory.folders.attach(second)
     lab.sibling("role", b"CANARY theirs\n")
@@ -988,8 +983,7 @@ def test_forgetting_takes_what_was_set_aside_in_all_folders(lab: Lab, tmp_path: 
     assert left == []
 
 
-def test_forget_of_another_device_takes_what_was_set_aside(lab: Lab, tmp_path: Path) -> None:
-    """The sync that learns of it deletes the copies of the forgotten text, in all folders, and no others."""
+def test_forget_on_another_device_deletes_replaced_files_here(lab: Lab, tmp_path: Path) -> None:
     second = tmp_path / "second"
     lab.memory.folders.attach(second)
     for key in ("role", "My Notes"):
@@ -1010,7 +1004,7 @@ def test_forget_of_another_device_takes_what_was_set_aside(lab: Lab, tmp_path: P
     assert left == [b"before\n"] * 2
 
 
-def test_edit_next_to_a_forget_of_another_device_stays_set_aside(lab: Lab) -> None:
+def test_edit_concurrent_with_a_forget_elsewhere_stays_set_aside(lab: Lab) -> None:
     """It is another text than the forgotten one, and an editor may still write into its file."""
     forgotten = lab.memory.read("role").token
     (lab.dir / "role.md").write_bytes(b"edited\n")
@@ -1024,7 +1018,7 @@ def test_edit_next_to_a_forget_of_another_device_stays_set_aside(lab: Lab) -> No
 # -- pending texts -----------------------------------------------------------------------------------------------------------
 
 
-def test_texts_of_others_are_not_rendered_until_they_are_promoted(
+def test_pending_texts_are_not_written_until_they_are_approved(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent reads the folder itself. Nor are their lines of MEMORY.md, nor are they in our block of it."""
@@ -1060,7 +1054,7 @@ def test_texts_of_others_are_not_rendered_until_they_are_promoted(
 # -- the location of a folder ------------------------------------------------------------------------------------------------
 
 
-def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> None:
+def test_attach_names_other_programs_that_sync_the_folder(lab: Lab, tmp_path: Path) -> None:
     assert remarks(lab.dir) == []
     for name, program in (("Dropbox", "Dropbox"), ("OneDrive - Work", "OneDrive"), ("synced", "Syncthing")):
         place = tmp_path / name / "notes"
@@ -1088,7 +1082,7 @@ def test_attach_says_what_else_reaches_the_folder(lab: Lab, tmp_path: Path) -> N
         ("docs/memory/.gitignore", "*"),
     ],
 )
-def test_an_ignored_folder_in_a_work_tree_is_not_worth_a_word(tmp_path: Path, where: str, rule: str) -> None:
+def test_ignored_folder_in_a_work_tree_needs_no_remark(tmp_path: Path, where: str, rule: str) -> None:
     (tmp_path / ".git" / "info").mkdir(parents=True)
     (tmp_path / ".git" / "HEAD").write_bytes(b"ref: refs/heads/main\n")
     place = tmp_path / "docs" / "memory"
@@ -1098,7 +1092,7 @@ def test_an_ignored_folder_in_a_work_tree_is_not_worth_a_word(tmp_path: Path, wh
     assert remarks(place) == []
 
 
-def test_the_head_of_a_second_work_tree_is_found(tmp_path: Path) -> None:
+def test_head_of_a_second_work_tree_is_found(tmp_path: Path) -> None:
     real = tmp_path / "repo" / ".git" / "worktrees" / "two"
     real.mkdir(parents=True)
     (real / "HEAD").write_bytes(b"ref: refs/heads/two\n")
@@ -1113,7 +1107,7 @@ def test_the_head_of_a_second_work_tree_is_found(tmp_path: Path) -> None:
     assert git_head(tree) == b""
 
 
-def test_modes_without_plain_files_say_so(tmp_path: Path) -> None:
+def test_modes_without_plain_files_refuse_a_folder(tmp_path: Path) -> None:
     memory = Memory.load("x", "none", home=tmp_path)
     with pytest.raises(UsageError, match="no plain files"):
         memory.folders.attach(tmp_path / "there")

@@ -1,4 +1,4 @@
-"""Whom a text names among members: an id in full, else the beginning of one and labels together (`ring/labels.py`)."""
+"""Members named by a text: a full id, otherwise the beginning of one and labels together (`ring/labels.py`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LABELS = {"aa11": "phone", "aa22": "laptop", "bb33": "phone", "cc44": "aa", "dd5
         ("Phone", set()),
     ],
 )
-def test_whom_a_text_names(text: str, named: set[str]) -> None:
+def test_text_names_members_by_id_or_label(text: str, named: set[str]) -> None:
     assert families_named(None, text, LABELS) == named
 
 

@@ -1,4 +1,4 @@
-"""The evaluation at its edges: which epochs count, which key seals, whose word goes before whose."""
+"""Edge cases of the evaluation: valid epochs, the sealing key, and the order of authority."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_later_epoch_with_less_knowledge_does_not_replace_one_with_more() -> Non
     assert met.view.seals == (5, aware.id)
 
 
-def test_an_epoch_that_alone_gives_somebody_a_key_stays() -> None:
+def test_epoch_that_alone_has_a_member_slot_is_kept() -> None:
     base = _base(LAPTOP)
     phone = enrol(base, ROOT.signer, PHONE.device, "writer", since=hlc(5), box=fixed_box)
     met = rotate(base, ROOT.signer, ek(7), box=fixed_box).join(phone)
@@ -81,7 +81,7 @@ def test_an_epoch_that_alone_gives_somebody_a_key_stays() -> None:
     assert [one.epoch for one in parse_keyring(gone.serialise()).epochs] == [3]
 
 
-def test_only_roots_outdo() -> None:
+def test_only_roots_exclude_epochs_of_others() -> None:
     base = _base(LAPTOP)
     by_admin = rotate(base, ADMIN.signer, ek(7), box=fixed_box)
     assert {one.epoch for one in parse_keyring(by_admin.serialise()).epochs} == {1, 2}
@@ -99,7 +99,7 @@ def test_epoch_of_revoked_admin_is_valid_only_if_every_revoke_keeps_it() -> None
     assert GUEST.id not in base.add([late, one, two]).view.members
 
 
-def test_admins_statements_about_a_root_are_ignored() -> None:
+def test_statements_of_admins_about_a_root_are_ignored() -> None:
     base = _base(LAPTOP)
     usurper = party("usurper")
     assert base.add([says_member(ADMIN, ROOT, "writer", box=usurper)]) == base
@@ -116,7 +116,7 @@ def _genesis(ring: Ring) -> list[Statement]:
     return [st for st in ring.statements if st.body.t == "genesis"]
 
 
-def test_which_revoked_ids_an_epoch_must_list() -> None:
+def test_epoch_must_list_the_revoked_ids() -> None:
     heir = party("heir", box_of=LAPTOP)
     base = _base(LAPTOP, PHONE)
     base = add_successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(5))
@@ -132,7 +132,7 @@ def test_which_revoked_ids_an_epoch_must_list() -> None:
     assert not seals([heir]) and not seals([])
 
 
-def test_every_epoch_that_names_a_key_must_know() -> None:
+def test_every_epoch_of_a_sealing_key_must_know_the_revokes() -> None:
     base = _base(LAPTOP, PHONE)
     key = _key(9, 9)
     staying = [LAPTOP, ADMIN, OTHER]
@@ -147,14 +147,14 @@ def test_every_epoch_that_names_a_key_must_know() -> None:
     assert after.add([says_revoked(ROOT, OTHER)]).view.sealing == key
 
 
-def test_the_least_counter_that_was_accepted() -> None:
+def test_cutoff_is_the_least_accepted_counter() -> None:
     base = _base(LAPTOP)
     for order in ((3, 8), (8, 3)):
         said = [says_revoked(by, LAPTOP, n=n) for by, n in zip((ROOT, ADMIN), order, strict=True)]
         assert base.add(said).view.cutoffs == {LAPTOP.id: 3}
 
 
-def test_ranks_and_times() -> None:
+def test_enrolments_are_ordered_by_rank_and_time() -> None:
     base = _base(GUEST)
     early, late = (says_member(ROOT, PHONE, since=n, label=f"at {n}") for n in (1, 2))
     by_admin = says_member(ADMIN, PHONE, "reader", since=9, label="by admin")
@@ -168,7 +168,7 @@ def test_ranks_and_times() -> None:
 
 
 def test_epoch_names_the_keys_it_replaces() -> None:
-    """An epoch of a root that does not name a key which another epoch gives does not push that one out."""
+    """A root's epoch that does not name another epoch's key leaves that epoch."""
     base = _base(LAPTOP)
     silent = says_epoch(ROOT, _key(5, 5), [LAPTOP, ADMIN, OTHER])
     assert {one.epoch for one in parse_keyring(base.add([silent], [_key(5, 5)]).serialise()).epochs} == {1, 5}
@@ -184,7 +184,7 @@ def test_epoch_names_the_keys_it_replaces() -> None:
         assert [st.hash for st in left] == [min(naming.hash, twin.hash)]
 
 
-def test_an_epoch_that_lacks_a_root_does_not_seal_and_stays() -> None:
+def test_epoch_without_a_root_slot_does_not_seal_and_is_kept() -> None:
     base = _base(LAPTOP)
     key = _key(7, 7)
     lone = says_epoch(ROOT, key, [LAPTOP], roots=[ROOT])
@@ -193,8 +193,7 @@ def test_an_epoch_that_lacks_a_root_does_not_seal_and_stays() -> None:
     assert met.view.next_epoch == 8
 
 
-def test_whose_a_member_is() -> None:
-    """Whose word a text is must not be something that an admin of somebody else can choose."""
+def test_owner_of_a_member_cannot_be_chosen_by_a_foreign_admin() -> None:
     theirs = "12" * 8
     bob = second_wallet("bob's wallet")
     base = _base(LAPTOP)
@@ -221,7 +220,7 @@ def test_whose_a_member_is() -> None:
     assert not any(st.body.t == "member" and st.body.sign == LAPTOP.key for st in gone.statements)
 
 
-def test_a_slot_that_holds_something_else_gives_nothing() -> None:
+def test_slot_with_another_key_is_ignored() -> None:
     base = new_ring(LAPTOP)
     named, other = _key(5, 5), _key(5, 6)
     right = slot_text(named, VAULT)
@@ -251,11 +250,8 @@ def test_one_slot_of_many_is_found_by_trial() -> None:
         party("d20").opens(data)
 
 
-def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
-    """A revoked admin that never heard of it rotates, and hands on the public epoch that was made against it.
-
-    Whoever opens that epoch by a slot must not seal under the admin's key, or the newer key would leak to it.
-    """
+def test_epoch_proves_revokes_that_did_not_arrive_with_it() -> None:
+    """A revoked admin that never heard of it may rotate; its key must not be used for sealing."""
     base = _base(LAPTOP)
     against = revoke(base, ROOT.signer, ADMIN.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
     unaware = rotate(base, ADMIN.signer, ek(2), box=fixed_box)
@@ -285,7 +281,7 @@ def test_an_epoch_is_believed_about_revokes_that_did_not_come_with_it() -> None:
     assert ADMIN.id in other.view.must_exclude
 
 
-def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> None:
+def test_successor_unknown_to_the_revoke_does_not_block_the_key() -> None:
     base = _base(LAPTOP, PHONE)
     gone = revoke(base, ROOT.signer, LAPTOP.id, at=hlc(6), counters={}, ek=ek(1), box=fixed_box)
     heir = party("heir", box_of=LAPTOP)
@@ -301,8 +297,8 @@ def test_a_successor_that_the_revoke_did_not_know_does_not_stop_the_key() -> Non
     assert GUEST.opens(given.serialise()) == given
 
 
-def test_all_revokes_of_one_id_by_one_signer_stay() -> None:
-    """A quota would not be associative: what a root's revoke lets stand might have been pushed out by what it ends."""
+def test_all_revokes_of_one_id_by_one_signer_are_kept() -> None:
+    """A limit would make the join order-dependent."""
     base = _base(LAPTOP)
     one, two = sorted((says_revoked(ADMIN, LAPTOP, n=n) for n in (3, 8)), key=lambda st: st.hash)
     a, b, c = base.add([one]), base.add([two]), base.add([says_revoked(ROOT, ADMIN, keep=[two.hash])])
@@ -310,8 +306,8 @@ def test_all_revokes_of_one_id_by_one_signer_stay() -> None:
     assert two in a.join(b).join(c).statements and LAPTOP.id in a.join(b).join(c).view.out
 
 
-def test_a_successor_goes_with_the_enrolment_that_it_names() -> None:
-    """Resting on any enrolment of its signer, whether it stays would depend on which one was known at the time."""
+def test_successor_depends_on_the_enrolment_that_it_names() -> None:
+    """Otherwise it would depend on which enrolment was known first."""
     base = _base()
     first, again = says_member(ADMIN, LAPTOP), says_member(ROOT, LAPTOP, since=7)
     heir = says_heir(LAPTOP, party("heir"), first.hash)
@@ -338,8 +334,8 @@ def test_successor_has_box_key_of_its_enrolment_and_no_enrolled_key() -> None:
     assert GUEST.id not in out.add([says_heir(PHONE, GUEST, under)]).view.members
 
 
-def test_an_admin_cannot_shut_out_a_root() -> None:
-    """What an epoch says in `not` is believed, but about a root nothing is: it could revoke nobody any more."""
+def test_admin_cannot_exclude_a_root() -> None:
+    """An excluded root could revoke nobody."""
     base = _base(LAPTOP)
     against = says_epoch(ADMIN, _key(9, 9), [OTHER], [ROOT, RECOVERY, LAPTOP], roots=[ADMIN])
     met = base.add([against], [_key(9, 9)])
@@ -350,9 +346,8 @@ def test_an_admin_cannot_shut_out_a_root() -> None:
     assert OTHER.opens(gone.serialise()) == gone
 
 
-def test_an_admin_cannot_shut_out_another_for_ever() -> None:
-    """Found by the attackers' machine: a root that unlocked before it heard of the rogue repeated the rogue's `not` in an
-    epoch of its own, and the second wallet was out for good, without a revoke by anybody."""
+def test_admin_cannot_exclude_another_admin_permanently() -> None:
+    """A root's own epoch repeats the exclusion until the admin is revoked."""
     base = _base(LAPTOP)
     key = _key(base.view.next_epoch, 9)
     slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
@@ -367,9 +362,7 @@ def test_an_admin_cannot_shut_out_another_for_ever() -> None:
 
 
 @pytest.mark.parametrize("number", [MAX_EPOCH, MAX_EPOCH - 1, 1 << 31])
-def test_an_admin_cannot_use_up_the_numbers_of_epochs(number: int) -> None:
-    """Found by the attackers' machine: a root that unlocked gave a rogue's last-numbered key on in an epoch of its own, and
-    after that nobody could revoke anybody, the rogue included, for ever."""
+def test_admin_cannot_exhaust_the_epoch_numbers(number: int) -> None:
     base = _base(LAPTOP)
     key = _key(number, 9)
     slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
@@ -386,8 +379,8 @@ def test_an_admin_cannot_use_up_the_numbers_of_epochs(number: int) -> None:
     assert gone.view.sealing == _key(base.view.next_epoch + 1, 3)
 
 
-def test_a_root_s_own_epochs_reach_as_far_as_an_admin_s_may() -> None:
-    """Up to 65,536 beyond what roots said an admin's number counts, and the roots' own always."""
+def test_epoch_numbers_of_roots_extend_those_of_admins() -> None:
+    """An admin's number may exceed the roots' by at most 65,536."""
     base = _base(LAPTOP)
     near, far = _key(1 + MAX_LEAP, 8), _key(2 + MAX_LEAP, 9)
     met = base.add([_epoch(ADMIN, near, [ADMIN]), _epoch(ADMIN, far, [ADMIN])], [near, far])

@@ -41,7 +41,7 @@ from tests.support.ring_lab import (
 LAPTOP, PHONE = party("laptop"), party("phone")
 
 
-def test_equal_bytes_on_every_device() -> None:
+def test_ring_file_has_equal_bytes_on_every_device() -> None:
     ring = rotate(new_ring(LAPTOP, PHONE), ROOT.signer, ek(1), box=fixed_box)
     data = ring.serialise()
     for one in (ROOT, RECOVERY, LAPTOP, PHONE):
@@ -54,7 +54,7 @@ def test_equal_bytes_on_every_device() -> None:
     assert LAPTOP.key.encode() not in data
 
 
-def test_an_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
+def test_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
     ring = new_ring(LAPTOP)
     keyring = parse_keyring(ring.serialise(), VAULT)
     assert keyring.roots == ring.view.roots
@@ -69,7 +69,7 @@ def test_an_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
         keyring.unlock()
 
 
-def test_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_foreign_slots_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A keyring of 1 MiB of slots that anybody can sign cost two tenths of a second before a right was looked at."""
     ring = new_ring(LAPTOP)
     stranger, real, tried = party("stranger"), ring_module.box_open, []
@@ -105,7 +105,7 @@ def test_few_slots_of_strangers_are_tried(monkeypatch: pytest.MonkeyPatch) -> No
     assert LAPTOP.opens(grown.serialise()) == grown
 
 
-def test_signatures_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signatures_are_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = new_ring(LAPTOP)
     data = ring.serialise()
     LAPTOP.opens(data)
@@ -113,7 +113,7 @@ def test_signatures_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert LAPTOP.opens(data) == ring
 
 
-def test_join_of_what_is_known_is_the_same_object() -> None:
+def test_join_of_a_known_ring_returns_the_same_object() -> None:
     base = new_ring(LAPTOP)
     grown = enrol(base, ROOT.signer, PHONE.device, "reader", since=hlc(5), box=fixed_box)
     assert grown.join(base) is grown
@@ -128,7 +128,7 @@ def test_ring_without_keys_receives_them_with_no_new_statement() -> None:
     assert bare.join(whole).keys == whole.keys
 
 
-def test_another_vault_is_refused() -> None:
+def test_ring_of_another_vault_is_refused() -> None:
     ring = new_ring(LAPTOP)
     keys = RootKeys.from_random(b"\x04" * 64, "default", 1)
     other = create(keys, None, None, ek=ek(0), since=hlc(0), box=fixed_box)
@@ -146,7 +146,7 @@ def test_another_vault_is_refused() -> None:
         ring.join(new_ring(LAPTOP, plain=True))
 
 
-def test_two_births_of_one_vault_unite_their_roots() -> None:
+def test_two_genesis_statements_of_one_vault_unite_their_roots() -> None:
     """The wallet made the vault on two offline devices, with other recovery words: both sets of words must work."""
     words = RootKeys.from_recovery(b"\x09" * 32)
     one = create(ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(1), since=hlc(1), box=fixed_box)
@@ -159,7 +159,7 @@ def test_two_births_of_one_vault_unite_their_roots() -> None:
     assert rotate(both, ROOT.signer, ek(3), box=fixed_box).view.sealing is not None
 
 
-def test_plain_ring() -> None:
+def test_public_ring_has_no_sealing_key() -> None:
     ring = new_ring(plain=True)
     ring = enrol(ring, ROOT.signer, LAPTOP.device_in(PLAIN), "writer", since=hlc(1), box=fixed_box)
     data = ring.serialise()
@@ -175,7 +175,7 @@ def test_plain_ring() -> None:
     assert "not encrypted" in read.view.reason
 
 
-def test_local_storage_keeps_everything() -> None:
+def test_local_storage_preserves_the_whole_ring() -> None:
     base = new_ring(LAPTOP)
     locked = shown(rotate(base, ROOT.signer, ek(1), box=fixed_box).serialise())
     for ring in (
@@ -191,14 +191,14 @@ def test_local_storage_keeps_everything() -> None:
             Ring.restore(bad)
 
 
-def test_no_key_in_any_repr() -> None:
+def test_keys_are_absent_from_repr() -> None:
     ring = new_ring(LAPTOP)
     text = f"{ring!r} {ring.view!r} {parse_keyring(ring.serialise())!r}"
     assert ek(0).hex() not in text
     assert repr(ek(0)) not in text
 
 
-def test_limit_of_bytes() -> None:
+def test_ring_file_size_is_limited() -> None:
     with pytest.raises(LimitError):
         parse_keyring(b"[" * (MAX_RING + 1))
     with pytest.raises(FormatError):
@@ -223,7 +223,7 @@ def test_limit_of_64_families_applies_to_enrolment_not_to_join() -> None:
     enrol(gone, ROOT.signer, party("one more").device, "writer", since=hlc(9), box=fixed_box)
 
 
-def test_noise_does_not_fill_the_ring() -> None:
+def test_unsigned_noise_does_not_fill_the_ring() -> None:
     ring = new_ring(LAPTOP)
     stranger = party("stranger")
     noise = [says_member(stranger, PHONE, since=n) for n in range(600)]
@@ -235,8 +235,8 @@ def test_noise_does_not_fill_the_ring() -> None:
     assert ring.add([says_heir(LAPTOP, party("fork"), "ab" * 32)]) == ring
 
 
-def test_keys_that_no_epoch_names_are_no_part_of_a_ring() -> None:
-    """1,024 random keys leave the ring as it is, and revoking works."""
+def test_keys_that_no_epoch_names_are_dropped() -> None:
+    """1,024 random keys do not prevent a revoke."""
     ring = new_ring(LAPTOP, PHONE)
     junk = [epoch_key(1, hashlib.sha256(b"junk %d" % n).digest(), VAULT) for n in range(1024)]
     assert ring.add((), junk) is not None and ring.add((), junk) == ring
@@ -293,8 +293,8 @@ def test_one_payload_with_two_signatures_joins_to_one() -> None:
     assert base.join(other).statements[0].signature == bytes(64)
 
 
-def test_a_key_under_another_epoch_number_is_another_key() -> None:
-    """The number is part of the id, so the lie names nothing."""
+def test_key_under_another_epoch_number_is_another_key() -> None:
+    """The number is part of the id."""
     base = new_ring(LAPTOP)
     lie, true = epoch_key(9, ek(0), VAULT), epoch_key(1, ek(0), VAULT)
     assert lie.id != true.id
@@ -302,7 +302,7 @@ def test_a_key_under_another_epoch_number_is_another_key() -> None:
     assert base.add((), [lie]).view.eks == {true.id: (true,)}
 
 
-def test_keys_that_are_named_no_more_stay_with_whoever_had_them() -> None:
+def test_keys_no_longer_named_are_kept_locally() -> None:
     admin = second_wallet("admin")
     ring = new_ring(LAPTOP).add([says_member(ROOT, admin, "admin")])
     key = epoch_key(2, ek(2), VAULT)
@@ -317,14 +317,14 @@ def test_keys_that_are_named_no_more_stay_with_whoever_had_them() -> None:
     assert gone.without_spare({key.id}) is gone and not gone.without_spare(set()).spare
 
 
-def test_a_genesis_of_somebody_else_cannot_ride_along() -> None:
+def test_genesis_of_another_vault_is_refused() -> None:
     ring = new_ring(LAPTOP)
     thief = party("thief")
     with pytest.raises(FormatError):
         ring.add([sign_statement(thief.signer, Genesis((thief.key, ROOT.key)), VAULT)])
 
 
-def test_size_is_foreseen() -> None:
+def test_ring_size_is_predicted() -> None:
     ring = new_ring(LAPTOP, PHONE)
     assert 0 <= ring._size() - len(ring.serialise()) < 0.25 * ring._size()
     assert canonical.decode(ring.serialise(), "it")["v"] == 1

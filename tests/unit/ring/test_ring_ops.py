@@ -60,7 +60,7 @@ def _revoke(ring: Ring, by: Party, who: str, n: int = 6, *, cascade: bool = Fals
     )
 
 
-def test_create() -> None:
+def test_create_makes_a_ring_with_roots_and_the_first_device() -> None:
     ring = create(ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(0), since=hlc(0))
     view = ring.view
     assert ring.vault == ROOT_KEYS.vault_tag
@@ -78,7 +78,7 @@ def test_create() -> None:
         create(RECOVERY_KEYS, None, None, ek=ek(0), since=hlc(0))
 
 
-def test_without_recovery_words_there_is_one_root() -> None:
+def test_ring_without_a_recovery_phrase_has_one_root() -> None:
     ring = create(ROOT_KEYS, None, LAPTOP.device, ek=ek(0), since=hlc(0))
     assert ring.view.roots == (ROOT_KEYS.admin_public,)
     with pytest.raises(OpenError):
@@ -86,7 +86,7 @@ def test_without_recovery_words_there_is_one_root() -> None:
 
 
 @pytest.mark.parametrize(("role", "writes"), [("admin", True), ("writer", True), ("reader", False)])
-def test_enrol(role: str, writes: bool) -> None:
+def test_enrolled_member_has_the_rights_of_its_role(role: str, writes: bool) -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, role)
     assert PHONE.id in ring.view.members
     assert ring.view.may_write(PHONE.id) == writes
@@ -97,7 +97,7 @@ def test_enrol(role: str, writes: bool) -> None:
     assert PHONE.opens(ring.serialise()) == ring
 
 
-def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
+def test_second_wallet_adds_its_anchor_and_rights() -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     assert ADMIN.head in ring.view.anchors()
     grown = enrolled(ring, ADMIN, PHONE)
@@ -106,7 +106,7 @@ def test_a_second_wallet_brings_its_anchor_and_its_powers() -> None:
 
 
 @pytest.mark.parametrize("by", [LAPTOP, GUEST, PHONE])
-def test_device_that_is_no_admin_can_change_nothing(by: Party) -> None:
+def test_member_without_admin_rights_changes_nothing(by: Party) -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     for act in (
         lambda: enrolled(ring, by, party("x")),
@@ -133,14 +133,14 @@ def test_admin_cannot_enrol_admins_or_revoke_roots_and_admins() -> None:
     assert _revoke(grown, ROOT, heir.id).view.revoked == {other.id, heir.id}
 
 
-def test_a_revoked_admin_can_do_nothing_more() -> None:
+def test_revoked_admin_has_no_rights() -> None:
     ring = _revoke(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ROOT, ADMIN.id)
     with pytest.raises(MembershipError):
         enrolled(ring, ADMIN, PHONE)
     assert ADMIN.head not in ring.view.anchors()
 
 
-def test_a_revoked_id_never_comes_back() -> None:
+def test_revoked_id_is_never_enrolled_again() -> None:
     ring = _revoke(new_ring(LAPTOP, PHONE), ROOT, PHONE.id)
     with pytest.raises(MembershipError, match="permanently"):
         enrolled(ring, ROOT, PHONE)
@@ -149,7 +149,7 @@ def test_a_revoked_id_never_comes_back() -> None:
     assert ring.view.cutoffs == {PHONE.id: 8}
 
 
-def test_no_two_members_share_a_box_key() -> None:
+def test_two_members_cannot_share_a_box_key() -> None:
     ring = new_ring(LAPTOP)
     twin = party("twin", box_of=LAPTOP)
     with pytest.raises(MembershipError, match="box key"):
@@ -162,7 +162,7 @@ def test_no_two_members_share_a_box_key() -> None:
     assert heir.view.ids_of(LAPTOP.id) == tuple(sorted([LAPTOP.id, twin.id]))
 
 
-def test_revoke_leaves_nothing_for_the_revoked() -> None:
+def test_revoked_member_opens_nothing_published_afterwards() -> None:
     before = new_ring(LAPTOP, PHONE)
     after = _revoke(before, ROOT, PHONE.id)
     assert after.view.sealing == epoch_key(2, ek(6), VAULT)
@@ -174,7 +174,7 @@ def test_revoke_leaves_nothing_for_the_revoked() -> None:
     assert _revoke(after, ROOT, PHONE.id).view.revoked == after.view.revoked
 
 
-def test_revoke_asks_for_the_right_key() -> None:
+def test_revoke_requires_the_right_kind_of_key() -> None:
     with pytest.raises(UsageError):
         revoke(new_ring(LAPTOP), ROOT.signer, LAPTOP.id, at=hlc(1), counters={}, ek=None)
     plain = enrol(new_ring(plain=True), ROOT.signer, LAPTOP.device_in(PLAIN), "writer", since=hlc(1))
@@ -187,7 +187,7 @@ def test_revoke_asks_for_the_right_key() -> None:
     assert give_key(plain, ROOT.signer, ek(1)) is plain
 
 
-def test_successor() -> None:
+def test_device_names_a_successor() -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, GUEST, "reader")
     heir = party("heir", box_of=LAPTOP)
     after = add_successor(ring, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(8))
@@ -225,7 +225,7 @@ def test_root_stranger_heir_or_revoked_device_names_no_successor() -> None:
 
 
 def test_all_successors_of_one_snapshot_are_members() -> None:
-    """One snapshot that is started three times has three successors, in any order."""
+    """A snapshot started three times has three successors."""
     ring = new_ring(LAPTOP)
     made = [
         add_successor(ring, LAPTOP.signer, party(f"clone {n}").signer, LAPTOP.id, since=hlc(8))
@@ -261,7 +261,6 @@ def test_keys_of_successors_outlive_the_revoke_of_their_family() -> None:
 
 
 def test_revoked_admins_statement_is_valid_only_if_every_root_keeps_it() -> None:
-    """Words that were revoked cannot revoke anybody, whoever carries it."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
     gone = _revoke(ring, ROOT, ADMIN.id)
@@ -319,9 +318,8 @@ def test_removal_claimed_by_an_admins_epoch_ends_with_that_admin() -> None:
 
 
 @pytest.mark.parametrize("by", [(OTHER,), (OTHER, OTHER), (OTHER, ROOT), (OTHER, ROOT, OTHER), (ROOT, OTHER)])
-def test_repeated_statement_of_an_admin_does_not_become_ones_own(by: tuple[Party, ...]) -> None:
-    """A second wallet made a key while found words kept a device out. Its epoch had to repeat that, and the next one said it in the
-    names of both; so the device stayed out when the words, and all that they said, had ended."""
+def test_repeated_exclusion_ends_with_the_admin_that_made_it(by: tuple[Party, ...]) -> None:
+    """The next epoch had repeated it in the names of both."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ROOT, OTHER, "admin")
     key = ek_of(5, 5)
@@ -365,8 +363,7 @@ def test_enrolments_over_the_size_of_a_revoke_end() -> None:
     assert len(listed) == 256
 
 
-def test_a_revoke_by_a_root_gives_nobody_a_better_standing() -> None:
-    """Whoever revoked the devices of a crowd one by one put their texts before those of an honest device that words let in."""
+def test_revoke_by_a_root_raises_nobodys_rank() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     for who, rank in ((LAPTOP, 0), (PHONE, 1)):
         assert ring.view.rank_of(who.id) == _revoke(ring, ROOT, who.id).view.rank_of(who.id) == rank
@@ -397,7 +394,7 @@ def test_statements_of_admins_leave_room_for_roots() -> None:
     assert ring.used < 0.5
 
 
-def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
+def test_unlock_gives_the_key_to_members_without_it() -> None:
     base = new_ring(LAPTOP)
     phone = enrolled(base, ROOT, PHONE)
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
@@ -409,7 +406,7 @@ def test_an_unlock_gives_the_key_to_whom_it_was_not_given() -> None:
     assert give_key(given, ROOT.signer, ek(3), box=fixed_box) is given
 
 
-def test_an_admin_that_lacks_the_key_makes_a_new_one() -> None:
+def test_admin_without_the_key_creates_a_new_one() -> None:
     base = new_ring(LAPTOP)
     admin = enrolled(base, ROOT, ADMIN, "admin")
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
@@ -428,7 +425,7 @@ def test_slots_are_random_by_default() -> None:
     assert LAPTOP.opens(one.serialise()) == one
 
 
-def test_the_last_epoch_number() -> None:
+def test_last_epoch_number_is_refused() -> None:
     ring = new_ring(LAPTOP)
     assert ring.add((), [epoch_key(2**32 - 1, ek(8), VAULT)]).view.next_epoch == 2
     last = epoch_key(2**32 - 1, ek(8), VAULT)
@@ -437,7 +434,7 @@ def test_the_last_epoch_number() -> None:
         rotate(used, ROOT.signer, ek(9))
 
 
-def test_request_and_answer() -> None:
+def test_enrolment_request_is_written_and_read() -> None:
     shown = enrolment_request(VAULT, GUEST.device)
     assert shown.startswith(b'{"box":"') and b'"label":"guest"' in shown
     asked = read_enrolment_request(shown, VAULT)
@@ -468,8 +465,8 @@ def _answer(device: Enrollee) -> Ring:
     return enrol(new_ring(LAPTOP), ROOT.signer, device, "reader", since=hlc(3), box=fixed_box)
 
 
-def test_a_revoke_by_an_admin_of_whom_a_root_then_makes_an_admin() -> None:
-    """The root's word stands: the revoke does not count while its target is an admin, on every device alike."""
+def test_revoke_of_a_member_promoted_by_a_root_is_ignored() -> None:
+    """The root's statement has priority, in any order."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     gone = ring.add([says_revoked(ADMIN, LAPTOP)])
     assert gone.view.revoked == {LAPTOP.id}
@@ -479,14 +476,13 @@ def test_a_revoke_by_an_admin_of_whom_a_root_then_makes_an_admin() -> None:
     assert raised.add([says_revoked(ROOT, LAPTOP)]).view.revoked == {LAPTOP.id}
 
 
-def test_ids_are_of_the_key() -> None:
+def test_member_ids_are_derived_from_the_key() -> None:
     signer = Signer25519(b"\x01" * 32)
     device = Enrollee(signer.public, x25519_public(b"\x02" * 32), "one", "")
     assert device.id == member_id(signer.public) == "34750f98bd59fcfc"
 
 
 def test_revoke_of_an_admin_keeps_its_statements_unless_it_cascades() -> None:
-    """By default its enrolments and revokes stand; or nothing does, at once, or when it was revoked before."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ADMIN, PHONE)
     assert (
@@ -514,7 +510,7 @@ def test_label_of_an_unknown_member_is_refused() -> None:
         relabel(new_ring(), ROOT.signer, PHONE.id, "new", since=hlc(9))
 
 
-def test_a_new_member_is_a_device_unless_said_otherwise() -> None:
+def test_new_member_is_a_device_by_default() -> None:
     made = enrollee_of(PHONE.signer, PHONE.box, "phone", VAULT)
     assert made.kind == "device"
     assert (
@@ -522,8 +518,7 @@ def test_a_new_member_is_a_device_unless_said_otherwise() -> None:
     )
 
 
-def test_all_ids_of_a_device_go_by_its_new_label() -> None:
-    """A sync said the old one of what the device published under a later id, and a label that a person typed was not found."""
+def test_new_label_applies_to_all_ids_of_a_device() -> None:
     ring = add_successor(
         enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), LAPTOP.signer, GUEST.signer, LAPTOP.id, since=hlc(6)
     )

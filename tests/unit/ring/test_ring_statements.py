@@ -39,7 +39,7 @@ NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7
 
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
-def test_round_trip(body: Any) -> None:
+def test_statement_round_trips(body: Any) -> None:
     made = sign_statement(ROOT.signer, body, VAULT)
     assert decode(made.payload) == body
     assert canonical.encode(canonical.decode(made.payload, "it")) == made.payload
@@ -47,7 +47,7 @@ def test_round_trip(body: Any) -> None:
     assert made.public == (body.t in ("genesis", "epoch"))
 
 
-def test_the_payload_of_a_member_is_the_formats() -> None:
+def test_payload_of_a_member_equals_the_format() -> None:
     expected = (
         f'{{"anchor":null,"box":"{MEMBER.box}","by":"{ROOT.key}","heir_of":null,"id":"{WHO.id}","kind":"device",'
         f'"label":"somebody","own":"{WHO.device.own}","person":"{OWNER}","role":"writer","sign":"{WHO.key}",'
@@ -122,7 +122,7 @@ BAD: list[tuple[str, Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "body", "change"), BAD, ids=[name for name, _, _ in BAD])
-def test_malformed(name: str, body: Any, change: dict[str, Any]) -> None:
+def test_malformed_statement_is_refused(name: str, body: Any, change: dict[str, Any]) -> None:
     raw = canonical.decode(encode(body), "it") | change
     data = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     with pytest.raises(FormatError):
@@ -130,7 +130,7 @@ def test_malformed(name: str, body: Any, change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES, ids=NAMES)
-def test_every_field_is_needed(body: Any) -> None:
+def test_each_field_of_a_statement_is_required(body: Any) -> None:
     raw = canonical.decode(encode(body), "it")
     for field in raw:
         with pytest.raises(FormatError):
@@ -151,14 +151,14 @@ def test_every_field_is_needed(body: Any) -> None:
         b'{"t":["genesis"]}',
     ],
 )
-def test_rubbish(data: bytes) -> None:
+def test_invalid_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(FormatError):
         decode(data)
 
 
 @pytest.mark.parametrize("key", [SMALL_ORDER, NOT_CANONICAL, "00" * 32])
 @pytest.mark.parametrize("field", ["sign", "anchor"])
-def test_improper_keys(key: str, field: str) -> None:
+def test_improper_public_keys_are_refused(key: str, field: str) -> None:
     raw = canonical.decode(encode(MEMBER), "it") | {field: key}
     with pytest.raises(SignatureError):
         decode(canonical.encode(raw))
@@ -166,7 +166,7 @@ def test_improper_keys(key: str, field: str) -> None:
         decode(canonical.encode({"roots": [key], "t": "genesis", "v": 1}))
 
 
-def test_signatures() -> None:
+def test_wrong_signatures_are_refused() -> None:
     made = sign_statement(ROOT.signer, REVOKE, VAULT)
     sealed = envelope(made)
     with pytest.raises(SignatureError):
@@ -192,7 +192,7 @@ def test_signatures() -> None:
         open_envelope("A" * (MAX_PAYLOAD + 1), sealed.s, VAULT)
 
 
-def test_a_flipped_bit_anywhere_is_refused() -> None:
+def test_flipped_bit_of_a_statement_is_refused() -> None:
     made = sign_statement(ROOT.signer, MEMBER, VAULT)
     for at in range(0, len(made.payload), 7):
         bad = bytearray(made.payload)
@@ -207,8 +207,8 @@ def test_enrolment_of_an_admin_is_public() -> None:
     assert not says_member(ROOT, second_wallet("other"), "writer").public
 
 
-def test_a_key_is_enrolled_only_with_its_own_word() -> None:
-    """Who does not hold a key cannot put it under its own box key, its own anchor or its own family."""
+def test_key_is_enrolled_only_with_its_own_signature() -> None:
+    """It covers the box key, the anchor and the family."""
     wallet = second_wallet("wallet")
     other = says_member(ROOT, wallet).body
     assert isinstance(other, Member)

@@ -1,5 +1,5 @@
-"""Turn after turn: found words fill the ring, the wallet unlocks and says in its own name what it must, the words are revoked
-with all that they said. What a turn leaves must be little, for nothing that a root says is ever taken back."""
+"""Repeated attacks with a stolen phrase: each time the ring is filled, the wallet unlocks, and the phrase is
+revoked. Little may remain of each attack, because statements are never deleted otherwise."""
 
 from __future__ import annotations
 
@@ -122,9 +122,7 @@ def test_roots_keep_room_in_a_ring_filled_by_a_stolen_phrase(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fill", [_crowd, _names, _strangers], ids=["people", "keys", "who is out"])
-def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], Ring]) -> None:
-    """A hundred kilobytes stayed after each turn of a crowd, 380 after one of ids that nobody knew, and two turns of keys left no
-    room for a revoke."""
+def test_revoked_attack_by_a_stolen_phrase_leaves_little(fill: Callable[[Ring, Party, int], Ring]) -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     ring = rotate(ring, ROOT.signer, ek(1), box=fixed_box)
     start, keys = _size(ring), len(ring.keys)
@@ -146,7 +144,6 @@ def test_a_turn_of_found_words_leaves_little(fill: Callable[[Ring, Party, int], 
 
 @pytest.mark.slow
 def test_revoke_keeping_nothing_replaces_one_that_kept_many_statements() -> None:
-    """Each turn of a revoke by default and one of all left the first one's list of 256 statements for good."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
     start, turns = _size(ring), 3
     for n in range(1, turns + 1):
@@ -178,7 +175,7 @@ def test_revoke_keeping_nothing_replaces_one_that_kept_many_statements() -> None
     assert _size(ring) - start < turns * LEFT
 
 
-def test_an_honest_device_keeps_its_key_when_the_admin_goes() -> None:
+def test_honest_device_keeps_its_key_after_the_admins_revoke() -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     ring = rotate(ring, ROOT.signer, ek(1), box=fixed_box)
     (own,) = [epoch for epoch in _epochs(ring) if not epoch.of]
@@ -214,8 +211,8 @@ def test_member_enrolled_by_two_stays_when_one_is_revoked() -> None:
     assert {epoch.of for epoch in _epochs(gone)} == {(), (OTHER.id,)}
 
 
-def test_a_new_key_outdoes_what_stood_for_the_same_people() -> None:
-    """Also what the admin itself said: else each of its keys would leave an epoch."""
+def test_new_key_replaces_earlier_epochs_for_the_same_members() -> None:
+    """Also those of the same admin."""
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     for n in range(1, 30):
         ring = rotate(ring, ADMIN.signer, ek(n), box=fixed_box)
@@ -231,7 +228,7 @@ def test_a_new_key_outdoes_what_stood_for_the_same_people() -> None:
 
 
 def test_base_of_an_epoch_decides_which_keys_it_replaces() -> None:
-    """Or it would take with it, when it ends, what another device still holds that never saw it."""
+    """It must not remove a key that a device of another branch needs."""
     ring = enrolled(enrolled(new_ring(), ROOT, ADMIN, "admin"), ROOT, OTHER, "admin")
     names, key, greater = ring.view.names, ek_of(9, 1), ek_of(10, 2)
     people = [ADMIN, OTHER]

@@ -1,4 +1,4 @@
-"""fixtures/vectors/ring.json: made here byte for byte, and read as another implementation would read it."""
+"""fixtures/vectors/ring.json: reproducible byte for byte, and readable by another implementation."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _open(name: str) -> Ring:
     return keyring.unlock(secrets).ring()
 
 
-def test_the_file_is_what_this_code_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert build() == VECTORS
 
 
 @pytest.mark.parametrize("name", RINGS)
-def test_ring(name: str) -> None:
+def test_ring_is_opened_as_in_the_vectors(name: str) -> None:
     case = RINGS[name]
     for who in case["opened_by"] or [None]:
         keyring = parse_keyring(case["keyring"].encode())
@@ -54,7 +54,7 @@ def test_ring(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["joins"], ids=lambda case: case["result"])
-def test_join(case: dict[str, str]) -> None:
+def test_joined_rings_equal_the_vectors(case: dict[str, str]) -> None:
     a, b = _open(case["a"]), _open(case["b"])
     expected = RINGS[case["result"]]["keyring"].encode()
     assert a.join(b).serialise() == expected
@@ -62,14 +62,14 @@ def test_join(case: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_joins"], ids=lambda case: case["name"])
-def test_refused_join(case: dict[str, str]) -> None:
+def test_join_over_the_limit_is_refused(case: dict[str, str]) -> None:
     a, b = (parse_keyring(case[one].encode()).unlock(_secret(case["by"])).ring() for one in "ab")
     with pytest.raises(LimitError):
         a.join(b)
 
 
 @pytest.mark.parametrize("case", VECTORS["evaluations"], ids=lambda case: case["name"])
-def test_evaluation(case: dict[str, Any]) -> None:
+def test_evaluation_equals_the_vectors_in_any_order(case: dict[str, Any]) -> None:
     table = VECTORS["statements"]
     statements = [open_envelope(table[name]["k"], table[name]["s"], VAULT) for name in case["statements"]]
     assert [st.hash for st in statements] == case["statements"]
@@ -78,13 +78,13 @@ def test_evaluation(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["refused_keyrings"], ids=lambda case: case["name"])
-def test_refused(case: dict[str, str]) -> None:
+def test_invalid_key_rings_are_refused(case: dict[str, str]) -> None:
     with pytest.raises(ERRORS[case["error"]]) as caught:
         parse_keyring(case["keyring"].encode(), VAULT).unlock(_secret("laptop"))
     assert type(caught.value) is ERRORS[case["error"]]
 
 
-def test_parties_and_request() -> None:
+def test_members_and_request_equal_the_vectors() -> None:
     for one in PARTIES.values():
         assert member_id(bytes.fromhex(one["sign_public"])) == one["id"]
     asked = read_enrolment_request(VECTORS["request"]["text"].encode(), VAULT)
@@ -92,7 +92,7 @@ def test_parties_and_request() -> None:
     assert (asked.id, asked.box.hex(), asked.label) == (who["id"], who["box_public"], who["name"])
 
 
-def test_known_answer_of_the_format() -> None:
+def test_known_values_of_the_format_are_reproduced() -> None:
     # Format section 9: the device whose seed is 32 bytes 01.
     assert (
         member_id(bytes.fromhex("8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c"))

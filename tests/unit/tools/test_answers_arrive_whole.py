@@ -1,4 +1,4 @@
-"""Programs cut the middle out of long answers: no answer is long enough for that, and who saw a part of a text replaces nothing."""
+"""Programs truncate long tool answers: no answer is that long, and a partly shown text cannot be replaced."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def arrives_whole(answer: ToolResult) -> ToolResult:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_pages_arrive_whole_and_the_last_alone_has_seen(memory: Memory, kind: str) -> None:
+def test_pages_fit_the_limit_and_only_the_last_has_a_token(memory: Memory, kind: str) -> None:
     memory.write("long", TEXTS[kind], name="N" * 300, tags=["a", "b"])
     body = memory.read("long").file.body  # type: ignore[union-attr]
     model, start, shown, pages = Model(memory), 0, "", list[ToolResult]()
@@ -62,7 +62,7 @@ def test_pages_arrive_whole_and_the_last_alone_has_seen(memory: Memory, kind: st
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_no_other_answer_shows_seen_of_a_long_text(memory: Memory, kind: str) -> None:
+def test_other_answers_have_no_token_for_a_long_text(memory: Memory, kind: str) -> None:
     text = f"needle {TEXTS[kind]}"
     memory.write("long", text, description="needle " + "d" * 150)
     secret = memory.read("long").seen  # type: ignore[union-attr]
@@ -105,7 +105,7 @@ def test_many_hits_share_one_answer(memory: Memory) -> None:
         assert len(hits) + (int(left[1]) if left else 0) == limit
 
 
-def test_lists_of_long_lines_come_in_pages_that_arrive_whole(memory: Memory) -> None:
+def test_long_lists_are_paged_within_the_limit(memory: Memory) -> None:
     for n in range(90):
         memory.write(f"k{n:03}", "x", name="名" * 300, description="é" * 500)
     model, after, keys = Model(memory), "", list[str]()
@@ -117,7 +117,7 @@ def test_lists_of_long_lines_come_in_pages_that_arrive_whole(memory: Memory) -> 
     assert keys == [f"k{n:03}" for n in range(90)]
 
 
-def test_a_field_that_is_cut_is_replaced_only_once_it_was_shown(memory: Memory) -> None:
+def test_truncated_field_is_replaced_only_after_it_was_shown(memory: Memory) -> None:
     memory.write("tone", "direct", description="first " + "d" * 400 + " last")
     model = Model(memory)
     hit = model("recall", query="direct")
@@ -131,7 +131,7 @@ def test_a_field_that_is_cut_is_replaced_only_once_it_was_shown(memory: Memory) 
     assert model("forget", key="tone").structured["confirm"] == ""
 
 
-def test_write_answer_has_no_seen_for_text_the_caller_did_not_send(memory: Memory) -> None:
+def test_write_answer_has_no_token_for_an_unseen_text(memory: Memory) -> None:
     memory.write("tone", "a text", name="Tone", description="how to talk")
     model = Model(memory)
     for given in ({"name": "Tone"}, {"body": "a text"}, {"body": "a text", "name": "Tone"}):
@@ -144,7 +144,7 @@ def test_write_answer_has_no_seen_for_text_the_caller_did_not_send(memory: Memor
     assert beside.structured["own"] or beside.structured["seen"] == ""
 
 
-def test_a_fact_that_says_it_already_is_shown_with_its_seen(memory: Memory) -> None:
+def test_existing_fact_is_shown_with_its_token(memory: Memory) -> None:
     model = Model(memory)
     long = "Likes green tea from Japan in the morning, before the first meeting"
     model("add_fact", text=long, category="preference")
@@ -154,7 +154,7 @@ def test_a_fact_that_says_it_already_is_shown_with_its_seen(memory: Memory) -> N
             assert kept["fact"]["seen"] == "" or said == long or long in model("add_fact", text=said).text
 
 
-def test_a_long_conflict_is_settled_once_each_text_was_read_to_its_end(lab: Lab) -> None:
+def test_long_conflict_is_resolved_only_after_each_text_was_read(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -193,7 +193,7 @@ def test_pages_read_in_one_conversation_are_unread_in_another(memory: Memory) ->
     assert last["seen"] == ""
 
 
-def test_graphs_sessions_and_facts_arrive_whole(memory: Memory) -> None:
+def test_graphs_sessions_and_facts_fit_the_limit(memory: Memory) -> None:
     for n in range(150):
         memory.graph.add(f"entity {n}", "thing", [f"observation {n} {m} " + "x" * 60 for m in range(6)])
         memory.facts.add(f"fact number {n} about subject {n * 7919} " + "y" * 300, f"category{n}")
@@ -215,7 +215,7 @@ def test_graphs_sessions_and_facts_arrive_whole(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-def test_pages_go_on_where_the_last_one_ended(kind: str) -> None:
+def test_pages_continue_at_the_end_of_the_last_one(kind: str) -> None:
     body, end, ends = TEXTS[kind], 0, list[int]()
     while end < len(body):
         ends.append(end := page_end(body, end, "frame"))
@@ -230,6 +230,6 @@ def test_pages_go_on_where_the_last_one_ended(kind: str) -> None:
         )
 
 
-def test_the_six_tools_are_those_offered_first(memory: Memory) -> None:
+def test_six_tools_are_offered_by_default(memory: Memory) -> None:
     assert len(toolset(memory)) == 6
     assert unquote("> a\n") == "a"

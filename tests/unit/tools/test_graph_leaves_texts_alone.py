@@ -1,4 +1,4 @@
-"""The tools of the graph write nothing into values, and take no text away that a model was not shown."""
+"""Graph tools write nothing into values and delete no text that the model was not shown."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_delete_entities_of_an_unseen_text_is_refused() -> None:
         assert memory.read("short") is None
 
 
-def test_value_that_only_python_calls_equal_is_not_taken_for_stored() -> None:
+def test_value_equal_only_in_python_is_stored() -> None:
     with Memory.load("alex", "none") as memory:
         model = Model(memory)
         for before, after in ((True, 1), ([False], [0])):

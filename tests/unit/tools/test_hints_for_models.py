@@ -33,7 +33,7 @@ def works(tool: Tool, **given: Any) -> None:
     assert not done.is_error, done.text
 
 
-def test_a_scope_a_key_a_tag_and_arguments(tools: dict[str, Tool]) -> None:
+def test_hints_about_scopes_keys_tags_and_arguments_work(tools: dict[str, Tool]) -> None:
     hinted("Scopes: VALUE.", told(tools["read_memory"], key="role", scope="wrok")[0])
     works(tools["read_memory"], key="role", scope="work")
     hinted(
@@ -69,7 +69,7 @@ def test_existing_memory_is_shown_and_can_then_be_replaced(tools: dict[str, Tool
     works(store, key="v", value="one")
 
 
-def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
+def test_empty_text_suggests_forget(tools: dict[str, Tool]) -> None:
     hinted("To delete a memory: forget.", told(tools["remember"], key="tone", body=" ")[0])
     hinted("To delete a value, use memory_delete.", told(tools["memory_store"], key="tone2", value=" ")[0])
     works(tools["memory_store"], key="a:b", value="x")
@@ -77,7 +77,7 @@ def test_empty_texts_are_forgotten_instead(tools: dict[str, Tool]) -> None:
     works(tools["forget"], key="tone", confirm=tools["forget"].call(key="tone").structured["confirm"])
 
 
-def test_conflicts(lab: Lab) -> None:
+def test_hints_about_conflicts_work(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -98,7 +98,7 @@ def test_conflicts(lab: Lab) -> None:
     assert [item.key for item in a.conflicts()] == ["tone"]
 
 
-def test_a_tool_that_is_none() -> None:
+def test_unknown_tool_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="unknown tool"):
         toolset(Memory.load("alex", "none"), ["promote"])
     assert [tool.name for tool in toolset(Memory.load("alex", "none"), ["recall"])] == ["recall"]

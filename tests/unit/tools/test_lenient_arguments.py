@@ -1,4 +1,4 @@
-"""Arguments are taken as models and programs really send them; what has no one reading is refused with its range."""
+"""Arguments are accepted in the forms that models send; ambiguous ones are refused with their range."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model(memory: Memory) -> Model:
         {"limit": 1, "type": "Feedback"}, {"limit": 1, "type": " feedback "}, {"limit": 1, "reasoning": "as asked"},
     ],
 )  # fmt: skip
-def test_recall_takes_numbers_and_nothing_in_any_form(
+def test_recall_accepts_numbers_and_empty_values_in_any_form(
     memory: Memory, model: Model, given: dict[str, Any]
 ) -> None:
     for key in ("one", "two"):
@@ -45,7 +45,7 @@ def test_recall_takes_numbers_and_nothing_in_any_form(
         ("null", ()), ("", ()), (None, ()), ([], ()),
     ],
 )  # fmt: skip
-def test_remember_takes_a_list_in_any_form(
+def test_remember_accepts_a_list_in_any_form(
     memory: Memory, model: Model, tags: Any, kept: tuple[str, ...]
 ) -> None:
     done = model("remember", key="k", body="x", tags=tags, seen="", name="null", type="", description=None)
@@ -54,7 +54,7 @@ def test_remember_takes_a_list_in_any_form(
     assert (file.tags, file.name, file.type, file.body) == (kept, "", "", "x")
 
 
-def test_texts_that_somebody_wrote_are_kept_as_they_are(memory: Memory, model: Model) -> None:
+def test_texts_that_look_like_json_are_stored_unchanged(memory: Memory, model: Model) -> None:
     for number, body in enumerate(("null", "None", '["a", "b"]', "3.0", "true", "  two blanks")):
         assert not model("remember", key=f"k{number}", body=body).is_error
         assert memory.read(f"k{number}").file.body == body  # type: ignore[union-attr]
@@ -63,14 +63,14 @@ def test_texts_that_somebody_wrote_are_kept_as_they_are(memory: Memory, model: M
     assert model("memory_recall", key="Some.Key").structured["value"] == "null"
 
 
-def test_a_key_is_found_as_links_and_files_name_it(model: Model) -> None:
+def test_key_is_accepted_as_links_and_files_write_it(model: Model) -> None:
     model("remember", key="feedback_tone", body="direct")
     for said in ("feedback_tone.md", "Feedback_Tone", " feedback_tone "):
         assert model("read_memory", key=said).structured["key"] == "feedback_tone"
     assert "not a memory key" in model.refused("remember", key="My Note: Über", body="x")
 
 
-def test_objects_come_as_json_too(memory: Memory, model: Model) -> None:
+def test_objects_are_accepted_as_json_text(memory: Memory, model: Model) -> None:
     assert not model("note", type="decision", data='{"by": "team"}').is_error
     assert memory.timeline.read()[-1]["by"] == "team"
     entity = '{"name": "Ada", "entityType": "person", "observations": ["writes"]}'

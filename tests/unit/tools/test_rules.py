@@ -1,4 +1,4 @@
-"""The rules of good memories: an agent is told them, and told which of them a memory that it saved does not keep."""
+"""The guidance for agents, and the reported shortcomings of a saved memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.support.tools_lab import Model, others
 GOOD = {"name": "Tone", "description": "how answers should sound, for every text that is written"}
 
 
-def test_an_agent_is_told_of_types_commands_and_age_and_every_rule() -> None:
-    """In fewer than 500 tokens, as programs pay for them with each conversation."""
+def test_guidance_names_types_commands_age_and_every_rule() -> None:
+    """In fewer than 500 tokens, because programs pay for it in each conversation."""
     (remember,) = (tool for tool in toolset(Memory.load("alex", "none")) if tool.name == "remember")
     for kind in ("user", "feedback", "project", "reference"):
         assert kind in TYPES and f"{kind}: " in remember.parameters["properties"]["type"]["description"]

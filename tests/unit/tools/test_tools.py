@@ -1,4 +1,4 @@
-"""The tools that a model is given: what they answer, and what they do not do."""
+"""The tools for models: their answers and their limits."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_toolset_matches_documents_and_every_tool_describes_parameters(memory: M
         ("save_memory", {"fact": "x", "category": "secret"}, "category is one of preference"),
     ],
 )
-def test_wrong_tool_call_is_refused_and_nothing_is_done(
+def test_invalid_tool_call_is_refused_and_changes_nothing(
     memory: Memory, model: Model, tool: str, given: dict[str, Any], said: str
 ) -> None:
     before = memory.files(), memory.timeline.read()
@@ -136,7 +136,7 @@ def test_optional_arguments_may_be_null(model: Model) -> None:
     assert len(model("recall", query="direct", limit=None).structured["hits"]) == 1
 
 
-def test_a_write_replaces_only_what_the_model_was_shown(memory: Memory, model: Model) -> None:
+def test_tool_write_replaces_only_the_text_the_model_was_shown(memory: Memory, model: Model) -> None:
     first = model("remember", key="tone", body="direct", tags=["style"])
     again = model("remember", key="tone", body="direct", tags=["style"])
     assert not again.is_error and again.structured["seen"] == first.structured["seen"]
@@ -154,7 +154,7 @@ def test_a_write_replaces_only_what_the_model_was_shown(memory: Memory, model: M
     assert memory.read("tone").file.body == "edited elsewhere"  # type: ignore[union-attr]
 
 
-def test_a_write_goes_only_where_it_is_named(memory: Memory) -> None:
+def test_tool_write_changes_only_the_named_scope(memory: Memory) -> None:
     memory.write("tone", "everybody's")
     model = Model(memory, scope="work")
     read = model("read_memory", key="tone")
@@ -172,7 +172,7 @@ def test_a_write_goes_only_where_it_is_named(memory: Memory) -> None:
     assert Model(memory.scope("work"))("read_memory", key="tone").structured["body"] == "at work"
 
 
-def test_texts_of_others_are_candidates_and_stay_others(lab: Lab) -> None:
+def test_pending_texts_are_marked_and_stay_pending(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -196,7 +196,7 @@ def test_texts_of_others_are_candidates_and_stay_others(lab: Lab) -> None:
     assert "my own" in model("context", query="own").text
 
 
-def test_forget_shows_first_and_takes_only_what_it_showed(memory: Memory, model: Model) -> None:
+def test_forget_shows_the_text_first_and_deletes_only_that(memory: Memory, model: Model) -> None:
     memory.write("tone", "direct")
     shown = model("forget", key="tone")
     assert shown.structured["forgotten"] is False and "> direct" in shown.text and "tone" in memory
@@ -208,7 +208,7 @@ def test_forget_shows_first_and_takes_only_what_it_showed(memory: Memory, model:
     assert memory.timeline.read()[-1]["reason"] == "wrong"
 
 
-def test_long_texts_come_in_parts_and_a_part_replaces_nothing(memory: Memory, model: Model) -> None:
+def test_long_text_is_paged_and_a_page_replaces_nothing(memory: Memory, model: Model) -> None:
     body = "".join(f"line {n}\n" for n in range(12_000)).rstrip("\n")
     memory.write("long", body)
     first = model("read_memory", key="long")
@@ -225,7 +225,7 @@ def test_long_texts_come_in_parts_and_a_part_replaces_nothing(memory: Memory, mo
     assert "(cut here" in hit["body"] and hit["seen"] == "" and len(hit["body"]) < 4_200
 
 
-def test_lists_come_in_pages(memory: Memory, model: Model) -> None:
+def test_lists_are_paged(memory: Memory, model: Model) -> None:
     for n in range(120):
         memory.write(f"k{n:03}", "x", type="user" if n % 2 else "project", tags=["odd"] if n % 2 else [])
     seen: list[str] = []
@@ -240,7 +240,7 @@ def test_lists_come_in_pages(memory: Memory, model: Model) -> None:
     assert model("list_memories", type="user", tag="odd", limit=200).structured["total"] == 60
 
 
-def test_a_conflict_is_shown_and_settled_with_what_was_shown(lab: Lab) -> None:
+def test_conflict_is_shown_and_resolved_with_its_token(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -267,7 +267,7 @@ def test_a_conflict_is_shown_and_settled_with_what_was_shown(lab: Lab) -> None:
     assert file.body == "two and four" and file.name == "Tone"
 
 
-def test_events_go_into_the_timeline(memory: Memory, model: Model) -> None:
+def test_note_adds_an_event_to_the_timeline(memory: Memory, model: Model) -> None:
     made = model("note", type="decision", text="Postgres", data={"by": {"team": ["a", 1]}}).structured
     event = memory.timeline.read()[-1]
     assert event["id"] == made["id"] and event["text"] == "Postgres" and event["by"] == {"team": ["a", 1]}
@@ -277,7 +277,7 @@ def test_events_go_into_the_timeline(memory: Memory, model: Model) -> None:
 # -- what other programs' agents know --------------------------------------------------------------------------
 
 
-def test_facts_have_the_shape_and_the_words_of_the_original(memory: Memory, model: Model) -> None:
+def test_facts_have_the_form_of_the_original_tools(memory: Memory, model: Model) -> None:
     saved = model("save_memory", fact=" - - prefers \n  tabs ", category="preference")
     assert saved.structured == {"saved": True, "message": "Remembered: prefers tabs"}
     assert model("save_memory", fact="prefers tabs", category="preference").structured["saved"]
@@ -300,7 +300,7 @@ def test_context_tool_before_a_prompt_is_as_long_as_in_python(memory: Memory) ->
 
 
 @pytest.mark.parametrize("query", ["🎉", "?!", f"{'🎉 ' * 4_000}"], ids=["emoji", "signs", "long"])
-def test_the_context_of_a_query_without_a_word_is_the_one_without_a_query(memory: Memory, query: str) -> None:
+def test_context_of_a_query_without_words_equals_that_without_a_query(memory: Memory, query: str) -> None:
     memory.write("tea", "likes green tea", description="what they drink")
     model = Model(memory)
     given = model("context", query=query)
@@ -308,7 +308,7 @@ def test_the_context_of_a_query_without_a_word_is_the_one_without_a_query(memory
     assert "> likes green tea" in model("context", query=f"{'lorem ' * 1_000} tea?").text
 
 
-def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) -> None:
+def test_session_facts_are_in_the_context_of_their_session_only(memory: Memory) -> None:
     model, other = Model(memory), Model(memory)
     said = model("save_session_context", fact="host is </session-context> arm64", category="host_info")
     assert said.structured["message"] == "Session context saved: host is </session-context> arm64"
@@ -329,7 +329,7 @@ def test_facts_of_a_session_are_in_its_context_and_nowhere_else(memory: Memory) 
     assert "kept" in Model(memory, session=shared)("context").text
 
 
-def test_values_by_key(memory: Memory, model: Model) -> None:
+def test_values_are_stored_and_recalled_by_key(memory: Memory, model: Model) -> None:
     assert model("memory_store", key="User.theme", value="dark").structured == {
         "stored": True,
         "key": "User.theme",
@@ -392,12 +392,12 @@ def test_hostile_texts_stay_inside_their_fence_in_every_tool(memory: Memory, mod
         )
 
 
-def test_a_tool_can_be_called_by_any_argument_name(memory: Memory) -> None:
+def test_tool_arguments_may_have_any_name(memory: Memory) -> None:
     (tool,) = toolset(memory, ["recall"])
     assert isinstance(tool, Tool) and tool.call(self=1, arguments=2).is_error
 
 
-def test_the_type_says_where_what_is_remembered_goes(memory: Memory) -> None:
+def test_remember_by_type_chooses_the_scope(memory: Memory) -> None:
     (remember,) = toolset(memory, ["remember"], scope="shop", by_type=True)
     for kind in ("user", "feedback", "project", "reference"):
         done = remember.call(key=f"of_{kind}", body="x", type=kind)

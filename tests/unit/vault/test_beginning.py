@@ -52,7 +52,7 @@ SEALED, LOCAL, PUBLIC = Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS
         choices(PUBLIC, "new wallet", provider=True),
     ],
 )
-def test_choices_that_fit(fit: Choices) -> None:
+def test_valid_choices_are_accepted(fit: Choices) -> None:
     fit.check()
 
 
@@ -74,12 +74,12 @@ def test_choices_that_fit(fit: Choices) -> None:
         (choices(PUBLIC, "new wallet"), ConfigError, "no provider is set"),
     ],
 )
-def test_choices_that_do_not_fit(wrong: Choices, error: type[Exception], said: str) -> None:
+def test_contradicting_choices_are_refused(wrong: Choices, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         wrong.check()
 
 
-def test_a_wallet_that_is_made_opens_again_and_is_never_made_over(tmp_path: Path) -> None:
+def test_new_wallet_file_opens_again_and_is_never_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "new" / "wallet.json"
     made = make_wallet(file, PASSPHRASE, lambda size: bytes(size - 1) + b"\x07")
     assert KeystoreSigner(file, PASSPHRASE).address == made.address
@@ -130,7 +130,7 @@ def test_failed_first_publish_says_that_the_vault_exists() -> None:
         asyncio.run(publish_new_memory(sync(PublicError("nobody agreed"))))
 
 
-def test_a_part_that_came_back_is_told_in_the_end() -> None:
+def test_partial_restore_is_reported_at_the_end() -> None:
     assert incomplete_restore_error(None) is None and incomplete_restore_error(SyncReport()) is None
     report = SyncReport()
     for damaged, said in ((1, "1 published state"), (1200, "1,200 published states")):

@@ -1,4 +1,4 @@
-"""A vault is found by its key's signatures, is of the requested kind, and is never created by mistake next to another."""
+"""A vault is found by its key's signatures, has the requested mode, and is never created by mistake next to another."""
 
 from __future__ import annotations
 
@@ -94,8 +94,7 @@ class Withholding(SimProvider):
         return [Pin(self.evil, name, "x", 10**15)]
 
 
-def test_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path) -> None:
-    """Nothing is made, nothing signed, nothing becomes public."""
+def test_provider_that_hides_the_keys_creates_no_public_vault(tmp_path: Path) -> None:
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud)).close()
     before = {name: [*records] for name, records in cloud.names.items()}
@@ -117,8 +116,8 @@ def test_a_provider_without_any_key_makes_no_sealed_memory_public(tmp_path: Path
     assert cloud.names == before and not [call for call in liar.calls if call.startswith("put")]
 
 
-def test_a_planted_plain_ring_among_true_roots_is_passed_over(tmp_path: Path) -> None:
-    """The newest entry of the list is a lie, the memory comes back sealed all the same."""
+def test_false_public_ring_among_true_roots_is_ignored(tmp_path: Path) -> None:
+    """It is the newest entry of the list."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
     evil = bare_root(cloud)
@@ -157,8 +156,8 @@ def test_wrong_mode_is_refused_and_the_error_names_both(
     )  # type: ignore[arg-type]
 
 
-def test_a_restored_public_memory_asks_before_its_first_publish(tmp_path: Path) -> None:
-    """`public` is only ever set by a person on this device."""
+def test_restored_public_vault_requires_consent_before_publishing(tmp_path: Path) -> None:
+    """Consent is given on each device."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud), "ipfs").close()
     provider = SimProvider(cloud)
@@ -186,8 +185,8 @@ class Unreadable(SimProvider):
 
 
 @pytest.mark.parametrize("how", ["missing", "down"])
-def test_a_list_that_cannot_be_read_is_no_proof_that_there_is_nothing(tmp_path: Path, how: str) -> None:
-    """A gateway that answers 404, 403 or 504 never leads to a second memory."""
+def test_unreadable_list_is_not_treated_as_empty(tmp_path: Path, how: str) -> None:
+    """Answers 404, 403 or 504 of a gateway lead to no second vault."""
     cloud = SimCloud()
     a = create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS))
     provider = Unreadable(cloud, capabilities=LISTS)
@@ -250,8 +249,7 @@ class Fickle(SimProvider):
         return await super().pins(name) if self.asked == 1 else []
 
 
-def test_vault_that_is_listed_once_and_not_again_is_a_doubt(tmp_path: Path) -> None:
-    """It was found, its sync found nothing, and an empty vault was made in its place."""
+def test_vault_listed_only_once_is_a_doubt(tmp_path: Path) -> None:
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
     with pytest.raises(NoVaultError, match="the search was incomplete") as caught:
@@ -290,8 +288,7 @@ def test_failing_list_of_the_main_anchor_hides_no_other_providers_list(tmp_path:
     assert restore(tmp_path / "b", [*providers], key=words).read("plans") is not None
 
 
-def test_silence_of_a_provider_without_lists_is_no_proof(tmp_path: Path) -> None:
-    """Certain is only silence of what would have told."""
+def test_silent_provider_without_lists_is_not_proof_of_absence(tmp_path: Path) -> None:
     cloud = SimCloud()
     mute = msgspec.structs.replace(FULL, names=False, list=False)
     forgetful = msgspec.structs.replace(FULL, list=False, durable=False)
@@ -357,8 +354,7 @@ def test_readable_vault_is_recovered_from_a_write_protected_provider(tmp_path: P
     assert restore(tmp_path / "c", str(stick)).read("since") is not None
 
 
-def test_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
-    """Python callers."""
+def test_provider_is_opened_before_a_vault_is_created(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unknown provider"):
         Memory.create("m", "encrypted-ipfs", provider="typo", unlock=WALLET, passphrase=False, home=tmp_path)
     with pytest.raises(ConfigError, match="unknown provider"):
@@ -366,9 +362,7 @@ def test_a_provider_is_opened_before_anything_is_made(tmp_path: Path) -> None:
     assert nothing_here(tmp_path)
 
 
-def test_an_old_record_that_leads_to_what_is_lost_hides_no_list(tmp_path: Path) -> None:
-    """A provider showed the first record of the anchor for ever and had lost the ring that it leads to. Newer versions stood in its
-    list, and a new device was told that the memory could not be read."""
+def test_old_record_of_a_lost_version_hides_no_newer_list_entry(tmp_path: Path) -> None:
     cloud = SimCloud()
     provider = SimProvider(cloud)
     memory = create(tmp_path / "a", provider)
@@ -389,9 +383,8 @@ def test_an_old_record_that_leads_to_what_is_lost_hides_no_list(tmp_path: Path) 
     assert nothing_here(tmp_path / "c")
 
 
-def test_words_are_not_kept_out_by_an_old_record_of_the_vault(tmp_path: Path) -> None:
-    """The record of the words leads on to the vault's, and that one to a ring that is lost. A root of another vault in the list, for
-    which these words never signed, is passed over."""
+def test_recovery_phrase_is_not_blocked_by_an_old_record(tmp_path: Path) -> None:
+    """Its record leads to the vault's record, whose ring is lost. Roots of other vaults are ignored."""
     cloud = SimCloud()
     provider = SimProvider(cloud)
     memory = create(tmp_path / "a", provider)
@@ -432,8 +425,7 @@ class Stalling(SimProvider):
         return found
 
 
-def test_root_whose_commit_cannot_be_had_now_hides_no_older_one(tmp_path: Path) -> None:
-    """The record of the words leads to a lost ring. The newest listed ring does not open, and the commit beside it cannot be had now."""
+def test_root_with_an_unavailable_commit_hides_no_older_one(tmp_path: Path) -> None:
     cloud = SimCloud()
     memory = create(tmp_path / "a", SimProvider(cloud))
     words = words_of(memory)

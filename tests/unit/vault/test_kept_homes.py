@@ -1,4 +1,4 @@
-"""Homes that earlier versions left are opened, read as on that day, written to and synced."""
+"""Homes of earlier versions are opened, read as before, written to and synced."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.operation_world import NAME
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [path.name for path in sorted(FIXTURES.iterdir())])
-def test_kept_home_opens_and_shows_what_it_showed(name: str, kind: str, tmp_path: Path) -> None:
+def test_home_of_an_earlier_version_shows_the_same_contents(name: str, kind: str, tmp_path: Path) -> None:
     home = unpack(name, kind, tmp_path)
     expected = json.loads((FIXTURES / name / "shown.json").read_text("utf-8"))[kind]
     with Memory.load(NAME, home=home) as memory:

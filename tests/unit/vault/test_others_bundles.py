@@ -1,4 +1,4 @@
-"""Somebody else's public bundle: read by CID, by name, from a web server; nothing written, nothing believed."""
+"""A foreign public bundle read by CID, by name or from a web server; nothing is written, nothing trusted."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def opened(cloud: SimCloud, source: object) -> Memory:
     return asyncio.run(Memory.open_foreign(str(source), provider=SimProvider(cloud)))
 
 
-def test_the_original_s_layout_by_cid(cloud: SimCloud, tmp_path: Path) -> None:
+def test_bundle_of_the_original_layout_is_read_by_cid(cloud: SimCloud, tmp_path: Path) -> None:
     root = publish(cloud, FILES)
     for source in (root, f"ipfs://{root}", f"/ipfs/{root}/manifest.json", f"{root}/memory"):
         with opened(cloud, source) as memory:
@@ -76,7 +76,7 @@ def test_the_original_s_layout_by_cid(cloud: SimCloud, tmp_path: Path) -> None:
             assert (memory.opened.root, memory.opened.problems) == (str(root), [])
 
 
-def test_ours_of_mode_ipfs_with_its_conflicts(cloud: SimCloud, tmp_path: Path) -> None:
+def test_public_vault_with_conflicts_is_read(cloud: SimCloud, tmp_path: Path) -> None:
     a = Memory.create(
         "x", "ipfs", provider=SimProvider(cloud), unlock=WALLET, home=tmp_path / "a", public_ok=True
     )
@@ -101,7 +101,7 @@ def test_ours_of_mode_ipfs_with_its_conflicts(cloud: SimCloud, tmp_path: Path) -
         each.close()
 
 
-def test_nothing_is_written_anywhere(
+def test_reading_a_bundle_writes_nothing(
     cloud: SimCloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_HOME", str(tmp_path / "home"))
@@ -124,13 +124,13 @@ def test_nothing_is_written_anywhere(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_into_a_memory_of_one_s_own(cloud: SimCloud, tmp_path: Path) -> None:
+def test_bundle_is_imported_as_pending_texts(cloud: SimCloud, tmp_path: Path) -> None:
     with opened(cloud, publish(cloud, FILES)) as memory, memory.fork("mine", home=tmp_path) as own:
         assert own.files() == memory.files()
         own.write("more", "now it can be written")
 
 
-def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
+def test_name_is_resolved_and_reported_as_expired(cloud: SimCloud) -> None:
     root = publish(cloud, FILES)
     provider = SimProvider(cloud)
     other = b"\x32" * 32
@@ -150,8 +150,7 @@ def test_a_name_is_followed_and_said_to_be_old(cloud: SimCloud) -> None:
         opened(cloud, ipns_name(Signer25519(b"\x33" * 32).public))
 
 
-def test_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
-    """What is told is done: another provider, one that keeps names."""
+def test_name_known_to_another_provider_is_found(cloud: SimCloud) -> None:
     root = publish(cloud, FILES)
     nameless = SimProvider(cloud, capabilities=msgspec.structs.replace(FULL, names=False))
     asyncio.run(SimProvider(cloud).put_name(NAME, make_record(SEED, f"/ipfs/{root}", 1, 10**19)))
@@ -161,13 +160,13 @@ def test_a_name_that_another_provider_knows(cloud: SimCloud) -> None:
         assert set(memory.files()) == KEYS
 
 
-def test_names_in_a_circle_end(cloud: SimCloud) -> None:
+def test_circular_names_are_refused(cloud: SimCloud) -> None:
     asyncio.run(SimProvider(cloud).put_name(NAME, make_record(SEED, f"/ipns/{NAME}", 1, 10**19)))
     with pytest.raises(FormatError, match="points only to other names"):
         opened(cloud, NAME)
 
 
-def test_an_encrypted_memory_is_not_taken_for_an_empty_one(cloud: SimCloud, tmp_path: Path) -> None:
+def test_encrypted_vault_is_not_treated_as_empty(cloud: SimCloud, tmp_path: Path) -> None:
     with Memory.create("x", "encrypted-ipfs", provider=SimProvider(cloud), unlock=WALLET, passphrase=False, home=tmp_path) as memory:  # fmt: skip
         report = asyncio.run(memory.sync())
     with pytest.raises(FormatError, match="encrypted vault"):
@@ -177,7 +176,7 @@ def test_an_encrypted_memory_is_not_taken_for_an_empty_one(cloud: SimCloud, tmp_
         opened(cloud, publish(cloud, {"manifest.json": manifest, "memory/MEMORY.md": b"x"}))
 
 
-def test_an_export_by_its_cid(cloud: SimCloud) -> None:
+def test_export_file_is_read_by_its_cid(cloud: SimCloud) -> None:
     tree = build_tree({"e.json": b'{"version":"memory/0.1","files":{"tone.md":"direct\\n"},"timeline":[]}'})
     asyncio.run(SimProvider(cloud).put_car(tree.cid, tree.blocks, name="x"))
     with opened(cloud, f"{tree.cid}/e.json") as memory:
@@ -211,7 +210,7 @@ def test_invalid_files_of_a_bundle_are_named_and_the_rest_is_read(cloud: SimClou
         assert "huge.md was left out" in said and "bytes" in said and "manifest.json was not read" in said
 
 
-def test_a_block_that_is_missing_or_wrong_is_an_error(cloud: SimCloud) -> None:
+def test_missing_or_wrong_block_is_an_error(cloud: SimCloud) -> None:
     root = publish(cloud, FILES)
     provider = SimProvider(cloud)
     (leaf,) = [cid for cid, _ in build_tree({"x": FILES["memory/user_role.md"]}).blocks if cid.codec == 0x55]
@@ -224,7 +223,7 @@ def test_a_block_that_is_missing_or_wrong_is_an_error(cloud: SimCloud) -> None:
         asyncio.run(Memory.open_foreign(str(root), provider=provider))
 
 
-def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> None:
+def test_outage_error_does_not_mention_an_own_vault(cloud: SimCloud) -> None:
     root = publish(cloud, FILES)
     provider = SimProvider(cloud)
     provider.faults.offline = True
@@ -233,7 +232,7 @@ def test_an_outage_says_nothing_of_a_memory_of_one_s_own(cloud: SimCloud) -> Non
     assert "on this device" not in caught.value.hint and "--provider" in caught.value.hint
 
 
-def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_reading_requires_a_provider_or_gateway(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.delenv("IPFSMEM_PROVIDER", raising=False)
     with pytest.raises(ConfigError, match="read it from"):
@@ -255,7 +254,7 @@ def test_there_must_be_something_to_read_through(monkeypatch: pytest.MonkeyPatch
         ("http://example.com/agent", "url", (), None),
     ],
 )
-def test_sources(text: str, kind: str, path: tuple[str, ...], gateway: str | None) -> None:
+def test_source_is_parsed(text: str, kind: str, path: tuple[str, ...], gateway: str | None) -> None:
     found = parse_source(text.format(cid=build_tree(FILES).cid, name=NAME))
     assert (found.kind, found.path, found.gateway) == (kind, path, gateway)
     if kind == "url":
@@ -267,7 +266,7 @@ def test_sources(text: str, kind: str, path: tuple[str, ...], gateway: str | Non
     ["", "tone", "ipfs://", "ipns://docs.ipfs.tech", "https://x/ipfs/nothing", "https://x/m.json?a=b", "k51x",
      "file:///etc/passwd", "\ud800", "ftp://x/y"],
 )  # fmt: skip
-def test_sources_that_are_none(text: str) -> None:
+def test_invalid_source_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_source(text)
 
@@ -308,15 +307,14 @@ def url(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
         yield f"{base}/agent/"
 
 
-def test_the_original_s_layout_from_a_web_server(site: Site, url: str) -> None:
+def test_bundle_of_the_original_layout_is_read_from_a_web_server(site: Site, url: str) -> None:
     for source in (url, f"{url}manifest.json", url.rstrip("/")):
         with asyncio.run(Memory.open_foreign(source)) as memory:
             assert memory.files() == {key: FILES[f"memory/{key}.md"] for key in KEYS}
             assert memory.opened is not None and memory.opened.root is None
 
 
-def test_urls_that_lead_nowhere(site: Site, url: str) -> None:
-    """Each says what to give instead, and that is taken."""
+def test_unreachable_url_has_a_hint_that_works(site: Site, url: str) -> None:
     with Refused("Give the address of a web server: https://host/path."):
         asyncio.run(Memory.open_foreign("https://:443/agent/"))
     with Refused("Check the URL."):
@@ -325,8 +323,7 @@ def test_urls_that_lead_nowhere(site: Site, url: str) -> None:
         assert set(memory.files()) == KEYS
 
 
-def test_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An install without its entry points, and one that has them again."""
+def test_missing_entry_points_suggest_a_new_installation(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, Refused("Install ipfsmem again."):
         patch.setattr("importlib.metadata.entry_points", lambda **given: [])
         asyncio.run(Memory.open_foreign(url))
@@ -334,9 +331,7 @@ def test_a_part_of_the_program_is_lost(url: str, monkeypatch: pytest.MonkeyPatch
         assert set(memory.files()) == KEYS
 
 
-def test_an_address_of_ones_own_network_is_asked_when_it_is_configured(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_configured_private_address_is_requested(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tree = build_tree(FILES)
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
 
@@ -357,7 +352,7 @@ def test_an_address_of_ones_own_network_is_asked_when_it_is_configured(
             assert set(memory.files()) == KEYS
 
 
-def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> None:
+def test_index_links_to_other_places_are_not_followed(site: Site, url: str) -> None:
     site.files["memory/MEMORY.md"] = (
         b"- [a](user_role.md)\n- [b](../secret.md) [c](http://127.0.0.1/x.md) [d](/etc/x.md)\n"
         b"- [e](..%2fsecret.md) [f](gone.md) [g](.hidden.md)\n"
@@ -375,7 +370,7 @@ def test_links_that_lead_elsewhere_are_not_followed(site: Site, url: str) -> Non
     }
 
 
-def test_a_server_without_a_bundle(site: Site, url: str) -> None:
+def test_server_without_a_bundle_is_an_error(site: Site, url: str) -> None:
     del site.files["memory/MEMORY.md"]
     with pytest.raises(NotFoundError, match=r"MEMORY\.md"):
         asyncio.run(Memory.open_foreign(url))
@@ -390,7 +385,7 @@ def test_a_server_without_a_bundle(site: Site, url: str) -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "localhost", "169.254.169.254", "10.0.0.1", "[::1]", "0.0.0.0"]
 )
-def test_a_stranger_s_url_does_not_reach_this_machine(
+def test_foreign_url_does_not_reach_this_machine(
     address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
@@ -401,7 +396,7 @@ def test_a_stranger_s_url_does_not_reach_this_machine(
             asyncio.run(Memory.open_foreign(source))
 
 
-def test_one_s_own_provider_is_asked_before_the_gateway_that_a_url_names(cloud: SimCloud) -> None:
+def test_own_provider_is_asked_before_the_gateway_of_a_url(cloud: SimCloud) -> None:
     root = publish(cloud, FILES)
     with opened(cloud, f"http://127.0.0.1:8080/ipfs/{root}/manifest.json") as memory:
         assert set(memory.files()) == KEYS
@@ -409,7 +404,7 @@ def test_one_s_own_provider_is_asked_before_the_gateway_that_a_url_names(cloud: 
         opened(SimCloud(), f"http://127.0.0.1:8080/ipfs/{root}/manifest.json")
 
 
-def test_a_folder_of_the_user_s(tmp_path: Path) -> None:
+def test_bundle_in_a_local_folder_is_read(tmp_path: Path) -> None:
     tree = build_tree(FILES)
     (tmp_path / "stick").mkdir()
     asyncio.run(DirectoryProvider(tmp_path / "stick").put_car(tree.cid, tree.blocks, name="x"))
@@ -422,8 +417,8 @@ def test_a_folder_of_the_user_s(tmp_path: Path) -> None:
         )
 
 
-def test_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a stranger's bundle fewer lines are taken than of what somebody imports, and of all scopes together."""
+def test_lines_of_all_scopes_share_one_limit(cloud: SimCloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is lower than that of an import."""
     monkeypatch.setattr(others_bundles, "MAX_STRANGER_EVENTS", 3)
     tree = {"memory/a.md": b"a", "memory/timeline/2026-01-01.jsonl": b"0\n1\n", "scopes/s/memory/b.md": b"b"}
     assert opened(cloud, publish(cloud, tree | {"scopes/s/memory/timeline/2026-01-01.jsonl": b"2\n"}))
@@ -432,7 +427,7 @@ def test_the_lines_of_all_scopes_share_one_bound(cloud: SimCloud, monkeypatch: p
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_named_pipe_is_not_awaited(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "memory.md")
     with pytest.raises(StorageError, match="is not a file"):
         opened(SimCloud(), tmp_path / "memory.md")

@@ -1,4 +1,4 @@
-"""Keys that are unlocked for a time: what is held and where, when it ends, and that nothing else is believed."""
+"""Temporarily unlocked keys: where they are cached, when they expire, and refused forgeries."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def test_cached_keys_open_no_root(folder: Path) -> None:
         assert memory.unlocked
 
 
-def test_a_root_kept_by_an_older_version_opens(tmp_path: Path) -> None:
-    """A key file of three keys: the root lies under the row key."""
+def test_root_of_an_older_key_file_opens(tmp_path: Path) -> None:
     with Memory.create("default", "encrypted-ipfs", passphrase=False, home=tmp_path) as memory:
         memory.unlock()
         replica, root = memory.replica, memory._syncing.root
@@ -88,7 +87,7 @@ def test_a_root_kept_by_an_older_version_opens(tmp_path: Path) -> None:
         assert memory._syncing.root == root
 
 
-def test_without_the_passphrase_until_it_is_locked(folder: Path) -> None:
+def test_unlocked_vault_needs_no_passphrase_until_locked(folder: Path) -> None:
     with pytest.raises(PassphraseError):
         opened(folder)
     assert unlocked_until(folder) is None and needs_passphrase(folder)
@@ -181,7 +180,9 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> _Clocks:
         ),  # a machine that says no id of its start: its clock began anew
     ],
 )
-def test_when_it_ends(folder: Path, clocks: _Clocks, wall: int, up: int, boot: str, open_: bool) -> None:
+def test_unlocked_keys_expire_by_time_and_restart(
+    folder: Path, clocks: _Clocks, wall: int, up: int, boot: str, open_: bool
+) -> None:
     world = clocks.world
     unlock_device(folder, PASSPHRASE, 600, world=world)
     clocks.wall, clocks.up, clocks.boot = clocks.wall + wall, clocks.up + up, boot
@@ -192,8 +193,8 @@ def test_when_it_ends(folder: Path, clocks: _Clocks, wall: int, up: int, boot: s
         assert unlocked_until(folder, world) is None, "and does not come back with the clock"
 
 
-def test_a_machine_that_does_not_say_which_start_it_is(folder: Path, clocks: _Clocks) -> None:
-    """There the clock that can be set must not have gone back by more than a minute."""
+def test_clock_set_back_expires_keys_without_a_boot_id(folder: Path, clocks: _Clocks) -> None:
+    """By more than a minute."""
     clocks.boot = ""
     unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
     clocks.wall -= 59_000
@@ -203,25 +204,23 @@ def test_a_machine_that_does_not_say_which_start_it_is(folder: Path, clocks: _Cl
 
 
 @pytest.mark.parametrize(("away", "open_"), [(0, True), (59_000, True), (61_000, False), (3_600_000, False)])
-def test_a_restart_ends_it_where_no_start_has_a_name(
+def test_restart_expires_keys_without_a_boot_id(
     folder: Path, clocks: _Clocks, away: int, open_: bool
 ) -> None:
-    """Windows, where the halves outlive the machine's power: its clocks say when it was started, also once it runs for longer
-    than it ran when the keys were unlocked."""
+    """As on Windows, whose clocks show when the machine was started."""
     clocks.boot = ""
     unlock_device(folder, PASSPHRASE, 36_000, world=clocks.world)
     clocks.wall, clocks.up = clocks.wall + away + 2_000_000, clocks.up + 2_000_000
     assert (unlocked_until(folder, clocks.world) is not None) == open_
 
 
-def test_the_kernel_ends_it_by_itself(folder: Path) -> None:
-    """Its key has a time-out of its own: it goes also when nobody looks."""
+def test_kernel_key_expires_automatically(folder: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     (line,) = held_keys(folder)
     assert " 9m " in line or " 10m " in line
 
 
-def test_the_end_of_either_half_ends_both(folder: Path) -> None:
+def test_loss_of_either_half_locks(folder: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
     kernel_keyring.remove(f"ipfsmem:{file.name}")
@@ -235,8 +234,8 @@ def test_the_end_of_either_half_ends_both(folder: Path) -> None:
     assert held_keys(folder) == []
 
 
-def test_a_look_from_a_container_locks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with another user namespace has this runtime directory and another keyring: there it is locked, here it stays as it is."""
+def test_read_from_a_container_locks_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its user namespace has another keyring."""
     unlock_device(folder, PASSPHRASE, 600)
     with monkeypatch.context() as container:
         container.setattr(kernel_keyring, "read", lambda name: None)
@@ -249,7 +248,7 @@ def test_a_look_from_a_container_locks_nothing(folder: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("how", ["moved", "removed", "another"])
 def test_cached_keys_are_dropped_once_the_vault_is_gone(folder: Path, tmp_path: Path, how: str) -> None:
-    """Both halves are found by where it was, and by what the half in the runtime directory says."""
+    """Found by its former path, and by the half in the runtime directory."""
     new = tmp_path / "new" / "default"
     for by_name in (True, False):
         unlock_device(folder, PASSPHRASE, 600)
@@ -268,8 +267,7 @@ def test_cached_keys_are_dropped_once_the_vault_is_gone(folder: Path, tmp_path: 
         assert unlocked_until(folder) is None
 
 
-def test_a_copy_of_the_memory_does_not_open(folder: Path, tmp_path: Path) -> None:
-    """Neither beside the original nor in its place, nor with the wrapped file under its name."""
+def test_copied_vault_does_not_open_with_cached_keys(folder: Path, tmp_path: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     copy = tmp_path / "copy" / "default"
     shutil.copytree(folder, copy)
@@ -292,8 +290,7 @@ def test_a_copy_of_the_memory_does_not_open(folder: Path, tmp_path: Path) -> Non
     assert unlocked_until(folder) is not None, "the original is where it was"
 
 
-def test_cache_file_of_somebody_else_is_never_believed(folder: Path, tmp_path: Path) -> None:
-    """A link, a pipe, a file that others may read, one of another user, damage in every byte, nonsense, too much of it."""
+def test_forged_cache_file_is_refused(folder: Path, tmp_path: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
     good = file.read_bytes()
@@ -339,10 +336,9 @@ def test_cache_file_of_somebody_else_is_never_believed(folder: Path, tmp_path: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
-def test_where_there_is_no_runtime_directory_of_this_user(
+def test_unusable_runtime_directory_is_refused(
     folder: Path, tmp_path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made, nothing is read, and it is said."""
     wrong = tmp_path / "wrong"
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(wrong))
     for make, why in (
@@ -366,8 +362,10 @@ def test_where_there_is_no_runtime_directory_of_this_user(
     unlock_device(folder, PASSPHRASE, 600)
 
 
-def test_where_there_is_no_keyring(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that forbids the calls, without the package: refused, naming the extra. The passphrase works as ever."""
+def test_missing_keyring_is_refused_and_names_the_extra(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container that forbids the calls."""
     monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
     monkeypatch.setitem(sys.modules, "keyring", None)
     with Refused(
@@ -401,9 +399,8 @@ class _Store:
             raise RuntimeError("the collection is locked")
 
 
-def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the package `keyring`: its backends that keep nothing or fail, as configured, are refused; one that is a store of the
-    system's (here a class that stands in for it) holds the wrapping key, and nothing of the keys."""
+def test_keys_are_cached_in_the_system_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the package `keyring`; backends that store nothing or fail are refused."""
     keyring = need_extra("keyring", "keyring")
     backend = need_extra("keyring", "keyring.backend")
     monkeypatch.setattr(kernel_keyring, "_NUMBERS", {})
@@ -441,7 +438,7 @@ def test_in_the_systems_own_store(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert _Store.kept == {} and runtime_files() == []
 
 
-def test_another_passphrase_locks(folder: Path) -> None:
+def test_passphrase_change_locks(folder: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     with opened(folder) as memory:
         memory.maintenance.change_passphrase("another good one", PASSPHRASE)
@@ -454,7 +451,7 @@ def test_another_passphrase_locks(folder: Path) -> None:
     opened(folder).close()
 
 
-def test_another_passphrase_that_does_not_lock_says_that_it_was_changed(folder: Path) -> None:
+def test_passphrase_change_reports_a_failed_lock(folder: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
     file.unlink()
@@ -469,8 +466,7 @@ def test_another_passphrase_that_does_not_lock_says_that_it_was_changed(folder: 
     Memory.load("default", home=folder.parent, passphrase="another good one").close()
 
 
-def test_a_key_file_that_was_put_back_does_not_open_with_what_was_unlocked(folder: Path) -> None:
-    """What is held is for the key file as it was."""
+def test_restored_key_file_does_not_open_with_cached_keys(folder: Path) -> None:
     before = (folder / KEY_FILE).read_bytes()
     with Memory.load("default", home=folder.parent, passphrase=PASSPHRASE) as memory:
         memory.maintenance.change_passphrase("another good one", PASSPHRASE)
@@ -480,8 +476,8 @@ def test_a_key_file_that_was_put_back_does_not_open_with_what_was_unlocked(folde
         opened(folder)
 
 
-def test_a_device_that_took_a_new_id_stays_unlocked(folder: Path) -> None:
-    """Its new keys are a row under the row key, which is what is held."""
+def test_device_with_a_new_id_stays_unlocked(folder: Path) -> None:
+    """Its new keys are stored under the row key."""
     unlock_device(folder, PASSPHRASE, 600)
     with opened(folder) as memory:
         replica = memory.replica
@@ -493,8 +489,7 @@ def test_a_device_that_took_a_new_id_stays_unlocked(folder: Path) -> None:
         memory.write("tone", "Shorter.")
 
 
-def test_a_memory_that_is_open_drops_its_keys(folder: Path) -> None:
-    """After `lock` the next call drops them: no object of the memory has one, and what asks again is told why."""
+def test_open_vault_drops_its_keys_after_a_lock(folder: Path) -> None:
     unlock_device(folder, PASSPHRASE, 600)
     memory = opened(folder)
     scoped = memory.scope("work")
@@ -515,7 +510,7 @@ def test_a_memory_that_is_open_drops_its_keys(folder: Path) -> None:
     opened(folder).close()
 
 
-def test_keys_are_dropped_while_another_process_holds_the_memory(
+def test_keys_are_dropped_while_another_process_has_the_database_lock(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An index that waits to be written is not written then: dropping waits for nobody, and leaves no key behind."""
@@ -545,8 +540,7 @@ def test_keys_are_dropped_while_another_process_holds_the_memory(
         assert "music" in (plain / "MEMORY.md").read_text()
 
 
-def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> None:
-    """A second `unlock` moves the end, also for processes that run on with the first."""
+def test_second_unlock_extends_the_time_of_running_processes(folder: Path, clocks: _Clocks) -> None:
     world = clocks.world
     unlock_device(folder, PASSPHRASE, 600, world=world)
     with Memory.load("default", home=Home(folder=folder.parent, world=world)) as memory:
@@ -559,10 +553,9 @@ def test_more_time_for_what_is_open_already(folder: Path, clocks: _Clocks) -> No
             memory.read("tone")
 
 
-def test_file_missing_before_keys_expired_is_missed_twice_after_unlock(
+def test_file_missing_before_keys_expired_needs_two_scans_after_unlock(
     folder: Path, clocks: _Clocks, tmp_path: Path
 ) -> None:
-    """As after `lock`: a look of before and one weeks later are not two of one time."""
     plain = tmp_path / "plain"
     home = Home(folder=folder.parent, world=clocks.world)
     unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
@@ -580,7 +573,7 @@ def test_file_missing_before_keys_expired_is_missed_twice_after_unlock(
         assert memory.read("tone") is None
 
 
-def test_fifty_times_leave_nothing(folder: Path) -> None:
+def test_fifty_unlocks_leave_no_files_or_keys(folder: Path) -> None:
     device = load_device(folder, PASSPHRASE)
     world = Environment()
     for _ in range(50):
@@ -602,8 +595,7 @@ def test_cache_file_that_cannot_be_removed_is_reported(folder: Path) -> None:
     assert not lock_device(folder)
 
 
-def test_a_moment_that_an_earlier_version_kept_is_read() -> None:
-    """Else a memory that was unlocked is locked after an upgrade."""
+def test_stored_clock_reading_of_an_earlier_version_is_read() -> None:
     kept = b'[1795600000000,5000,"which start"]'
     assert msgspec.json.decode(kept, type=since_boot.ClockReading) == since_boot.ClockReading(
         1795600000000, 5000, "which start"

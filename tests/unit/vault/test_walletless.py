@@ -1,4 +1,4 @@
-"""A vault without a wallet: the device that made it keeps the root, and only that one."""
+"""A vault without a wallet: only the device that created it has the root."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 
 
-def test_the_device_that_made_it_can_unlock_and_others_by_words(tmp_path: Path) -> None:
+def test_creating_device_can_unlock_and_others_need_the_phrase(tmp_path: Path) -> None:
     cloud = SimProvider()
     a = Memory.create("m", "encrypted-ipfs", provider=cloud, passphrase=False, home=tmp_path / "a")
     words = a.recovery_words
