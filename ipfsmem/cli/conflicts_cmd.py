@@ -43,8 +43,8 @@ def _print(report: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) -
         state = advice("the newest text is not fetched yet (ipfsmem sync)")
     else:
         state = f"shown is what {report.writer(item.shown)} wrote"
-    hint = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
-    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(hint) if elsewhere else ''}")
+    in_scope = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
+    click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(in_scope) if elsewhere else ''}")
     shown = "" if item.shown is None else item.shown.text
     for copy in item.copies:
         by = f"by {report.writer(copy.reading)}" if copy.reading else advice("not fetched yet (ipfsmem sync)")
