@@ -148,30 +148,30 @@ class ReaderResult(msgspec.Struct):
 def gather(items: Iterable[Item], program: str) -> ReaderResult:
     """Read to the end. Raises FormatError if nothing of the program is found, LimitError, and the reader's error for a place of
     another program."""
-    found = ReaderResult([], {}, Counter(), [])
+    result = ReaderResult([], {}, Counter(), [])
     events = 0
     for item in items:
         if isinstance(item, ImportRecord):
-            found.records.append(
+            result.records.append(
                 msgspec.structs.replace(item, file_name="") if item.file_name == NO_FILE else item
             )
         elif isinstance(item, Happened):
             events += 1
-            _add_event(found, item)
+            _add_event(result, item)
         elif isinstance(item, Conversed):
-            found.sessions.append(item)
+            result.sessions.append(item)
         elif isinstance(item, Skipped):
-            found.skipped[item.why] += 1
+            result.skipped[item.why] += 1
         else:
-            found.problems.append(str(item))
-            found.unread |= {*item.keys, item.where.rpartition("/")[2].removesuffix(".md")}
-        if len(found.records) + len(found.problems) > MAX_NAMES:
+            result.problems.append(str(item))
+            result.unread |= {*item.keys, item.where.rpartition("/")[2].removesuffix(".md")}
+        if len(result.records) + len(result.problems) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} records in it")
         if events > MAX_EVENTS:
             raise LimitError(f"there are more than {MAX_EVENTS:,} events in it")
-    if not (found.records or events or found.sessions or found.skipped or found.problems):
+    if not (result.records or events or result.sessions or result.skipped or result.problems):
         raise FormatError(f"there is nothing of {program} in it")
-    return found
+    return result
 
 
 def _undated(event: Event) -> bytes:
@@ -179,17 +179,17 @@ def _undated(event: Event) -> bytes:
     return canonical.encode({k: v for k, v in event.items() if k not in ("ts", "id", "conversation")})
 
 
-def _add_event(found: ReaderResult, item: Happened) -> None:
+def _add_event(result: ReaderResult, item: Happened) -> None:
     try:
         event = as_foreign(item.event)
         event_line(event)
-        found.events.setdefault(item.scope, []).append(event)
+        result.events.setdefault(item.scope, []).append(event)
         if item.note:
-            found.notes.append(item.note)
+            result.notes.append(item.note)
     except LimitError:
-        found.problems.append(f"{too_long_text(1)} of the timeline was left out")
+        result.problems.append(f"{too_long_text(1)} of the timeline was left out")
     except (FormatError, KeyError, TypeError, ValueError) as error:
-        found.problems.append(f"an event was left out: {error}")
+        result.problems.append(f"an event was left out: {error}")
 
 
 class Importer:
@@ -215,63 +215,63 @@ class Importer:
         self._public = memories.replica.config.mode.public
         self._secrets: list[str] = []
 
-    def preview(self, found: ReaderResult) -> Taken:
+    def preview(self, contents: ReaderResult) -> Taken:
         """Return a preview of the import; writes nothing."""
-        found = self._of_others(found)
-        problems = list(found.problems)
+        contents = self._of_others(contents)
+        problems = list(contents.problems)
         with self._memories.replica.reading(), no_collection():
             self._before = TakenBefore(self._memories.replica)
             store = self._memories.replica.store
-            choices = self._choices(found, store.entry, store.body, problems)
+            choices = self._choices(contents, store.entry, store.body, problems)
             choices = self._with_room(choices, store.entry, problems)
             events = 0
-            for scope, some in found.events.items():
+            for scope, some in contents.events.items():
                 timeline = Timeline(self._memories.replica, self._into[scope])
                 here = {foreign_id(event) for event in timeline.events()}
                 events += len({event["id"] for event in self._news(timeline, some, problems)} - here)
-        messages = sum(len(one.items) for one in found.sessions)
-        return self._taken(found, choices, events, problems, dry_run=True, messages=messages)
+        messages = sum(len(one.items) for one in contents.sessions)
+        return self._taken(contents, choices, events, problems, dry_run=True, messages=messages)
 
-    def import_all(self, found: ReaderResult) -> Taken:
+    def import_all(self, contents: ReaderResult) -> Taken:
         """Import all of it, completely or not at all. Raises NotFoundError for a forgotten scope, LimitError."""
-        found = self._of_others(found)
-        problems = list(found.problems)
+        contents = self._of_others(contents)
+        problems = list(contents.problems)
         replica = self._memories.replica
         written: list[_Choice] = []
         events = messages = 0
         with writing(replica) as change, no_collection():
             # Not earlier: another process may have imported something meanwhile, and its marks would be overwritten.
             self._before = TakenBefore(replica)
-            choices = self._choices(found, change.entry, change.body, problems)
+            choices = self._choices(contents, change.entry, change.body, problems)
             for at in range(0, len(choices), _AHEAD):
                 written += self._write(change, choices[at : at + _AHEAD], problems)
-            for scope, some in found.events.items():
+            for scope, some in contents.events.items():
                 timeline = Timeline(replica, self._into[scope])
                 news = self._news(timeline, some, problems)
                 events += timeline.add_foreign(change, news, by_content=True)
-            for conversed in found.sessions:
+            for conversed in contents.sessions:
                 messages += self._converse(change, conversed, problems)
             if events or messages or any(choice.plan.what in _WRITTEN for choice in written):
                 note_irrevocable(replica, "an import")
             marks = [(one.plan.scope, one.plan.key, one.data, one.origin) for one in written]
             self._before.add(self._program, marks)
-        return self._taken(found, written, events, problems, dry_run=False, messages=messages)
+        return self._taken(contents, written, events, problems, dry_run=False, messages=messages)
 
-    def _of_others(self, found: ReaderResult) -> ReaderResult:
+    def _of_others(self, contents: ReaderResult) -> ReaderResult:
         """Return the same as texts of others, with an event for each conversation."""
         if not self._foreign:
-            return found
-        for one in found.sessions:
+            return contents
+        for one in contents.sessions:
             ended = max((at for at, _ in one.items if at is not None), default=0)
             event = {"session": one.session, "agent": one.agent, "messages": len(one.items)}
             _add_event(
-                found,
+                contents,
                 Happened(
                     {"ts": date_of(ended), "type": "conversation", "source": self._program, **event},
                     one.scope,
                 ),
             )
-        return msgspec.structs.replace(found, sessions=[])
+        return msgspec.structs.replace(contents, sessions=[])
 
     def _converse(self, change: Writing, conversed: Conversed, problems: list[str]) -> int:
         """Import the new messages of a conversation and return their number."""
@@ -288,15 +288,15 @@ class Importer:
 
     def _choices(
         self,
-        found: ReaderResult,
+        contents: ReaderResult,
         entry_of: Callable[[str], Entry],
         body: Callable[[str, Value], bytes | None],
         problems: list[str],
     ) -> list[_Choice]:
         """Plan each record, without parts of sessions of which a later part cannot be imported: that one may mark their messages as
         pending. Appends to `problems`."""
-        unfit = set(found.unread)
-        choices = list(self._plan(found.records, entry_of, body, problems, unfit))
+        unfit = set(contents.unread)
+        choices = list(self._plan(contents.records, entry_of, body, problems, unfit))
         own = [one for one in choices if one.plan.what in _WRITTEN and not one.plan.candidate]
         cut_off = {one.plan.key for one in own if is_cut_off(one.plan.key, one.data)}
         unsure = unsure_parts((one.plan.key for one in own), unfit | cut_off)
@@ -321,30 +321,30 @@ class Importer:
         """Yield the plan for each record, in order. Appends to `problems`, and to `unfit` the names of files that cannot be imported."""
         scopes = {scope: self._memories.in_scope(self._into[scope]) for scope in {r.scope for r in records}}
         keys = {scope: self._known_keys(memories.scope) for scope, memories in scopes.items()}
-        met: dict[tuple[str, str], list[bytes]] = {}
+        texts_of: dict[tuple[str, str], list[bytes]] = {}
         # Copies made by sync programs are alternatives to their originals.
         for record in sorted(records, key=lambda one: base_of_conflict(one.file_name) is not None):
             memories = scopes[record.scope]
             try:
                 data = self._rendered(record, problems)
-                key = self._key(record, data, keys[record.scope], met)
+                key = self._key(record, data, keys[record.scope], texts_of)
                 check_body(key, data)
                 self._check_secrets(key, data)
             except IpfsmemError as error:
                 problems.append(f"{shown(record.where)} was left out: {error}")
                 unfit.add(record.key or record.file_name.removesuffix(".md"))
                 continue
-            same = met.setdefault((memories.scope, key), [])
+            same = texts_of.setdefault((memories.scope, key), [])
             if data in same or (same and not (record.ident or record.file_name)):
                 yield self._choice(record, memories, key, data, "twice")
                 continue
             beside = bool(same)
             same.append(data)
             name = memories.name(key)
-            what, dots = self._what(memories, record, key, data, entry_of(name), body)
-            if beside and what in ("added", "replaced", "renewed"):
-                what, dots = "kept_beside", ()
-            yield self._choice(record, memories, key, data, what, dots)
+            outcome, dots = self._what(memories, record, key, data, entry_of(name), body)
+            if beside and outcome in ("added", "replaced", "renewed"):
+                outcome, dots = "kept_beside", ()
+            yield self._choice(record, memories, key, data, outcome, dots)
 
     def _rendered(self, record: ImportRecord, problems: list[str]) -> bytes:
         """Return the memory file of a record; if it is too long, without its side fields, which are appended to `problems`."""
@@ -363,12 +363,12 @@ class Importer:
         memories: MemoryStore,
         key: str,
         data: bytes,
-        what: What,
+        outcome: What,
         dots: tuple[str, ...] = (),
     ) -> _Choice:
         plan = Planned(
             key=key,
-            what=what,
+            what=outcome,
             candidate=record.candidate or self._foreign,
             where=shown(record.where),
             scope=memories.scope,
@@ -377,41 +377,41 @@ class Importer:
 
     def _known_keys(self, scope: str) -> dict[str, str]:
         """Return keys here that end in the mark of a record, by that mark."""
-        found: dict[str, str] = {}
+        keys: dict[str, str] = {}
         for name in self._memories.replica.store.names():
             parsed = memory_name(name)
             if parsed is not None and parsed.scope == scope and (mark := _MARK.fullmatch(parsed.key[-13:])):
-                found[mark[1]] = min(parsed.key, found.get(mark[1], parsed.key))
-        return found
+                keys[mark[1]] = min(parsed.key, keys.get(mark[1], parsed.key))
+        return keys
 
     def _key(
         self,
         record: ImportRecord,
         data: bytes,
-        known: dict[str, str],
-        met: Mapping[tuple[str, str], list[bytes]],
+        keys_known: dict[str, str],
+        texts_of: Mapping[tuple[str, str], list[bytes]],
     ) -> str:
         """Return the key of a record: that of its file's name, or one made from its id, whatever its text is today."""
         if record.key:
             return record.key
         if record.file_name:
             return key_of_foreign_name(base_of_conflict(record.file_name) or record.file_name).key
-        said = record.text if record.file is None else str(data, "utf-8", "surrogateescape")
-        told = record.ident or f"{record.type}\n{said}"
-        key = self._made_key(record, told, known)
-        same = met.get((self._into[record.scope], key))
+        text = record.text if record.file is None else str(data, "utf-8", "surrogateescape")
+        source = record.ident or f"{record.type}\n{text}"
+        key = self._made_key(record, source, keys_known)
+        same = texts_of.get((self._into[record.scope], key))
         if record.ident and same and data not in same:  # one id, two texts
-            key = self._made_key(record, f"{told}\n{record.text}", known)
+            key = self._made_key(record, f"{source}\n{record.text}", keys_known)
         return key
 
-    def _made_key(self, record: ImportRecord, told: str, known: dict[str, str]) -> str:
-        mark = mark_of(self._program, told)
-        if mark not in known:
+    def _made_key(self, record: ImportRecord, source: str, keys_known: dict[str, str]) -> str:
+        mark = mark_of(self._program, source)
+        if mark not in keys_known:
             name = record.name or (
                 _name_of_file(record.file) if record.file is not None else record.text[:200]
             )
-            known[mark] = made_key(self._program, name, told)
-        return known[mark]
+            keys_known[mark] = made_key(self._program, name, source)
+        return keys_known[mark]
 
     def _what(
         self,
@@ -423,20 +423,20 @@ class Importer:
         body: Callable[[str, Value], bytes | None],
     ) -> tuple[What, tuple[str, ...]]:
         """Return the plan for a text under this key, and the dots that it replaces."""
-        held: What
+        outcome: What
         before = not self._replace and self._before.has(memories.scope, key, data)
         if not entry:
             return ("changed_here" if before else "added"), ()
         view = memories.view(key, entry, body)
         candidate = record.candidate or self._foreign
         digest = sha256(data).hexdigest()
-        held = "unchanged" if candidate or memories.has_own(entry, digest) else "still_others"
+        outcome = "unchanged" if candidate or memories.has_own(entry, digest) else "still_others"
         if view.data == data and not view.forgotten:
-            return held, ()
+            return outcome, ()
         if view.forgotten and (candidate or not self._replace):
             return "still_forgotten", ()
         if not self._replace and any(value.body == digest for value in entry.values()):
-            return held, ()
+            return outcome, ()
         if before:
             return "changed_here", ()
         if view.own is candidate:  # `own` is false for a key with only texts of others
@@ -461,9 +461,9 @@ class Importer:
     def _news(self, timeline: Timeline, events: list[Event], problems: list[str]) -> list[Event]:
         """Return the events to import: one per conversation, however long it grew, and in the clear none with a secret. Appends
         to `problems`."""
-        told = {conversation_of(event) for event in events} - {None}
-        here = timeline.events() if told else []
-        told &= {conversation_of(event) for event in here}
+        conversations = {conversation_of(event) for event in events} - {None}
+        here = timeline.events() if conversations else []
+        conversations &= {conversation_of(event) for event in here}
         # Earlier versions imported a conversation without a date and an id with the date that its file had then, and without an id.
         again = {foreign_id(event) for event in events}
         nameless = Counter(
@@ -476,15 +476,15 @@ class Importer:
         news = []
         for event in events:
             conversation = conversation_of(event)
-            if conversation in told:
+            if conversation in conversations:
                 continue
             if conversation is not None and conversation[1].startswith(MADE_CONVERSATION):
-                known = _undated(event)
-                if nameless[known]:
-                    nameless[known] -= 1
+                line = _undated(event)
+                if nameless[line]:
+                    nameless[line] -= 1
                     continue
             if conversation is not None:
-                told.add(conversation)
+                conversations.add(conversation)
             try:
                 self._check_secrets(f"an event of {shown(str(event['ts']))[:10]}", event_line(event))
             except FormatError as error:
@@ -493,17 +493,17 @@ class Importer:
                 news.append(event)
         return news
 
-    def _check_secrets(self, what: str, data: bytes) -> None:
+    def _check_secrets(self, label: str, data: bytes) -> None:
         """Record likely secrets. Raises FormatError in a public vault, whose next sync they would stop."""
-        found = find_secrets(str(data, "utf-8"))
-        if not found:
+        secrets = find_secrets(str(data, "utf-8"))
+        if not secrets:
             return
-        said = f"{found[0].kind} in line {found[0].line}"
+        finding_text = f"{secrets[0].kind} in line {secrets[0].line}"
         if self._public:
             raise FormatError(
-                f"it looks like it holds a secret ({said}), and this memory is published in the clear"
+                f"it looks like it holds a secret ({finding_text}), and this memory is published in the clear"
             )
-        self._secrets.append(f"{what}: {said}")
+        self._secrets.append(f"{label}: {finding_text}")
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -556,7 +556,7 @@ class Importer:
 
     def _taken(
         self,
-        found: ReaderResult,
+        contents: ReaderResult,
         choices: list[_Choice],
         events: int,
         problems: list[str],
@@ -576,11 +576,11 @@ class Importer:
             candidates=candidates,
             events=events,
             messages=messages,
-            skipped=dict(sorted(found.skipped.items())),
+            skipped=dict(sorted(contents.skipped.items())),
             problems=tuple(problems),
-            notes=tuple(found.notes),
+            notes=tuple(contents.notes),
             secrets=tuple(self._secrets),
-            scopes=dict(sorted(scopes.items())) if len(found.scopes) > 1 else {},
+            scopes=dict(sorted(scopes.items())) if len(contents.scopes) > 1 else {},
             records=tuple(plans) if dry_run else (),
             exit_code=exit_code_of(problems),
         )

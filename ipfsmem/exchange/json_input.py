@@ -81,10 +81,10 @@ def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        found = read_json(data, what)
+        value = read_json(data, what)
     try:
         # Encoded again, as values with lazily decoded parts cannot be converted directly.
-        return decoder.decode(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+        return decoder.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, TypeError) as error:
         raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
 
@@ -99,10 +99,10 @@ def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:
     try:
         items = _decode_list(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
-        found = read_json(data, what)
-        if not isinstance(found, list):
+        values = read_json(data, what)
+        if not isinstance(values, list):
             raise FormatError(f"{what} is not a list") from None
-        yield from map(_encoded, found)
+        yield from map(_encoded, values)
         return
     for raw in items:
         yield _bounded(memoryview(raw))
@@ -114,15 +114,15 @@ def read_conversations(data: bytes, what: str, messages: str) -> Iterator[bytes 
     data = as_utf8(data, what)
     if data.lstrip()[:1] == b"{":
         try:
-            found = _decode_object(data)
+            members = _decode_object(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError):
             yield from (
                 value if isinstance(value, FormatError) else _encoded(value)
                 for _, value in read_values(data, what)
             )
             return
-        inside = bytes(found.get("conversations", b""))
-        if messages in found or inside[:1] != b"[":
+        inside = bytes(members.get("conversations", b""))
+        if messages in members or inside[:1] != b"[":
             yield _bounded(data)
             return
         data = inside
@@ -145,17 +145,17 @@ def read_values(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
         return
     bad: list[tuple[str, Any]] = []
     good = False
-    for where, value in _sequence(data, what):
+    for place, value in _sequence(data, what):
         if good:
-            yield where, value
+            yield place, value
         elif isinstance(value, FormatError):
-            bad.append((where, value))
+            bad.append((place, value))
             if len(bad) > MAX_ITEMS:
                 break
         else:
             good = True
             yield from bad
-            yield where, value
+            yield place, value
     if len(bad) == 1 and not good:
         raise fault
     if not good:
@@ -172,25 +172,25 @@ def _sequence(data: bytes, what: str) -> Iterator[tuple[str, Any]]:
         line = match[0].strip(b" \t\r,")
         if not line or at < end or (broken and match[0][:1] in b" \t]}"):
             continue  # empty, or the rest of a value over several lines
-        where = f"line {number} of {what}"
+        place = f"line {number} of {what}"
         try:
-            yield where, read_json(line, where)
+            yield place, read_json(line, place)
             broken = False
             continue
         except FormatError as error:
             fault = error
-        spans, end, looked = _spans(data, at, len(data) if room > 0 else match.end())
-        room -= looked
+        spans, end, examined = _spans(data, at, len(data) if room > 0 else match.end())
+        room -= examined
         broken = not spans or bool(data[spans[-1][1] : end].strip(b" \t\r\n,"))
-        found = False
+        has_value = False
         for begin, stop in spans:
             try:
-                yield where, read_json(data[begin:stop], where)
-                found = True
+                yield place, read_json(data[begin:stop], place)
+                has_value = True
             except FormatError as error:
                 fault, broken = error, True
         if broken:
-            yield where, FormatError(f"{where} has trailing text that is not JSON") if found else fault
+            yield place, FormatError(f"{place} has trailing text that is not JSON") if has_value else fault
 
 
 def _spans(data: bytes, at: int, until: int) -> tuple[list[tuple[int, int]], int, int]:

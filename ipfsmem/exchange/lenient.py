@@ -80,8 +80,8 @@ class Fields:
         """Return a date or an instant in ISO 8601, under the first of these names that has one."""
         for name in names:
             value = self.value.get(name)
-            if found := date_of(value):
-                return found
+            if chosen := date_of(value):
+                return chosen
             self._note(name, value)
         return ""
 
@@ -120,14 +120,14 @@ class Fields:
 
     def rest(self, *more: Mapping[str, Any]) -> dict[str, Any]:
         """Return further data of the record, and its odd fields, in a portable form."""
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for some in (*more, self.odd):
             for name, value in some.items():
                 name = unicode_text(name)
-                while name in found:
+                while name in fields:
                     name += "_"
-                found[name] = value
-        return portable(found) if found else {}
+                fields[name] = value
+        return portable(fields) if fields else {}
 
     def _note(self, name: str, value: object) -> None:
         if not _is_blank(value):
@@ -158,9 +158,9 @@ def plain_text(value: object, depth: int = 0) -> str:
     if depth < _DEPTH and isinstance(value, list):
         return "\n".join(filter(str.strip, (plain_text(one, depth + 1) for one in value)))
     if depth < _DEPTH and isinstance(value, dict):
-        named = (plain_text(value[name], depth + 1) for name in _TEXTS if name in value)
-        found = next(filter(str.strip, named), "")
-        return found or (json_block(value) if value else "")
+        texts = (plain_text(value[name], depth + 1) for name in _TEXTS if name in value)
+        text = next(filter(str.strip, texts), "")
+        return text or (json_block(value) if value else "")
     return json_block(value) if isinstance(value, list | dict) and value else ""
 
 
@@ -193,8 +193,8 @@ def utf8_text(data: bytes) -> bytes:
 
 def texts_of(value: object) -> tuple[str, ...]:
     """Return the texts in a list, or of a comma-separated text, numbers as text: for tags."""
-    found = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
-    shown = (_number_text(one) if _is_number(one) else one for one in found)
+    values = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    shown = (_number_text(one) if _is_number(one) else one for one in values)
     return tuple(unicode_text(one) for one in shown if isinstance(one, str) and one.strip())
 
 
@@ -226,8 +226,8 @@ def items_of(value: object) -> list[Any]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict):
-        named = ((name, one if isinstance(one, dict) else {"value": one}) for name, one in value.items())
-        return [{"id": name, "label": name, **one} for name, one in named]
+        pairs = ((name, one if isinstance(one, dict) else {"value": one}) for name, one in value.items())
+        return [{"id": name, "label": name, **one} for name, one in pairs]
     return [] if _is_blank(value) else [value]
 
 

@@ -70,11 +70,11 @@ def write_bundle(texts: Mapping[str, bytes], events: Iterable[Event]) -> dict[st
 def _paths(memories: Mapping[str, MemoryFile]) -> dict[str, str]:
     """Return the path of each concept: its imported one, if available, else its key's."""
     paths = {key: f"_{key}.md" if key in ("index", "log") else f"{key}.md" for key in memories}
-    taken = {path.lower() for path in paths.values()}
+    used = {path.lower() for path in paths.values()}
     for key, memory in memories.items():
         path = memory.origin_name
-        if path and path.lower() not in taken and _is_path(path) and key_of_foreign_name(path).key == key:
-            taken = (taken - {paths[key].lower()}) | {path.lower()}
+        if path and path.lower() not in used and _is_path(path) and key_of_foreign_name(path).key == key:
+            used = (used - {paths[key].lower()}) | {path.lower()}
             paths[key] = path
     return paths
 
@@ -170,7 +170,7 @@ def _line(name: str, value: str) -> str | None:
         forms.insert(0, f"{key}: {nested}\n")
     for line in forms:
         try:
-            if {_key: _as_field(found) for _key, found in _mapping(line).items()} == {name: value}:
+            if {_key: _as_field(field) for _key, field in _mapping(line).items()} == {name: value}:
                 return line
         except FormatError:
             continue
@@ -182,10 +182,10 @@ def _nested(value: str) -> str | None:
     if value[:1] not in "{[":
         return None
     try:
-        found = read_json(value.encode(), "a field")
+        parsed = read_json(value.encode(), "a field")
         return (
             _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
-            if isinstance(found, dict | list) and _json(found) == value
+            if isinstance(parsed, dict | list) and _json(parsed) == value
             else None
         )
     except (FormatError, UnicodeError):
@@ -204,8 +204,8 @@ def _index(memories: Mapping[str, MemoryFile], paths: Mapping[str, str]) -> byte
     sections: dict[str, list[str]] = {}
     for key, memory in memories.items():
         title = _MARK.sub(r"\\\g<0>", _one_line(memory.name) or key)
-        said = _one_line(memory.description)
-        line = f"* [{title}]({_link(paths[key])})" + (f" - {said}" if said else "")
+        description = _one_line(memory.description)
+        line = f"* [{title}]({_link(paths[key])})" + (f" - {description}" if description else "")
         sections.setdefault(_one_line(memory.type) or NO_TYPE, []).append(line + "\n")
     parts = [f"# {title}\n\n{''.join(lines)}" for title, lines in sorted(sections.items())]
     return (f'---\nokf_version: "{VERSION}"\n---\n\n' + "\n".join(parts)).encode()
@@ -222,24 +222,24 @@ def _link(path: str) -> str:
 def _log(events: Iterable[Event]) -> bytes:
     days: dict[str, set[str]] = {}
     for event in events:
-        said = {name: value for name, value in event.items() if name != "id"}
-        if said.keys() == {"ts", "type", "text"} and said["type"] == LOGGED and _is_logged(said):
-            days.setdefault(said["ts"], set()).add(f"* {said['text']}\n")
+        data = {name: value for name, value in event.items() if name != "id"}
+        if data.keys() == {"ts", "type", "text"} and data["type"] == LOGGED and _is_logged(data):
+            days.setdefault(data["ts"], set()).add(f"* {data['text']}\n")
             continue
-        line = str(event_line({**said, "id": "-"}), "utf-8").replace(',"id":"-"', "", 1)
-        days.setdefault(day_of(said["ts"]), set()).add(f"* **Event**: `{line}`\n")
+        line = str(event_line({**data, "id": "-"}), "utf-8").replace(',"id":"-"', "", 1)
+        days.setdefault(day_of(data["ts"]), set()).add(f"* **Event**: `{line}`\n")
     if not days:
         return b""
     parts = [f"## {day}\n{''.join(sorted(lines))}" for day, lines in sorted(days.items(), reverse=True)]
     return ("# Timeline\n\n" + "\n".join(parts)).encode()
 
 
-def _is_logged(said: Mapping[str, Any]) -> bool:
+def _is_logged(data: Mapping[str, Any]) -> bool:
     """Return whether a logged line can be written unchanged: it would be read back the same."""
-    text = said["text"]
+    text = data["text"]
     return (
         isinstance(text, str)
-        and _DATE.fullmatch(said["ts"]) is not None
+        and _DATE.fullmatch(data["ts"]) is not None
         and text == " ".join(text.split())
         and text.isprintable()
         and bool(text)
@@ -271,15 +271,15 @@ def _record(path: str, data: bytes) -> ImportRecord:
     native = "/" not in path and is_key(path.removesuffix(".md"))
     own = path in ("_index.md", "_log.md")
     file_name = path.removeprefix("_") if own else path
-    found = split_header(data)
+    header = split_header(data)
     fields: dict[str, str] = {} if native or own else {"origin_name": path}
     body = str(data, "utf-8").removeprefix("\ufeff")
-    if found is not None:
+    if header is not None:
         try:
-            if len(found[0].encode()) > _MOST:
+            if len(header[0].encode()) > _MOST:
                 raise FormatError("the front matter is too long for a header")
-            _take_fields(fields, _mapping(found[0].replace("\r\n", "\n")))
-            body = found[1].removeprefix("\n")
+            _take_fields(fields, _mapping(header[0].replace("\r\n", "\n")))
+            body = header[1].removeprefix("\n")
         except FormatError:
             pass  # not a front matter after all: all of it is body, as in a memory file
     memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
@@ -291,9 +291,9 @@ def _record(path: str, data: bytes) -> ImportRecord:
     return ImportRecord(where=path, file=file, file_name=file_name)
 
 
-def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
+def _take_fields(fields: dict[str, str], header_fields: Mapping[str, Any]) -> None:
     """Add the fields of a concept under their names here."""
-    for name, value in found.items():
+    for name, value in header_fields.items():
         text = _as_field(value)
         if not text:
             continue
@@ -307,7 +307,7 @@ def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
                 if isinstance(value, list)
                 else render_tags(parse_tags(text))
             )
-        elif name == "stale_after" and f"{_OWN}expires" not in found and _is_date(text):
+        elif name == "stale_after" and f"{_OWN}expires" not in header_fields and _is_date(text):
             fields["expires"] = text
         elif name in _OURS:
             fields[_OKF + name] = text
@@ -318,10 +318,10 @@ def _take_fields(fields: dict[str, str], found: Mapping[str, Any]) -> None:
 
 
 def _more(text: str) -> dict[str, str]:
-    found = read_json(text.encode(), "a field")
+    parsed = read_json(text.encode(), "a field")
     return (
-        {name: value for name, value in found.items() if isinstance(value, str)}
-        if isinstance(found, dict)
+        {name: value for name, value in parsed.items() if isinstance(value, str)}
+        if isinstance(parsed, dict)
         else {_OKF + "more": text}
     )
 
@@ -360,32 +360,32 @@ def _json(value: Any) -> str:
 
 
 def _logged(path: str, text: str) -> Iterator[Item]:
-    day, said = "", ""
+    day, sentence = "", ""
     for line in [*text.split("\n"), ""]:
         heading, entry = _HEADING.fullmatch(line.rstrip()), _ENTRY.fullmatch(line)
-        if said and day and (heading or entry or not line.strip()):
-            yield _logged_event(path, day, said)
-            said = ""
+        if sentence and day and (heading or entry or not line.strip()):
+            yield _logged_event(path, day, sentence)
+            sentence = ""
         if heading:
             day = heading[1]
         elif entry:
-            said = entry[1].strip()
-        elif said:
-            said += f" {line.strip()}"
+            sentence = entry[1].strip()
+        elif sentence:
+            sentence += f" {line.strip()}"
 
 
-def _logged_event(path: str, day: str, said: str) -> Item:
-    if (match := _EVENT.fullmatch(said)) and path == "log.md":
+def _logged_event(path: str, day: str, sentence: str) -> Item:
+    if (match := _EVENT.fullmatch(sentence)) and path == "log.md":
         try:
             event = read_json(match[1].encode(), "the event")
             normal_ts(event["ts"])
             return Happened(event)
         except (KeyError, TypeError, FormatError):
             pass
-    said = " ".join(said.split())
+    sentence = " ".join(sentence.split())
     try:
         normal_ts(day)
     except FormatError:
         return Problem(path, f"{day} is not a day")
-    where = {} if path == "log.md" else {"file": path}
-    return Happened({"ts": day, "type": LOGGED, "text": said, **where})
+    file_field = {} if path == "log.md" else {"file": path}
+    return Happened({"ts": day, "type": LOGGED, "text": sentence, **file_field})

@@ -113,25 +113,25 @@ def open_place(path: Path) -> Iterator[Files]:
         with opened(path) as file:
             head = file.read(16)
     if is_zip(head):
-        said: list[str] = []
-        with zip_files(path, _KEPT, said=said) as (names, read):
-            inside = _zip(path.name, sorted(names), read, said)
+        problems: list[str] = []
+        with zip_files(path, _KEPT, said=problems) as (names, read):
+            inside = _zip(path.name, sorted(names), read, problems)
             yield msgspec.structs.replace(inside, written=lambda name: _written(path))
         return
     data = read_file(path, MAX_PLACE)
     if data is None:
         raise NotFoundError(f"there is nothing at {path}")
-    made = msgspec.structs.replace(one_file(path.name, data), written=lambda name: _written(path))
+    files = msgspec.structs.replace(one_file(path.name, data), written=lambda name: _written(path))
     log = path.with_name(f"{path.name}-wal")
     if is_sqlite(data) and log.is_file() and log.stat().st_size:
         unread = f"{log.name} was not read: its program has not written it into the database yet. End that program first"
-        made = msgspec.structs.replace(made, said=(unread,))
-    yield made
+        files = msgspec.structs.replace(files, said=(unread,))
+    yield files
 
 
 def _folder(folder: Path) -> Files:
-    said: list[str] = []
-    names, read = folder_files(folder, lambda name, top: name.lower().endswith(ENDINGS), _most, said)
+    problems: list[str] = []
+    names, read = folder_files(folder, lambda name, top: name.lower().endswith(ENDINGS), _most, problems)
 
     def read_one(name: str) -> bytes:
         data = read(name, _most(name))
@@ -140,7 +140,7 @@ def _folder(folder: Path) -> Files:
         return data
 
     return Files(
-        folder.absolute().name, False, tuple(names), read_one, said, lambda name: _written(folder / name)
+        folder.absolute().name, False, tuple(names), read_one, problems, lambda name: _written(folder / name)
     )
 
 
@@ -152,25 +152,25 @@ def _written(path: Path) -> str:
 
 
 def _zip(
-    called: str, names: Sequence[str], read: Callable[[str, int], bytes | None], said: Sequence[str]
+    called: str, names: Sequence[str], read: Callable[[str, int], bytes | None], problems: Sequence[str]
 ) -> Files:
-    left = MAX_PLACE
+    budget = MAX_PLACE
 
     def read_one(name: str) -> bytes:
-        nonlocal left
+        nonlocal budget
         try:
-            data = read(name, min(_most(name), left)) or b""
+            data = read(name, min(_most(name), budget)) or b""
         except IpfsmemError:
             raise
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RuntimeError):
             raise FormatError("it cannot be unpacked") from None
-        left -= len(data)
-        if left <= 0:
+        budget -= len(data)
+        if budget <= 0:
             raise LimitError(f"there are more than {MAX_PLACE:,} bytes in the zip")
         return data
 
-    wanted = [name for name in names if name.lower().endswith(ENDINGS) and not _hidden(name)]
-    return Files(called, False, wanted, read_one, said)
+    names_wanted = [name for name in names if name.lower().endswith(ENDINGS) and not _hidden(name)]
+    return Files(called, False, names_wanted, read_one, problems)
 
 
 def _most(name: str) -> int:

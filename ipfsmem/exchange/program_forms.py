@@ -32,8 +32,8 @@ def in_form(records: Iterable[MemoryRecord], form: Form) -> bytes:
     """Return memories as JSON, oldest first."""
     ordered = sorted(records, key=age)
     if form == "infraware":
-        found = [_fact(one) for one in ordered]
-        data = msgspec.json.encode([one for one in found if one["fact"]])
+        facts = [_fact(one) for one in ordered]
+        data = msgspec.json.encode([one for one in facts if one["fact"]])
     else:
         typed = form == "initrunner-typed"
         data = msgspec.json.encode([_entry(one, number, typed) for number, one in enumerate(ordered, 1)])
@@ -73,12 +73,12 @@ def created_at(record: MemoryRecord) -> datetime:
     """Return when a memory was first written: the instant in its header; for a date alone the clock of its last write, if that is
     on this day."""
     written = datetime.fromtimestamp(hlc_ms(record.hlc) / 1000, UTC) if record.hlc else None
-    said = record.readable.created
+    stamp = record.readable.created
     try:
-        created = datetime.fromisoformat(said)
+        created = datetime.fromisoformat(stamp)
     except ValueError:
         return written or _EPOCH
-    if len(said) <= len("2026-01-01") and written is not None and written.date() == created.date():
+    if len(stamp) <= len("2026-01-01") and written is not None and written.date() == created.date():
         return written
     return created.replace(tzinfo=UTC) if created.tzinfo is None else created.astimezone(UTC)
 

@@ -82,7 +82,7 @@ class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
         for a file that is not UTF-8, LimitError for a text that is too long."""
         if self.file is not None:
             return self._render_file(self.file)
-        known = {
+        own_fields = {
             "name": self.name,
             "description": " ".join(self.description.split()),
             "type": self.type,
@@ -91,16 +91,16 @@ class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
             "source": self.source,
             "tags": render_tags(map(unicode_text, self.tags)),
         }
-        fields = {name: unicode_text(value) for name, value in (*known.items(), *self.fields.items())}
+        fields = {name: unicode_text(value) for name, value in (*own_fields.items(), *self.fields.items())}
         text = unicode_text(self.text)
         extra = portable(dict(self.extra)) if self.extra else {}
         while True:
-            said = _json(extra)
-            short = len(said.encode()) <= _IN_HEADER
-            body = text if short else f"{text.rstrip()}\n\n```json\n{said}\n```"
+            extra_text = _json(extra)
+            short = len(extra_text.encode()) <= _IN_HEADER
+            body = text if short else f"{text.rstrip()}\n\n```json\n{extra_text}\n```"
             try:
                 return render_memory(
-                    MemoryFile().with_fields({**fields, "extra": said if short else ""}, body)
+                    MemoryFile().with_fields({**fields, "extra": extra_text if short else ""}, body)
                 )
             except LimitError:
                 longest = max(fields, key=lambda name: len(fields[name].encode()))
@@ -169,21 +169,21 @@ Item = ImportRecord | Happened | Conversed | Problem | Skipped
 
 
 def records_of(
-    values: Iterable[Any], what: str, make: Callable[[str, Any], ImportRecord | Skipped]
+    values: Iterable[Any], kind: str, make: Callable[[str, Any], ImportRecord | Skipped]
 ) -> Iterator[Item]:
     """Yield the result of `make` for each value, given its place; an invalid value is a problem."""
     for number, value in enumerate(values, 1):
-        where = f"{what} {number}"
+        place = f"{kind} {number}"
         try:
-            yield make(where, value)
+            yield make(place, value)
         except FormatError as error:
-            yield Problem(where, str(error))
+            yield Problem(place, str(error))
 
 
 def read_records(
     file: str,
     data: bytes,
-    what: str,
+    kind: str,
     make: Callable[[str, Any], ImportRecord | Skipped],
     *,
     lists: Sequence[str],
@@ -192,18 +192,18 @@ def read_records(
     """Yield the result of `make` for each record of a JSON file: a list, an object with one under a name of `lists`, pages of
     both, one record, or any of these on each line. `texts`: the fields with a record's text. Raises FormatError for a file of
     another form."""
-    for where, value in read_values(data, file):
+    for place, value in read_values(data, file):
         if isinstance(value, FormatError):
-            yield Problem(where, str(value).removeprefix(f"{where} "))
+            yield Problem(place, str(value).removeprefix(f"{place} "))
             continue
         is_list = isinstance(value, list)
         if (
-            where == file
+            place == file
             and not is_list
             and not (isinstance(value, dict) and value.keys() & {*lists, *texts})
         ):
-            raise FormatError(f"{file} has no {what} in it")
-        yield from records_of(flat_records(value, lists, texts), f"{what} in {where}, number", make)
+            raise FormatError(f"{file} has no {kind} in it")
+        yield from records_of(flat_records(value, lists, texts), f"{kind} in {place}, number", make)
 
 
 def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iterator[Any]:
@@ -213,19 +213,19 @@ def flat_records(value: Any, lists: Sequence[str], texts: Sequence[str]) -> Iter
         for one in value:
             yield from flat_records(one, lists, texts) if isinstance(one, dict) else (one,)
         return
-    held = (
+    lists_here = (
         {name: value[name] for name in lists if _holds_records(value.get(name), lists)}
         if isinstance(value, dict)
         else {}
     )
-    if not held:
+    if not lists_here:
         yield value
         return
-    itself = {name: one for name, one in value.items() if name not in held}
+    itself = {name: one for name, one in value.items() if name not in lists_here}
     has_text = any(itself.get(name) for name in texts)
     if has_text:
         yield itself
-    for some in held.values():
+    for some in lists_here.values():
         for one in some if isinstance(some, list) else flat_records(some, lists, texts):
             if not has_text or isinstance(one, dict) or (isinstance(one, str) and one.strip()):
                 yield one
@@ -243,7 +243,7 @@ MADE_CONVERSATION: Final = "content-"
 
 
 def conversation(
-    where: str, begin: str, written: str, said: Mapping[str, Any], raw: bytes | FormatError
+    place: str, begin: str, written: str, data: Mapping[str, Any], raw: bytes | FormatError
 ) -> Happened:
     """Return the event of a conversation that began at `begin`. Without a date it has the date of its file (`written`) and a note
     about it; if it has no id either, its id is made from its content (`raw`), as the date of a file changes."""
@@ -251,10 +251,10 @@ def conversation(
     if not ts:
         ts = written or NO_TIME
         how = f"that of its file ({ts[:10]})" if written else f"{NO_TIME[:10]}, as its file has none"
-        note = f"{where} has no date; its date in the timeline is {how}"
-        if not said["conversation"] and isinstance(raw, bytes):
-            said = {**said, "conversation": f"{MADE_CONVERSATION}{sha256(raw).hexdigest()[:16]}"}
-    return Happened({"ts": ts, "type": "conversation", **said}, note=note)
+        note = f"{place} has no date; its date in the timeline is {how}"
+        if not data["conversation"] and isinstance(raw, bytes):
+            data = {**data, "conversation": f"{MADE_CONVERSATION}{sha256(raw).hexdigest()[:16]}"}
+    return Happened({"ts": ts, "type": "conversation", **data}, note=note)
 
 
 def shown(text: str) -> str:
@@ -282,17 +282,17 @@ def name_of(text: str) -> str:
     return (cut or line[:_NAME]) + "…"
 
 
-def mark_of(program: str, told: str) -> str:
+def mark_of(program: str, source: str) -> str:
     """Return the digits of a made key: the same entry has the same on every device."""
-    return sha256(f"{program}\n{told}".encode(errors="surrogatepass")).hexdigest()[:12]
+    return sha256(f"{program}\n{source}".encode(errors="surrogatepass")).hexdigest()[:12]
 
 
-def made_key(program: str, name: str, told: str) -> str:
+def made_key(program: str, name: str, source: str) -> str:
     """Return the key of a text without one: the first words of its name, and `mark_of` its identity."""
     spoken = unicodedata.normalize("NFKD", name).encode("ascii", "ignore")
     words = _NO_WORD.sub("-", spoken.decode().lower()).strip("-")
     stem = words if len(words) <= _STEM else words[:_STEM].rpartition("-")[0] or words[:_STEM]
-    return f"{stem or program}-{mark_of(program, told)}"
+    return f"{stem or program}-{mark_of(program, source)}"
 
 
 def one_line(text: str, most: int) -> str:

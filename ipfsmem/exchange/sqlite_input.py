@@ -44,21 +44,17 @@ class Tables:
     def columns(self, table: str) -> list[str]:
         """Return the names of a table's columns; empty if there is no such plain table. Raises FormatError."""
         with self._faults():
-            found = self._connection.execute(
+            rows = self._connection.execute(
                 "SELECT sql FROM sqlite_master WHERE type='table' AND name=?", (table.encode().decode(),)
             ).fetchall()
-            if (
-                not found
-                or not isinstance(found[0][0], bytes)
-                or b"VIRTUAL" in found[0][0].upper().split()[:2]
-            ):
+            if not rows or not isinstance(rows[0][0], bytes) or b"VIRTUAL" in rows[0][0].upper().split()[:2]:
                 return []
             if table.lower() in self.computed:
                 raise FormatError(
                     f"{self._what} has a table {table} with columns that are computed, as its program makes none"
                 )
-            named = self._connection.execute(f'SELECT * FROM "{table}" LIMIT 0').description  # noqa: S608 - a name of ours
-            return [str(column[0]) for column in named]
+            description = self._connection.execute(f'SELECT * FROM "{table}" LIMIT 0').description  # noqa: S608 - a name of ours
+            return [str(column[0]) for column in description]
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Yield these columns of all rows; texts as bytes, as they may not be UTF-8. Raises FormatError, LimitError."""
@@ -86,12 +82,12 @@ def _computed(connection: sqlite3.Connection) -> set[str]:
     """Return the tables with generated columns, hidden 2 or 3 in `table_xinfo`: read before the connection is restricted to
     reads."""
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
-    named = connection.execute(
+    columns = connection.execute(
         "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     ).fetchall()
     return {
         str(name).lower()
-        for (name,) in named
+        for (name,) in columns
         if connection.execute(
             "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden IN (2, 3)", (name,)
         ).fetchone()

@@ -36,18 +36,18 @@ class TakenBefore:
     def add(self, program: str, texts: Iterable[tuple[str, str, bytes, str]]) -> None:
         """Record texts by scope, key and origin, and by the program (inside the transaction of their import)."""
         new = {
-            self._mark(scope, key, text, where)
+            self._mark(scope, key, text, origin_name)
             for scope, key, text, origin in texts
-            for where in ("", origin, _BY + program)
+            for origin_name in ("", origin, _BY + program)
         } - self._marks
         if new:
             self._marks |= new
             self._replica.db.set_meta(meta.IMPORTED, b"".join(sorted(self._marks)))
 
     def _mark(self, scope: str, key: str, text: bytes, origin: str) -> bytes:
-        said = (
+        encoded = (
             f"{scope}/{key}\n".encode()
             + hashlib.sha256(text).digest()
             + origin.encode(errors="surrogatepass")
         )
-        return hashlib.blake2b(said, digest_size=_SIZE, key=self._replica.device.row_key).digest()
+        return hashlib.blake2b(encoded, digest_size=_SIZE, key=self._replica.device.row_key).digest()

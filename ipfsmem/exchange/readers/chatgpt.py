@@ -100,31 +100,31 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes | FormatError, written: str) -> Iterator[Item]:
+def _read_one(place: str, raw: bytes | FormatError, written: str) -> Iterator[Item]:
     try:
         if isinstance(raw, FormatError):
             raise raw
-        found = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
-        nodes, messages = _nodes(found.value["mapping"])
-        path = _shown_path(nodes, messages, found.text("current_node"))
+        fields = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
+        nodes, messages = _nodes(fields.value["mapping"])
+        path = _shown_path(nodes, messages, fields.text("current_node"))
         spoken = sum(_is_spoken(messages[ident]) for ident in path if ident in messages)
-        ident = found.text("conversation_id", "id")
+        ident = fields.text("conversation_id", "id")
         times = [when for one in messages.values() if (when := date_of(one.create_time))]
-        begin = found.date("create_time") or min(times, key=normal_ts, default="")
-        begin = begin or found.date("update_time")
+        begin = fields.date("create_time") or min(times, key=normal_ts, default="")
+        begin = begin or fields.date("update_time")
         begin = begin or min(
             filter(None, (date_of(one.update_time) for one in messages.values())), default=""
         )
         if not begin and not messages:
             raise FormatError("it has no date and no messages")
     except FormatError as error:
-        yield Problem(where, str(error))
+        yield Problem(place, str(error))
         return
-    title = one_line(found.text("title"), 200)
-    said = {"conversation": one_line(ident, 100), "title": title, "messages": spoken}
-    yield conversation(where, begin, written, {"source": "chatgpt", **said}, raw)
+    title = one_line(fields.text("title"), 200)
+    data = {"conversation": one_line(ident, 100), "title": title, "messages": spoken}
+    yield conversation(place, begin, written, {"source": "chatgpt", **data}, raw)
     for message in messages.values():
-        yield from _remembered(where, message, ident)
+        yield from _remembered(place, message, ident)
 
 
 def _nodes(raw: bytes) -> tuple[dict[str, Any], dict[str, _ChatGptMessage]]:
@@ -194,7 +194,7 @@ def _role(message: _ChatGptMessage) -> object:
     return author.get("role") if isinstance(author, dict) else author
 
 
-def _remembered(where: str, message: _ChatGptMessage, conversation: str) -> Iterator[Item]:
+def _remembered(place: str, message: _ChatGptMessage, conversation: str) -> Iterator[Item]:
     saved = message.recipient == _TOOL and _role(message) in ("assistant", "", None)
     about = message.metadata.get(_CUSTOM) if isinstance(message.metadata, dict) else None
     custom = about if isinstance(about, dict) else {}
@@ -206,15 +206,15 @@ def _remembered(where: str, message: _ChatGptMessage, conversation: str) -> Iter
         text = text if text.strip() else plain_text(content.text)
         if text.strip():
             when = date_of(message.create_time) or date_of(message.update_time)
-            yield _candidate(f"what was saved in {where}", text, f"chatgpt:{conversation}"[:300], when)
+            yield _candidate(f"what was saved in {place}", text, f"chatgpt:{conversation}"[:300], when)
         return
     if content.content_type == "model_editable_context":
         text = plain_text(content.model_set_context)
         if text.strip():
-            yield _candidate(f"what was remembered in {where}", text, "chatgpt:memory", "")
+            yield _candidate(f"what was remembered in {place}", text, "chatgpt:memory", "")
         return
     # They are in the content of a message, and those of one conversation next to it too.
-    for value, beside, what in (
+    for value, beside, kind in (
         (content.user_profile, custom.get("about_user_message"), "about you"),
         (content.user_instructions, custom.get("about_model_message"), "how to answer"),
     ):
@@ -222,13 +222,13 @@ def _remembered(where: str, message: _ChatGptMessage, conversation: str) -> Iter
         text = text if text.strip() else plain_text(beside)
         if text.strip():
             yield _candidate(
-                f"custom instructions in {where}", text, f"chatgpt:custom instructions, {what}", ""
+                f"custom instructions in {place}", text, f"chatgpt:custom instructions, {kind}", ""
             )
 
 
-def _candidate(where: str, text: str, source: str, created: str) -> ImportRecord:
+def _candidate(place: str, text: str, source: str, created: str) -> ImportRecord:
     return ImportRecord(
-        where=where,
+        where=place,
         text=text,
         name=name_of(text),
         type="user",
@@ -238,16 +238,16 @@ def _candidate(where: str, text: str, source: str, created: str) -> ImportRecord
     )
 
 
-def _saved(file: str, found: Any) -> Iterator[Item]:
+def _saved(file: str, value_read: Any) -> Iterator[Item]:
     """Yield a list of saved memories, as people and scripts store it next to an export: texts, or objects with one."""
 
-    def make(where: str, value: Any) -> ImportRecord | Skipped:
+    def make(place: str, value: Any) -> ImportRecord | Skipped:
         one = Fields(value, "content")
         text = one.body("text", "content", "memory", "text")
         if not text.strip():
             return Skipped("an empty memory")
-        made = _candidate(where, text, "chatgpt:memories", one.date("created_at", "updated_at"))
-        return msgspec.structs.replace(made, extra=one.rest())
+        record = _candidate(place, text, "chatgpt:memories", one.date("created_at", "updated_at"))
+        return msgspec.structs.replace(record, extra=one.rest())
 
-    values = flat_records(found, ("memories", "results"), ("content", "memory", "text"))
+    values = flat_records(value_read, ("memories", "results"), ("content", "memory", "text"))
     yield from records_of(values, f"memory in {file}, number", make)

@@ -79,39 +79,41 @@ def read(files: Files) -> Iterator[Item]:
             yield Problem(name, str(error))
 
 
-def _read_one(where: str, raw: bytes | FormatError, written: str) -> Item:
+def _read_one(place: str, raw: bytes | FormatError, written: str) -> Item:
     try:
         if isinstance(raw, FormatError):
             raise raw
-        found = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
-        messages = _messages_of(found.value["chat_messages"])
+        fields = Fields(msgspec.structs.asdict(read_typed(raw, _conversation, "it")))
+        messages = _messages_of(fields.value["chat_messages"])
         times = (when for one in messages if one is not None and (when := date_of(one.created_at)))
-        begin = found.date("created_at") or min(times, key=normal_ts, default="") or found.date("updated_at")
+        begin = (
+            fields.date("created_at") or min(times, key=normal_ts, default="") or fields.date("updated_at")
+        )
         if not begin and not messages:
             raise FormatError("it has no date and no messages")
     except FormatError as error:
-        return Problem(where, str(error))
-    said = {
-        "conversation": one_line(found.text("uuid"), 100),
-        "title": one_line(found.text("name"), 200),
-        "messages": _count(messages, found.text("current_leaf_message_uuid")),
+        return Problem(place, str(error))
+    data = {
+        "conversation": one_line(fields.text("uuid"), 100),
+        "title": one_line(fields.text("name"), 200),
+        "messages": _count(messages, fields.text("current_leaf_message_uuid")),
     }
-    return conversation(where, begin, written, {"source": "claude", **said}, raw)
+    return conversation(place, begin, written, {"source": "claude", **data}, raw)
 
 
 def _messages_of(raw: bytes) -> list[_ClaudeMessage | None]:
     """Return the messages of a conversation, None for an unreadable one. Raises FormatError if it has no list of them."""
     try:
-        found = read_typed(bytes(raw), _messages, "it")
+        rows = read_typed(bytes(raw), _messages, "it")
     except FormatError:
         raise FormatError("it has no messages") from None
-    made: list[_ClaudeMessage | None] = []
-    for one in found:
+    messages: list[_ClaudeMessage | None] = []
+    for one in rows:
         try:
-            made.append(read_typed(bytes(one), _message, "it"))
+            messages.append(read_typed(bytes(one), _message, "it"))
         except FormatError:
-            made.append(None)
-    return made
+            messages.append(None)
+    return messages
 
 
 def _count(messages: list[_ClaudeMessage | None], leaf: str) -> int:
@@ -132,24 +134,24 @@ def _project(raw: bytes | FormatError, projects: dict[str, str]) -> Item:
     try:
         if isinstance(raw, FormatError):
             raise raw
-        found = Fields(read_json(raw, "a project"))
-        projects[found.text("uuid")] = one_line(found.text("name"), 200)
+        fields = Fields(read_json(raw, "a project"))
+        projects[fields.text("uuid")] = one_line(fields.text("name"), 200)
     except FormatError as error:
         return Problem("a project", str(error))
     return Skipped("a project's instructions and documents, which are no memory")
 
 
-def _memories(where: str, raw: bytes | FormatError, projects: dict[str, str]) -> Iterator[Item]:
+def _memories(place: str, raw: bytes | FormatError, projects: dict[str, str]) -> Iterator[Item]:
     try:
         if isinstance(raw, FormatError):
             raise raw
-        found = Fields(read_json(raw, "it"), "conversations_memory")
+        fields = Fields(read_json(raw, "it"), "conversations_memory")
     except FormatError as error:
-        yield Problem(where, str(error))
+        yield Problem(place, str(error))
         return
-    account = found.text("account_uuid")
-    texts = [("conversations", "What Claude remembers", found.value.get("conversations_memory"))]
-    by_project = found.value.get("project_memories")
+    account = fields.text("account_uuid")
+    texts = [("conversations", "What Claude remembers", fields.value.get("conversations_memory"))]
+    by_project = fields.value.get("project_memories")
     if isinstance(by_project, dict):
         for project, text in by_project.items():
             name = projects.get(project) or unicode_text(project)
@@ -159,19 +161,19 @@ def _memories(where: str, raw: bytes | FormatError, projects: dict[str, str]) ->
             if text:
                 texts.append((f"project {number}", f"What Claude remembers of project {number}", text))
     whose = sha256(account.encode()).hexdigest()  # of a fixed length: it precedes every text
-    for ident, name, said in texts:
-        text, name = plain_text(said), one_line(name, 200)
+    for ident, name, value in texts:
+        text, name = plain_text(value), one_line(name, 200)
         if not text.strip():
             yield Skipped("an empty memory")
             continue
         yield ImportRecord(
-            where=f"{ident} in {where}",
+            where=f"{ident} in {place}",
             text=text,
             ident=f"{whose}\n{ident}",
             unique=is_one_of_a_kind(account),
             name=name,
             type="user" if ident == "conversations" else "project",
             source=f"claude:{ident}"[:300],
-            extra=found.rest() if ident == "conversations" else {},
+            extra=fields.rest() if ident == "conversations" else {},
             candidate=True,
         )

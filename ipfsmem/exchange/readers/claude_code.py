@@ -25,15 +25,17 @@ _OTHER = re.compile(r"[^a-z0-9]+")
 def read(files: Files) -> Iterator[Item]:
     """Yield the memory files of one project, or of all; other files are skipped, and counted if they are below a memory folder."""
     trees = [(name, match) for name in files.names if (match := _PROJECT.fullmatch(name))]
-    found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
-    if not found:
-        found = [(name, "", name) for name in files.ending(".md") if "/" not in name.removeprefix("memory/")]
+    trees_found = [(name, project_scope(match[1]), match[2]) for name, match in trees]
+    if not trees_found:
+        trees_found = [
+            (name, "", name) for name in files.ending(".md") if "/" not in name.removeprefix("memory/")
+        ]
     yield from left_out_notes(files, lambda name: not trees or _INSIDE.fullmatch(name) is not None)
-    taken = {name for name, _, _ in found}
+    names_read = {name for name, _, _ in trees_found}
     for name in files.ending(".md"):
-        if name not in taken and (not trees or _BELOW.fullmatch(name)):
+        if name not in names_read and (not trees or _BELOW.fullmatch(name)):
             yield Skipped("a file in a folder below the memory folder")
-    for name, scope, last in found:
+    for name, scope, last in trees_found:
         last = last.removeprefix("memory/")
         try:
             data = files.read(name)

@@ -28,18 +28,18 @@ def _facts(file: str, data: bytes) -> Iterator[Item]:
     yield from read_records(file, data, "fact", _fact, lists=("facts", "memories"), texts=("fact",))
 
 
-def _fact(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "fact")
-    fact, category = found.body("fact", "fact"), found.text("category")
+def _fact(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "fact")
+    fact, category = fields.body("fact", "fact"), fields.text("category")
     if not fact.strip():
         return Skipped("an empty fact")
     return ImportRecord(
-        where=where,
+        where=place,
         text=fact,
         name=name_of(fact),
         type=_TYPES.get(category, "reference"),
-        created=found.date("created_at"),
+        created=fields.date("created_at"),
         source="infraware",
         fields={"category": category},
-        extra=found.rest(),
+        extra=fields.rest(),
     )

@@ -68,9 +68,9 @@ def _database(tables: Tables, file: str) -> Iterator[Item]:
         yield from _sessions(tables, file)
 
 
-def _row(where: str, row: Mapping[str, Any]) -> ImportRecord | Skipped:
+def _row(place: str, row: Mapping[str, Any]) -> ImportRecord | Skipped:
     texts = {name: _text(value) for name, value in row.items()}
-    return _memory(where, {**texts, "metadata": texts.get("metadata_json")})
+    return _memory(place, {**texts, "metadata": texts.get("metadata_json")})
 
 
 def _text(value: object) -> str:
@@ -78,44 +78,44 @@ def _text(value: object) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value)
 
 
-def _memory(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "content")
-    content = found.body("content", "content")
+def _memory(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "content")
+    content = fields.body("content", "content")
     if not content.strip():
         return Skipped("an empty memory")
-    kind = found.text("memory_type") or "semantic"
+    kind = fields.text("memory_type") or "semantic"
     return ImportRecord(
-        where=where,
+        where=place,
         text=content,
         name=name_of(content),
         type=_TYPES.get(kind, "reference"),
-        created=found.date("created_at"),
+        created=fields.date("created_at"),
         source=f"initrunner:{kind}",
-        fields={"category": found.text("category")},
-        extra=found.rest(found.mapping("metadata")),
+        fields={"category": fields.text("category")},
+        extra=fields.rest(fields.mapping("metadata")),
     )
 
 
 def _sessions(tables: Tables, file: str) -> Iterator[Item]:
     """Yield one conversation per session. Each turn saves its last messages again, so overlapping saves are joined."""
-    held: dict[tuple[str, str], list[tuple[int | None, Mapping[str, Any]]]] = {}
+    items_of: dict[tuple[str, str], list[tuple[int | None, Mapping[str, Any]]]] = {}
     for number, row in enumerate(tables.rows("sessions", _SESSIONS), 1):
         try:
             session, agent, when, messages = (_text(value) for value in row)
             saved = [
-                (_time(one, when), kept)
+                (_time(one, when), item)
                 for one in _messages(messages)
-                if (kept := without_system(one)) is not None
+                if (item := without_system(one)) is not None
             ]
             texts = [item_text(one) for _, one in saved]
         except (FormatError, UsageError, LimitError, msgspec.MsgspecError, RecursionError) as error:
             yield Problem(f"session in {file}, number {number}", str(error))
             continue
-        known = held.setdefault((session, agent), [])
-        told = [item_text(one) for _, one in known]
-        known += saved[overlap(told, texts) :]
-    names = Counter(session for session, _ in held)
-    for (session, agent), items in held.items():
+        stored = items_of.setdefault((session, agent), [])
+        stored_texts = [item_text(one) for _, one in stored]
+        stored += saved[overlap(stored_texts, texts) :]
+    names = Counter(session for session, _ in items_of)
+    for (session, agent), items in items_of.items():
         name = session if names[session] == 1 else f"{session} {agent}"
         yield Conversed(one_line(name, 200) or "initrunner", items, agent)
 
@@ -123,8 +123,11 @@ def _sessions(tables: Tables, file: str) -> Iterator[Item]:
 def _time(message: Mapping[str, Any], saved: str) -> int | None:
     """Return when a message was written: from it or its first part, else when it was saved."""
     parts = message.get("parts")
-    told = [message, *(one for one in (parts if isinstance(parts, list) else ()) if isinstance(one, dict))]
-    for said in (*(one.get("timestamp") for one in told), saved):
-        if date := date_of(said):
+    parts_read = [
+        message,
+        *(one for one in (parts if isinstance(parts, list) else ()) if isinstance(one, dict)),
+    ]
+    for stamp in (*(one.get("timestamp") for one in parts_read), saved):
+        if date := date_of(stamp):
             return ms_of(date)
     return None

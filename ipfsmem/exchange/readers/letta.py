@@ -27,19 +27,19 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _agent_file(file: str, data: bytes) -> Iterator[Item]:
-    found = read_json(data, file)
-    if not isinstance(found, dict) or not ({"blocks", "agents", "core_memory"} & found.keys()):
+    content = read_json(data, file)
+    if not isinstance(content, dict) or not ({"blocks", "agents", "core_memory"} & content.keys()):
         raise FormatError(f"{file} is not an agent file of Letta")
-    if "core_memory" in found:
-        found = {"agents": [{**found, "memory_blocks": found["core_memory"]}]}
+    if "core_memory" in content:
+        content = {"agents": [{**content, "memory_blocks": content["core_memory"]}]}
     agents: list[dict[str, Any]] = []
-    for number, one in enumerate(items_of(found.get("agents")), 1):
+    for number, one in enumerate(items_of(content.get("agents")), 1):
         if isinstance(one, dict):
             agents.append(one)
         elif one:
             yield Problem(f"agent in {file}, number {number}", "it is not a JSON object")
     owned = _owners(agents)
-    blocks = [(owned.get(_id(one), ""), one) for one in items_of(found.get("blocks"))]
+    blocks = [(owned.get(_id(one), ""), one) for one in items_of(content.get("blocks"))]
     for agent in agents:
         blocks += [(_name(agent), one) for one in items_of(agent.get("memory_blocks"))]
     yield from records_of(blocks, f"block in {file}, number", lambda at, one: _block(at, one[1], one[0]))
@@ -60,36 +60,36 @@ def _owners(agents: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _id(block: object) -> str:
-    found = block.get("id") if isinstance(block, dict) else None
-    return found if isinstance(found, str) else ""
+    id_value = block.get("id") if isinstance(block, dict) else None
+    return id_value if isinstance(id_value, str) else ""
 
 
 def _name(agent: Mapping[str, Any]) -> str:
     return one_line(Fields(agent).text("name"), 200)
 
 
-def _block(where: str, value: Any, agent: str) -> ImportRecord | Skipped:
-    found = Fields(value, "value")
-    text, label = found.body("value", "value"), found.text("label")
+def _block(place: str, value: Any, agent: str) -> ImportRecord | Skipped:
+    fields = Fields(value, "value")
+    text, label = fields.body("value", "value"), fields.text("label")
     if not text.strip():
         return Skipped("an empty block")
     return ImportRecord(
-        where=where,
+        where=place,
         text=text,
         ident=f"{agent}\n{label}",
         name=label or agent,
-        description=found.text("description"),
+        description=fields.text("description"),
         type="user" if label == "human" else "reference",
         source=f"letta:{label}"[:300],
         fields={"agent_name": agent},
-        extra=found.rest(found.mapping("metadata", "metadata_")),
+        extra=fields.rest(fields.mapping("metadata", "metadata_")),
     )
 
 
 def _messages(agent: Mapping[str, Any]) -> Iterator[Item]:
     messages = items_of(agent.get("messages"))
-    said = (date_of(one.get("created_at")) for one in messages if isinstance(one, dict))
-    times = sorted(filter(None, said), key=normal_ts)
+    dates = (date_of(one.get("created_at")) for one in messages if isinstance(one, dict))
+    times = sorted(filter(None, dates), key=normal_ts)
     if times:
-        told = {"agent": _name(agent), "messages": len(messages), "until": times[-1]}
-        yield Happened({"ts": times[0], "type": "conversation", "source": "letta", **told})
+        data = {"agent": _name(agent), "messages": len(messages), "until": times[-1]}
+        yield Happened({"ts": times[0], "type": "conversation", "source": "letta", **data})

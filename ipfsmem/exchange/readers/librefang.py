@@ -28,43 +28,43 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _export(file: str, data: bytes) -> Iterator[Item]:
-    found = read_json(data, file)
-    if isinstance(found, list):
-        found = {"memories": found}
-    if not isinstance(found, dict) or not ("memories" in found or "kv" in found):
+    content = read_json(data, file)
+    if isinstance(content, list):
+        content = {"memories": content}
+    if not isinstance(content, dict) or not ("memories" in content or "kv" in content):
         raise FormatError(f"{file} is not an export of LibreFang")
     # Of a fixed length: it precedes every key.
-    whose = sha256(Fields(found).text("agent_id").encode()).hexdigest()
-    memories = items_of(found.get("memories"))
+    whose = sha256(Fields(content).text("agent_id").encode()).hexdigest()
+    memories = items_of(content.get("memories"))
     yield from records_of(memories, f"memory in {file}, number", _memory)
-    for key, value in _pairs(found.get("kv")):
+    for key, value in _pairs(content.get("kv")):
         yield _value(f"{shown(key)} in {file}", whose, key, value)
 
 
-def _memory(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "content")
-    content = found.body("content", "content")
+def _memory(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "content")
+    content = fields.body("content", "content")
     if not content.strip():
         return Skipped("an empty memory")
-    if found.value.get("deleted") is True:
+    if fields.value.get("deleted") is True:
         return Skipped("a deleted memory")
-    metadata = Fields(found.mapping("metadata"))
-    category = found.text("category") or metadata.text("category")
-    level, key = found.text("level", "scope"), found.text("key")
-    ident = found.text("id") or key
-    confidence = found.number("confidence", 0, 1)
+    metadata = Fields(fields.mapping("metadata"))
+    category = fields.text("category") or metadata.text("category")
+    level, key = fields.text("level", "scope"), fields.text("key")
+    ident = fields.text("id") or key
+    confidence = fields.number("confidence", 0, 1)
     return ImportRecord(
-        where=where,
+        where=place,
         text=content,
         ident=ident,
         unique=is_one_of_a_kind(ident),
         name=name_of(key or content),
         type="feedback" if category in _FEEDBACK else _LEVELS.get(level, "reference"),
-        created=found.date("created_at"),
-        updated=found.date("updated_at"),
+        created=fields.date("created_at"),
+        updated=fields.date("updated_at"),
         source=f"librefang:{ident or level or 'memory'}"[:300],
         fields={"category": category, "confidence": "" if confidence is None else f"{confidence:.6g}"},
-        extra=found.rest(
+        extra=fields.rest(
             {name: one for name, one in metadata.value.items() if name != "category"},
             metadata.odd,
             {"key": key} if key else {},
@@ -72,22 +72,22 @@ def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     )
 
 
-def _pairs(found: Any) -> Iterator[tuple[str, Any]]:
+def _pairs(content: Any) -> Iterator[tuple[str, Any]]:
     """Yield the keys and values of an export: an object, or a list of objects with `key` and `value`."""
-    if isinstance(found, dict):
-        yield from ((unicode_text(key), value) for key, value in found.items())
-    for number, one in enumerate(found if isinstance(found, list) else (), 1):
+    if isinstance(content, dict):
+        yield from ((unicode_text(key), value) for key, value in content.items())
+    for number, one in enumerate(content if isinstance(content, list) else (), 1):
         if isinstance(one, dict) and "value" in one:
             yield Fields(one).text("key") or str(number), one["value"]
         else:
             yield str(number), one
 
 
-def _value(where: str, whose: str, key: str, value: Any) -> ImportRecord:
+def _value(place: str, whose: str, key: str, value: Any) -> ImportRecord:
     source, ident = f"librefang:{key}"[:300], f"{whose}\n{key}"
     try:
         return ImportRecord(
-            where=where,
+            where=place,
             file=value_file(key, value, {"source": source}),
             key=memory_key(key),
             ident=ident,
@@ -95,5 +95,5 @@ def _value(where: str, whose: str, key: str, value: Any) -> ImportRecord:
     except UsageError:  # a key too long for our values, or invalid JSON: the text is imported without it
         text = unicode_text(value) if isinstance(value, str) else json_block(value)
         return ImportRecord(
-            where=where, text=text, ident=ident, name=name_of(key), type="reference", source=source
+            where=place, text=text, ident=ident, name=name_of(key), type="reference", source=source
         )

@@ -33,19 +33,19 @@ class _Entity(msgspec.Struct):
 def _graph(file: str, data: bytes) -> Iterator[Item]:
     entities: dict[str, _Entity] = {}
     relations: dict[str, list[str]] = {}
-    for where, value in read_values(data, file):
+    for place, value in read_values(data, file):
         if isinstance(value, FormatError):
-            yield Problem(where, str(value).removeprefix(f"{where} "))
+            yield Problem(place, str(value).removeprefix(f"{place} "))
             continue
         for one in _flat(value):
             try:
-                _take(Fields(one), where, entities, relations)
+                _take(Fields(one), place, entities, relations)
             except FormatError as error:
-                yield Problem(where, str(error))
+                yield Problem(place, str(error))
     for name, entity in entities.items():
         lines = ["- " + one.strip().replace("\n", "\n  ") for one in entity.observations]
-        if known := relations.pop(name, []):
-            lines += ["", "Relations:", "", *(f"- {one}" for one in known)]
+        if lines_of_entity := relations.pop(name, []):
+            lines += ["", "Relations:", "", *(f"- {one}" for one in lines_of_entity)]
         yield ImportRecord(
             where=entity.where,
             text="\n".join(lines),
@@ -58,10 +58,10 @@ def _graph(file: str, data: bytes) -> Iterator[Item]:
             fields={"category": entity.kind},
             extra=entity.extra,
         )
-    for name, known in relations.items():
+    for name, lines_of_entity in relations.items():
         yield ImportRecord(
             where=f"relations of {name} in {file}",
-            text="\n".join(["Relations:", "", *(f"- {one}" for one in known)]),
+            text="\n".join(["Relations:", "", *(f"- {one}" for one in lines_of_entity)]),
             ident=name,
             name=name,
             type="reference",
@@ -97,25 +97,25 @@ def _called(one: dict[str, Any], kind: str) -> dict[str, Any]:
     return {**one, **word, "type": kind}
 
 
-def _take(found: Fields, where: str, entities: dict[str, _Entity], relations: dict[str, list[str]]) -> None:
+def _take(fields: Fields, place: str, entities: dict[str, _Entity], relations: dict[str, list[str]]) -> None:
     """Add one entity or relation; the observations of an entity that is listed twice are joined. Raises FormatError."""
-    kind = found.value.get("type")
-    if kind == "relation" or (kind != "entity" and {"from", "to"} <= found.value.keys()):
-        begin, end = found.text("from"), found.text("to")
-        relation = found.text("relationType", *(() if kind == "relation" else ("type",)))
+    kind = fields.value.get("type")
+    if kind == "relation" or (kind != "entity" and {"from", "to"} <= fields.value.keys()):
+        begin, end = fields.text("from"), fields.text("to")
+        relation = fields.text("relationType", *(() if kind == "relation" else ("type",)))
         if not (begin or end) or sum(map(bool, (begin, end, relation))) < 2:
             raise FormatError("it is a relation without its ends")
-        said = ": ".join(filter(None, (relation, end if begin else "")))
-        relations.setdefault(begin or end, []).append(said)
-    elif kind == "entity" or found.value.keys() & {"observations", "entityType"}:
-        stored = found.value.get("observations")
+        sentence = ": ".join(filter(None, (relation, end if begin else "")))
+        relations.setdefault(begin or end, []).append(sentence)
+    elif kind == "entity" or fields.value.keys() & {"observations", "entityType"}:
+        stored = fields.value.get("observations")
         observed = (plain_text(one) for one in (stored if isinstance(stored, list) else [stored]))
         texts = [one for one in observed if one.strip()]
-        name = found.text("name") or (name_of(texts[0]) if texts else "")
+        name = fields.text("name") or (name_of(texts[0]) if texts else "")
         if not name:
             raise FormatError("it is an entity without a name")
-        word = found.text("entityType", *(() if kind == "entity" else ("type",)))
-        entity = _Entity(where, word, found.rest(), {})
+        word = fields.text("entityType", *(() if kind == "entity" else ("type",)))
+        entity = _Entity(place, word, fields.rest(), {})
         entities.setdefault(name, entity).observations.update(dict.fromkeys(texts))
     else:
         raise FormatError("it is neither an entity nor a relation")

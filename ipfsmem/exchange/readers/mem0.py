@@ -28,42 +28,42 @@ def _file(name: str, data: bytes) -> Iterator[Item]:
     yield from read_records(name, data, "memory", _record, lists=_LISTS, texts=_TEXTS)
 
 
-def _record(where: str, value: Any) -> ImportRecord | Skipped:
+def _record(place: str, value: Any) -> ImportRecord | Skipped:
     if (
         isinstance(value, dict)
         and not value.keys() & {*_TEXTS}
         and value.keys() & {"relationship", "relation", "target"}
     ):
-        return _relation(where, value)
-    return _memory(where, value)
+        return _relation(place, value)
+    return _memory(place, value)
 
 
-def _memory(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "memory")
-    memory = found.body("memory", *_TEXTS)
+def _memory(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "memory")
+    memory = fields.body("memory", *_TEXTS)
     if not memory.strip():
         return Skipped("an empty memory")
-    ident = found.text("id")
-    metadata = Fields(found.mapping("metadata"))
-    beside = {key: found.value[key] for key in _BESIDE if found.value.get(key) is not None}
-    user = found.value.get("user_id")
+    ident = fields.text("id")
+    metadata = Fields(fields.mapping("metadata"))
+    beside = {key: fields.value[key] for key in _BESIDE if fields.value.get(key) is not None}
+    user = fields.value.get("user_id")
     category, tags = metadata.text("category"), metadata.texts("tags")
     return ImportRecord(
-        where=where,
+        where=place,
         text=memory,
         ident=ident,
         unique=is_one_of_a_kind(ident),
         name=name_of(memory),
-        type="user" if user and not found.value.get("agent_id") else "reference",
-        tags=(*found.texts("categories"), *tags),
-        created=found.date("created_at"),
-        updated=found.date("updated_at"),
+        type="user" if user and not fields.value.get("agent_id") else "reference",
+        tags=(*fields.texts("categories"), *tags),
+        created=fields.date("created_at"),
+        updated=fields.date("updated_at"),
         source=f"mem0:{ident}"[:300] if ident else "mem0",
         fields={
             "category": category,
-            "expires": found.date("expiration_date"),
+            "expires": fields.date("expiration_date"),
         },
-        extra=found.rest(
+        extra=fields.rest(
             {key: one for key, one in metadata.value.items() if key not in ("tags", "category")},
             metadata.odd,
             {"user_id": user} if user else {},
@@ -72,21 +72,21 @@ def _memory(where: str, value: Any) -> ImportRecord | Skipped:
     )
 
 
-def _relation(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "relationship")
+def _relation(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "relationship")
     parts = [
-        found.text("source"),
-        found.text("relationship", "relation"),
-        found.text("target", "destination"),
+        fields.text("source"),
+        fields.text("relationship", "relation"),
+        fields.text("target", "destination"),
     ]
-    said = " ".join(filter(None, parts))
+    sentence = " ".join(filter(None, parts))
     if sum(map(bool, parts)) < 2:
         raise FormatError("it is not a relation")
     return ImportRecord(
-        where=where,
-        text=said,
-        name=name_of(said),
+        where=place,
+        text=sentence,
+        name=name_of(sentence),
         type="reference",
         source="mem0:relation",
-        extra=found.rest(),
+        extra=fields.rest(),
     )

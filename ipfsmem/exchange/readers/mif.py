@@ -26,35 +26,35 @@ def read(files: Files) -> Iterator[Item]:
 
 
 def _document(file: str, data: bytes) -> Iterator[Item]:
-    found = read_json(data, file)
-    if not isinstance(found, dict) or not isinstance(found.get("memories"), list | dict):
+    content = read_json(data, file)
+    if not isinstance(content, dict) or not isinstance(content.get("memories"), list | dict):
         raise FormatError(f"{file} is not a MIF document")
-    yield from records_of(items_of(found["memories"]), f"memory in {file}, number", _memory)
-    graph = found.get("knowledge_graph")
+    yield from records_of(items_of(content["memories"]), f"memory in {file}, number", _memory)
+    graph = content.get("knowledge_graph")
     entities = graph.get("entities") if isinstance(graph, dict) else None
     for _ in entities if isinstance(entities, list) else ():
         yield Skipped("an entity of the knowledge graph")
 
 
-def _memory(where: str, value: Any) -> ImportRecord | Skipped:
-    found = Fields(value, "content")
-    text, ident = found.body("content", "content"), found.text("id")
+def _memory(place: str, value: Any) -> ImportRecord | Skipped:
+    fields = Fields(value, "content")
+    text, ident = fields.body("content", "content"), fields.text("id")
     if not text.strip():
         return Skipped("an empty memory")
     return ImportRecord(
-        where=where,
+        where=place,
         text=text,
         ident=ident,
         unique=is_one_of_a_kind(ident),
         name=name_of(text),
         type="reference",
-        tags=found.texts("tags"),
-        created=found.date("created_at"),
-        updated=found.date("updated_at"),
+        tags=fields.texts("tags"),
+        created=fields.date("created_at"),
+        updated=fields.date("updated_at"),
         source=f"mif:{ident}"[:300],
         fields={
-            "category": found.text("memory_type"),
-            "agent_name": found.text("agent_id"),
+            "category": fields.text("memory_type"),
+            "agent_name": fields.text("agent_id"),
         },
-        extra=found.rest({key: one for key, one in found.value.items() if key not in _KNOWN and one}),
+        extra=fields.rest({key: one for key, one in fields.value.items() if key not in _KNOWN and one}),
     )

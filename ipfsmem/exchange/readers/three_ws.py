@@ -76,7 +76,7 @@ def _is_full(salience: Any) -> bool:
     return isinstance(salience, int | float) and not isinstance(salience, bool) and salience >= 1
 
 
-def _entry(where: str, value: Any) -> Item:
+def _entry(place: str, value: Any) -> Item:
     try:
         entry = Fields(value, "content")
         if "content" not in entry.value and entry.value.keys() & {"cipher", "ciphertext", "cid"}:
@@ -86,7 +86,7 @@ def _entry(where: str, value: Any) -> Item:
             raise FormatError("its content is empty")
         ident = entry.text("id")
         return ImportRecord(
-            where=where,
+            where=place,
             text=text,
             ident=ident,
             unique=is_one_of_a_kind(ident),
@@ -110,4 +110,4 @@ def _entry(where: str, value: Any) -> Item:
             ),
         )
     except FormatError as error:
-        return Problem(where, str(error))
+        return Problem(place, str(error))
