@@ -59,13 +59,13 @@ class File(NamedTuple):
     def values(self, *, content: bool = False) -> dict[str, Any]:
         """Return it as JSON."""
         file = self.reading.readable
-        found = {
+        fields = {
             "filename": self.filename,
             "scope": self.scope,
             **{field: clean_text(file.fields.get(field, "")) for field in _FIELDS if file.fields.get(field)},
             "mod_time": file.updated or file.created,
         }
-        return {**found, "content": clean_text(document(file))} if content else found
+        return {**fields, "content": clean_text(document(file))} if content else fields
 
 
 class WorkspaceFiles:
@@ -95,9 +95,9 @@ class WorkspaceFiles:
             "agent_name": fields.get("agent_name", ""),
             "origin_name": key_of_foreign_name(_file_name(filename)).origin or "",
         }
-        kept = contextlib.nullcontext() if old is None else there.facts.keeping(key, seen=old.seen)
-        with kept:
-            made = there.write(
+        keeping = contextlib.nullcontext() if old is None else there.facts.keeping(key, seen=old.seen)
+        with keeping:
+            record = there.write(
                 key,
                 content,
                 name=name,
@@ -107,11 +107,11 @@ class WorkspaceFiles:
                 seen=old,
                 if_match=None if old is not None else "" if shown is None else shown.sha256,
             )
-        return File(_name_of(made), scope, made), old is None
+        return File(_name_of(record), scope, record), old is None
 
     def files(self, scope: str = "") -> list[File]:
         """Return the own files, last changed first. Raises UsageError."""
-        found = []
+        rows = []
         for one in _chosen(scope):
             if one == WORKSPACE and not self._workspace:
                 continue
@@ -119,48 +119,48 @@ class WorkspaceFiles:
             for item in there.list():
                 reading = there.read(item.key, counts=False) if item.own and item.fetched else None
                 if reading is not None:
-                    found.append(File(_name_of(reading), one, reading))
-        return sorted(found, key=lambda one: (one.reading.hlc, one.filename), reverse=True)
+                    rows.append(File(_name_of(reading), one, reading))
+        return sorted(rows, key=lambda one: (one.reading.hlc, one.filename), reverse=True)
 
     def read(self, filename: str, scope: str = "") -> File:
         """Return one file. Raises NotFoundError; UsageError if both scopes have one."""
         key = _key(filename)
-        found = []
+        files = []
         for one in _chosen(scope):
             if one == WORKSPACE and not self._workspace:
                 continue
             reading = self._there(one).read(key)
             if reading is not None and reading.own:
-                found.append(File(_name_of(reading), one, reading))
-        if not found:
+                files.append(File(_name_of(reading), one, reading))
+        if not files:
             raise NotFoundError(f"memory not found: {filename[:80]}")
-        if len(found) > 1:
+        if len(files) > 1:
             raise UsageError(
                 f"ambiguous: {filename[:80]} is in both scopes", hint="Set scope to global or workspace."
             )
-        return found[0]
+        return files[0]
 
     def delete(self, filename: str, scope: str = "") -> File:
         """Delete a file; its text stays in the history. Raises as `read`."""
-        found = self.read(filename, scope)
-        there = self._there(found.scope)
-        there.facts.keep(found.reading.key, seen=found.reading.seen)
-        there.forget(found.reading.key, seen=found.reading, keep_earlier=True)
-        return found
+        file = self.read(filename, scope)
+        there = self._there(file.scope)
+        there.facts.keep(file.reading.key, seen=file.reading.seen)
+        there.forget(file.reading.key, seen=file.reading, keep_earlier=True)
+        return file
 
     def search(self, query: str, scope: str = "", limit: int = HITS) -> list[tuple[File, float, str]]:
         """Return the files that fit a query, best first, each with its score and a snippet. Raises UsageError."""
         if not any(c.isalnum() for c in query):
             raise UsageError("the query has no words")
         limit = max(1, min(limit, MOST_HITS))
-        wanted = _chosen(scope)
-        scopes = [self._workspace] * (WORKSPACE in wanted and bool(self._workspace)) + [""] * (
-            GLOBAL in wanted
+        scopes_wanted = _chosen(scope)
+        scopes = [self._workspace] * (WORKSPACE in scopes_wanted and bool(self._workspace)) + [""] * (
+            GLOBAL in scopes_wanted
         )
         if not scopes:
             return []
-        found = self.memory.stack(*scopes).recall(query, limit=MOST_HITS)
-        hits = [hit for hit in found.hits if hit.own and (GLOBAL in wanted or hit.scope)][:limit]
+        recalled = self.memory.stack(*scopes).recall(query, limit=MOST_HITS)
+        hits = [hit for hit in recalled.hits if hit.own and (GLOBAL in scopes_wanted or hit.scope)][:limit]
         readings = ((hit, self.memory.scope(hit.scope).read(hit.key, counts=False)) for hit in hits)
         return [
             (
@@ -191,15 +191,15 @@ class WorkspaceFiles:
     def history(self, operation: str = "", since: str = "", limit: int = ENTRIES) -> list[dict[str, Any]]:
         """Return the operations, newest first, without text of memories. Raises UsageError."""
         limit = max(1, min(limit, MOST_ENTRIES))
-        known = {ours for ours, theirs in _OPERATIONS.items() if theirs == operation} if operation else None
-        if known is not None and not known:
+        names = {ours for ours, theirs in _OPERATIONS.items() if theirs == operation} if operation else None
+        if names is not None and not names:
             raise UsageError(
                 f"unknown operation {operation[:40]!r}; known: {', '.join(dict.fromkeys(_OPERATIONS.values()))}"
             )
-        found = [
+        operations = [
             one
             for one in self.memory.operations.list(since=since or None, limit=10_000)
-            if one.operation in (known or _OPERATIONS)
+            if one.operation in (names or _OPERATIONS)
         ]
         return [
             {
@@ -210,7 +210,7 @@ class WorkspaceFiles:
                 "timestamp": instant(one.at),
                 "summary": one.outcome,
             }
-            for one in found[:limit]
+            for one in operations[:limit]
         ]
 
     def index(self, scope: str = "") -> str:
@@ -238,9 +238,11 @@ def document(file: MemoryFile) -> str:
 
 def index_line(file: File) -> str:
     """Return the line of a file in MEMORY.md."""
-    said = file.reading.readable
-    name = one_line(said.name) or _title(file.filename)
-    return f"- [{name}]({file.filename})" + (f" - {one_line(said.description)}" if said.description else "")
+    readable = file.reading.readable
+    name = one_line(readable.name) or _title(file.filename)
+    return f"- [{name}]({file.filename})" + (
+        f" - {one_line(readable.description)}" if readable.description else ""
+    )
 
 
 def _chosen(scope: str) -> tuple[str, ...]:
@@ -275,12 +277,12 @@ def _title(filename: str) -> str:
 
 def _snippet(body: str, query: str) -> str:
     words = clean_text(body).split()
-    asked = {"".join(filter(str.isalnum, word)).lower() for word in query.split()} - {""}
-    met = [bool(asked & {"".join(filter(str.isalnum, word)).lower()}) for word in words]
-    first = max(0, met.index(True) - _SNIPPET // 3) if any(met) else 0
+    query_words = {"".join(filter(str.isalnum, word)).lower() for word in query.split()} - {""}
+    hits = [bool(query_words & {"".join(filter(str.isalnum, word)).lower()}) for word in words]
+    first = max(0, hits.index(True) - _SNIPPET // 3) if any(hits) else 0
     return " ".join(
         f"[{word[:_WORD]}]" if hit else word[:_WORD]
-        for word, hit in zip(words[first : first + _SNIPPET], met[first : first + _SNIPPET], strict=True)
+        for word, hit in zip(words[first : first + _SNIPPET], hits[first : first + _SNIPPET], strict=True)
     )
 
 
@@ -291,28 +293,28 @@ def _files(tool_context: ToolContext, args: JSON) -> WorkspaceFiles:
     return WorkspaceFiles(tool_context.memory, tool_context.scope_of({}))
 
 
-def _answer(said: str) -> ToolResult:
-    return ToolResult(said, {"result": said})
+def _answer(message: str) -> ToolResult:
+    return ToolResult(message, {"result": message})
 
 
 def _write(tool_context: ToolContext, args: JSON) -> ToolResult:
     fields = {name: args.get(name, "") for name in ("name", "description", "agent_name")}
-    made, new = _files(tool_context, args).write(
+    file, new = _files(tool_context, args).write(
         args["filename"], args["type"], args["content"], fields, args.get("scope", "")
     )
     if new:
-        return _answer(f"Wrote {made.filename} ({made.scope})")
-    back = f"ipfsmem fact restore {made.reading.key}"
-    if made.scope == WORKSPACE:
-        back = f"ipfsmem fact restore {made.reading.key} --scope {tool_context.scope_of({})}"
+        return _answer(f"Wrote {file.filename} ({file.scope})")
+    back = f"ipfsmem fact restore {file.reading.key}"
+    if file.scope == WORKSPACE:
+        back = f"ipfsmem fact restore {file.reading.key} --scope {tool_context.scope_of({})}"
     return _answer(
-        f"Updated {made.filename} ({made.scope}). It replaced another text; a person brings that back with: {back}"
+        f"Updated {file.filename} ({file.scope}). It replaced another text; a person brings that back with: {back}"
     )
 
 
 def _read(tool_context: ToolContext, args: JSON) -> ToolResult:
-    found = _files(tool_context, args).read(args["filename"], args.get("scope", ""))
-    return _answer(clean_text(document(found.reading.readable)))
+    file = _files(tool_context, args).read(args["filename"], args.get("scope", ""))
+    return _answer(clean_text(document(file.reading.readable)))
 
 
 def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
@@ -325,8 +327,8 @@ def _delete(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _search(tool_context: ToolContext, args: JSON) -> ToolResult:
-    found = _files(tool_context, args).search(args["query"], args.get("scope", ""), args.get("limit", HITS))
-    lines = [f"{index_line(file)} ({file.scope})\n  {snippet}" for file, _, snippet in found]
+    matches = _files(tool_context, args).search(args["query"], args.get("scope", ""), args.get("limit", HITS))
+    lines = [f"{index_line(file)} ({file.scope})\n  {snippet}" for file, _, snippet in matches]
     return _answer("\n".join(lines) or "No memories found.")
 
 
@@ -337,12 +339,12 @@ def _health(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _history(tool_context: ToolContext, args: JSON) -> ToolResult:
-    found = _files(tool_context, args).history(
+    operations = _files(tool_context, args).history(
         args.get("operation", ""), args.get("since", ""), args.get("limit", ENTRIES)
     )
     lines = [
         f"{one['timestamp']} {one['operation']} {one['scope']} {one['filename']} {one['summary']}".rstrip()
-        for one in found
+        for one in operations
     ]
     return _answer("\n".join(lines) or "No operations found.")
 
@@ -356,7 +358,7 @@ _SCOPE: Final = choice(
 def _tool(
     name: str,
     title: str,
-    said: str,
+    description: str,
     run: Callable[[ToolContext, JSON], ToolResult],
     parameters: JSON,
     *,
@@ -365,7 +367,7 @@ def _tool(
     return Definition(
         name=name,
         title=title,
-        description=said,
+        description=description,
         parameters=parameters,
         returns=_RESULT,
         run=run,

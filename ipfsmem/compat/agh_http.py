@@ -29,24 +29,24 @@ def _list(call: HttpCall) -> HttpAnswer:
 
 
 def _read(call: HttpCall) -> HttpAnswer:
-    found = _files(call).read(call.path["filename"], call.query.get("scope", ""))
-    return HttpAnswer({"memory": found.values(content=True)})
+    file = _files(call).read(call.path["filename"], call.query.get("scope", ""))
+    return HttpAnswer({"memory": file.values(content=True)})
 
 
 def _write(call: HttpCall) -> HttpAnswer:
-    given = call.object()
-    content = given.get("content")
+    body = call.object()
+    content = body.get("content")
     if not isinstance(content, str):
         raise UsageError("missing field content")
     file = parse_memory(content.encode("utf-8", "surrogatepass"))
-    said: dict[str, Any] = {**file.fields, **given}
+    fields_given: dict[str, Any] = {**file.fields, **body}
     fields = {field: value for field, value in file.fields.items() if field not in _NOT_OF_A_FILE}
-    fields |= {name: str(said.get(name) or "") for name in ("name", "description", "agent_name")}
-    scope = str(given.get("scope") or call.query.get("scope", ""))
-    made, new = _files(call).write(
-        call.path["filename"], str(said.get("type") or ""), file.body, fields, scope
+    fields |= {name: str(fields_given.get(name) or "") for name in ("name", "description", "agent_name")}
+    scope = str(body.get("scope") or call.query.get("scope", ""))
+    written, new = _files(call).write(
+        call.path["filename"], str(fields_given.get("type") or ""), file.body, fields, scope
     )
-    return HttpAnswer({"memory": made.values()}, 201 if new else 200)
+    return HttpAnswer({"memory": written.values()}, 201 if new else 200)
 
 
 def _delete(call: HttpCall) -> HttpAnswer:
@@ -56,8 +56,8 @@ def _delete(call: HttpCall) -> HttpAnswer:
 
 def _search(call: HttpCall) -> HttpAnswer:
     query = call.query.get("q") or call.query.get("query") or ""
-    found = _files(call).search(query, call.query.get("scope", ""), call.number("limit", HITS, MOST_HITS))
-    shown = [{**file.values(), "score": score, "snippet": snippet} for file, score, snippet in found]
+    matches = _files(call).search(query, call.query.get("scope", ""), call.number("limit", HITS, MOST_HITS))
+    shown = [{**file.values(), "score": score, "snippet": snippet} for file, score, snippet in matches]
     return HttpAnswer({"results": shown})
 
 
@@ -66,12 +66,12 @@ def _health(call: HttpCall) -> HttpAnswer:
 
 
 def _history(call: HttpCall) -> HttpAnswer:
-    found = _files(call).history(
+    operations = _files(call).history(
         call.query.get("operation", ""),
         call.query.get("since", ""),
         call.number("limit", ENTRIES, MOST_ENTRIES),
     )
-    return HttpAnswer({"operations": found})
+    return HttpAnswer({"operations": operations})
 
 
 def _reindex(call: HttpCall) -> HttpAnswer:

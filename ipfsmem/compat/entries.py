@@ -33,8 +33,8 @@ def write_entry(
     if not text.strip():
         raise UsageError("the text is empty, so nothing was written")
     for number in range(_TRIES):
-        told = f"{type}\n{category}\n{text}" + (f"\n{number}" if number else "")
-        key = made_key(program, name_of(text), told)
+        origin = f"{type}\n{category}\n{text}" + (f"\n{number}" if number else "")
+        key = made_key(program, name_of(text), origin)
         shown = there.read(key, counts=False)
         if shown is not None and shown.own:
             file = shown.readable
@@ -64,16 +64,16 @@ def instant(ms: int) -> str:
 
 def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
     """Return the own memories that are read for a scope, newest first."""
-    found = []
+    readings = []
     for item in memory.stack(scope).list():
         if item.own and item.fetched:
             reading = memory.scope(item.scope).read(item.key, counts=False)
             if reading is not None:
-                found.append(reading)
-    return sorted(found, key=age, reverse=True)
+                readings.append(reading)
+    return sorted(readings, key=age, reverse=True)
 
 
 def own_in(there: Memory) -> list[MemoryRecord]:
     """Return the own memories of one scope, newest first."""
-    found = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
-    return sorted((one for one in found if one is not None), key=age, reverse=True)
+    records = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
+    return sorted((one for one in records if one is not None), key=age, reverse=True)

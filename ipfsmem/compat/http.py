@@ -34,12 +34,12 @@ class HttpCall(NamedTuple):
 
     def number(self, name: str, usual: int, most: int) -> int:
         """Return a whole number of the query. Raises UsageError."""
-        said = self.query.get(name, "")
-        if not said:
+        text = self.query.get(name, "")
+        if not text:
             return usual
-        if not said.isascii() or not said.isdecimal() or len(said) > 9:
-            raise UsageError(f"invalid {name}: {said[:40]!a}")
-        return min(int(said), most)
+        if not text.isascii() or not text.isdecimal() or len(text) > 9:
+            raise UsageError(f"invalid {name}: {text[:40]!a}")
+        return min(int(text), most)
 
     def object(self) -> dict[str, Any]:
         """Return the body as a JSON object. Raises UsageError."""

@@ -129,8 +129,8 @@ def _writer(name: str, title: str, description: str, kind: str, label: str) -> D
     )
 
 
-def _answer(said: str) -> ToolResult:
-    return ToolResult(said, {"result": said})
+def _answer(message: str) -> ToolResult:
+    return ToolResult(message, {"result": message})
 
 
 def _written(tool_context: ToolContext, args: JSON, kind: str, label: str) -> ToolResult:
@@ -169,12 +169,12 @@ def _recalled(tool_context: ToolContext, args: JSON, form: Form) -> str:
     if limit < 1:
         return texts.NOTHING_FOUND
     try:
-        found = memory.stack(scope).recall(args["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
+        matches = memory.stack(scope).recall(args["query"], limit=MAX_HITS if kinds else min(limit, MAX_HITS))
     except UsageError:  # the query has no word
         return texts.NOTHING_FOUND if memory.stack(scope).list() else texts.NOTHING_STORED
-    if not found.searched:
+    if not matches.searched:
         return texts.NOTHING_STORED
-    hits = [hit for hit in found.hits if hit.own and (not kinds or type_of(hit.file) in kinds)][:limit]
+    hits = [hit for hit in matches.hits if hit.own and (not kinds or type_of(hit.file) in kinds)][:limit]
     readings = ((hit, memory.scope(hit.scope).read(hit.key, counts=False)) for hit in hits)
     entries = [
         _entry(one)._replace(score=min(1.0, hit.score / _MOST)) for hit, one in readings if one is not None
@@ -187,13 +187,13 @@ def _listed(tool_context: ToolContext, args: JSON, form: Form) -> str:
     if not readings:
         return texts.NOTHING_STORED
     category, kind = args.get("category"), args.get("memory_type")
-    wanted = None if category is None else category_form(category)
-    found = [
+    category_wanted = None if category is None else category_form(category)
+    entries = [
         one
         for one in readings
-        if wanted in (None, category_of(one)) and (kind is None or type_of(one.readable) == kind)
+        if category_wanted in (None, category_of(one)) and (kind is None or type_of(one.readable) == kind)
     ]
-    return texts.listed(form, map(_entry, found[: max(0, args.get("limit", 20))]))
+    return texts.listed(form, map(_entry, entries[: max(0, args.get("limit", 20))]))
 
 
 def _entry(reading: MemoryRecord) -> AnswerEntry:

@@ -32,20 +32,20 @@ class AnswerEntry(NamedTuple):
     score: float = 0.0
 
 
-def recalled(form: Form, found: Iterable[AnswerEntry]) -> str:
+def recalled(form: Form, entries: Iterable[AnswerEntry]) -> str:
     """Return the answer of `recall`."""
     blocks = []
-    for one in found:
+    for one in entries:
         head = f"Category: {category(one.category)} | Score: {one.score:.3f} | {time(one.at)}"
         typed = f"Type: {one.type} | " if form == "initrunner-typed" else ""
         blocks.append(f"[{typed}{head}]\n{_body(one.body)}")
     return _BETWEEN.join(blocks) or NOTHING_FOUND
 
 
-def listed(form: Form, found: Iterable[AnswerEntry]) -> str:
+def listed(form: Form, entries: Iterable[AnswerEntry]) -> str:
     """Return the answer of `list_memories`: a line for each."""
     lines = []
-    for one in found:
+    for one in entries:
         typed = f"{one.type}:" if form == "initrunner-typed" else ""
         body = " ".join(_body(one.body).split())
         lines.append(f"[{typed}{category(one.category)}] ({time(one.at)}) {body}")

@@ -28,29 +28,29 @@ _RELATIONS: Final = (
 )  # fmt: skip
 
 
-def _answer(said: str) -> ToolResult:
-    return ToolResult(said, {"result": said})
+def _answer(message: str) -> ToolResult:
+    return ToolResult(message, {"result": message})
 
 
 def _store(tool_context: ToolContext, args: JSON) -> ToolResult:
     values, name = tool_context.there(args).values, one_line(args["key"])
     before = values.get(args["key"])
-    made = values.set(args["key"], args["value"])
-    said = f"Stored value under key '{name}'."
-    if before is not None and before.own and before.value != made.value:
+    value = values.set(args["key"], args["value"])
+    message = f"Stored value under key '{name}'."
+    if before is not None and before.own and before.value != value.value:
         scope, quoted = tool_context.scope_of({}), shlex.quote(name)
         back = f"ipfsmem value restore {quoted}"
         if scope:
             back = f"ipfsmem value restore {quoted} --scope {scope}"
-        said += f" It replaced another value; a person brings that back with: {back}"
-    return _answer(said)
+        message += f" It replaced another value; a person brings that back with: {back}"
+    return _answer(message)
 
 
 def _recall(tool_context: ToolContext, args: JSON) -> ToolResult:
-    found = tool_context.there(args).values.get(args["key"])
-    if found is None or not found.own:
+    value = tool_context.there(args).values.get(args["key"])
+    if value is None or not value.own:
         return _answer(f"No value found for key '{one_line(args['key'])}'.")
-    return _answer(clean_text(as_json(found.value)))
+    return _answer(clean_text(as_json(value.value)))
 
 
 def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
@@ -61,20 +61,20 @@ def _list(tool_context: ToolContext, args: JSON) -> ToolResult:
         return _answer("No entries found in this agent's memory.")
     if not shown:
         return _answer(f"No entries in range (offset={offset}, limit={limit}, total={len(keys)}).")
-    said = clean_text(as_json(shown))
+    message = clean_text(as_json(shown))
     if offset + len(shown) < len(keys):
         following = offset + len(shown)
-        said += f"\n\nShowing {len(shown)} of {len(keys)} entries (offset={offset}). Use offset={following} to see more."
-    return _answer(said)
+        message += f"\n\nShowing {len(shown)} of {len(keys)} entries (offset={offset}). Use offset={following} to see more."
+    return _answer(message)
 
 
 def _add_entity(tool_context: ToolContext, args: JSON) -> ToolResult:
-    said = [
+    observations = [
         f"{name}: {value if isinstance(value, str) else as_json(value)}"
         for name, value in args.get("properties", {}).items()
     ]
-    made = tool_context.there(args).graph.add(args["name"], args["entity_type"], said)
-    return _answer(f"Entity '{one_line(args['name'])}' added with ID: {made.key}")
+    node = tool_context.there(args).graph.add(args["name"], args["entity_type"], observations)
+    return _answer(f"Entity '{one_line(args['name'])}' added with ID: {node.key}")
 
 
 def _add_relation(tool_context: ToolContext, args: JSON) -> ToolResult:
@@ -90,19 +90,19 @@ def _add_relation(tool_context: ToolContext, args: JSON) -> ToolResult:
 
 
 def _query(tool_context: ToolContext, args: JSON) -> ToolResult:
-    found = matches(tool_context.there(args).graph, args)
-    if not found:
+    relations = matches(tool_context.there(args).graph, args)
+    if not relations:
         return _answer("No matching knowledge graph entries found.")
     lines = [
         f"  {one_line(one.begin.name)} ({_type(one.begin.kind, _ENTITIES)}) --[{_type(one.type, _RELATIONS)} (100%)]--> "
         f"{one_line(one.end.name)} ({_type(one.end.kind, _ENTITIES)})"
-        for one in found[:PAGE]
+        for one in relations[:PAGE]
     ]
-    return _answer(f"Found {len(found)} match(es) (showing {len(lines)}):\n\n" + "\n".join(lines))
+    return _answer(f"Found {len(relations)} match(es) (showing {len(lines)}):\n\n" + "\n".join(lines))
 
 
-def _type(word: str, known: tuple[str, ...]) -> str:
-    if word in known:
+def _type(word: str, types: tuple[str, ...]) -> str:
+    if word in types:
         return "".join(part.capitalize() for part in word.split("_"))
     return f"Custom({as_json(one_line(word))})"
 

@@ -47,8 +47,8 @@ class Item(NamedTuple):
 
     @property
     def level(self) -> str:
-        said = self.reading.readable.fields.get(LEVEL, "")
-        return said if said in LEVELS else "agent" if self.scope else "user"
+        name = self.reading.readable.fields.get(LEVEL, "")
+        return name if name in LEVELS else "agent" if self.scope else "user"
 
     @property
     def category(self) -> str:
@@ -106,13 +106,13 @@ def _in_scope(memory: Memory, scope: str) -> list[Item]:
 
 
 def _scopes(call: HttpCall) -> list[str]:
-    found = ["", *call.memory.scopes.names()]
-    return [scope for scope in found if call.may(scope)]
+    scopes = ["", *call.memory.scopes.names()]
+    return [scope for scope in scopes if call.may(scope)]
 
 
 def _all(call: HttpCall) -> list[Item]:
-    found = [item for scope in _scopes(call) for item in _in_scope(call.memory, scope)]
-    return sorted(found, key=lambda one: (created_at(one.reading), one.id), reverse=True)
+    items = [item for scope in _scopes(call) for item in _in_scope(call.memory, scope)]
+    return sorted(items, key=lambda one: (created_at(one.reading), one.id), reverse=True)
 
 
 def _one(call: HttpCall) -> Item:
@@ -142,8 +142,8 @@ def _chosen(call: HttpCall, items: Iterable[Item]) -> list[Item]:
     return [one for one in items if category in ("", one.category) and level in ("", one.level)]
 
 
-def _level(said: str) -> str:
-    level = said.lower()
+def _level(text: str) -> str:
+    level = text.lower()
     if level and level not in LEVELS:
         raise UsageError("Invalid memory level; expected user, session, or agent")
     return level
@@ -151,9 +151,9 @@ def _level(said: str) -> str:
 
 def _page(call: HttpCall, items: list[Item], **more: Any) -> HttpAnswer:
     offset, limit = call.number("offset", 0, 10**9), call.number("limit", LIMIT, MOST)
-    found = _chosen(call, items)
-    shown = [one.values() for one in found[offset : offset + limit]]
-    return HttpAnswer({"memories": shown, "total": len(found), "offset": offset, "limit": limit, **more})
+    chosen = _chosen(call, items)
+    shown = [one.values() for one in chosen[offset : offset + limit]]
+    return HttpAnswer({"memories": shown, "total": len(chosen), "offset": offset, "limit": limit, **more})
 
 
 # -- memories ------------------------------------------------------------------------------------------------
@@ -168,24 +168,24 @@ def _list_agent(call: HttpCall) -> HttpAnswer:
 
 
 def _add(call: HttpCall) -> HttpAnswer:
-    given = call.object()
-    agent = str(given.get("agent_id") or "").lower()
+    body = call.object()
+    agent = str(body.get("agent_id") or "").lower()
     if agent and not is_scope(agent):
         raise UsageError("Invalid agent ID")
-    said = given.get("metadata")
-    metadata = said if isinstance(said, dict) else {}
-    level = _level(str(given.get("level") or given.get("scope") or "").removesuffix("_memory"))
+    metadata_given = body.get("metadata")
+    metadata = metadata_given if isinstance(metadata_given, dict) else {}
+    level = _level(str(body.get("level") or body.get("scope") or "").removesuffix("_memory"))
     level = level or ("agent" if agent else "user")
-    texts = [given["content"]] if "content" in given else []
-    for message in given.get("messages") or []:
+    texts = [body["content"]] if "content" in body else []
+    for message in body.get("messages") or []:
         if isinstance(message, dict) and message.get("role") == "user":
             texts.append(message.get("content"))
     if not texts or not all(isinstance(one, str) and one.strip() for one in texts):
         raise UsageError("nothing to add: pass content, or messages of a user")
-    category = str(given.get("category") or metadata.get("category") or "")
-    user = str(given.get("user_id") or "")
-    made = [_write(call, text, agent, level, category, given.get("confidence"), user) for text in texts]
-    return HttpAnswer({"added": len(made), "memories": [one.values() for one in made]}, 201)
+    category = str(body.get("category") or metadata.get("category") or "")
+    user = str(body.get("user_id") or "")
+    items = [_write(call, text, agent, level, category, body.get("confidence"), user) for text in texts]
+    return HttpAnswer({"added": len(items), "memories": [one.values() for one in items]}, 201)
 
 
 def _write(
@@ -273,17 +273,17 @@ def _found(call: HttpCall, items: list[Item]) -> HttpAnswer:
     query, limit = call.query.get("q"), call.number("limit", LIMIT, MOST)
     if query is None:
         raise UsageError("missing field `q`")
-    known = {(one.scope, one.reading.key): one for one in _chosen(call, items)}
+    items_of = {(one.scope, one.reading.key): one for one in _chosen(call, items)}
     ranked: list[tuple[float, Item]] = []
-    for scope in dict.fromkeys(one.scope for one in known.values()):
+    for scope in dict.fromkeys(one.scope for one in items_of.values()):
         try:
             hits = call.memory.stack(scope).recall(query, limit=min(200, max(1, limit))).hits
         except UsageError:  # the query has no word
             return HttpAnswer({"memories": []})
         ranked += [
-            (hit.score, known[scope, hit.key])
+            (hit.score, items_of[scope, hit.key])
             for hit in hits
-            if hit.scope == scope and (scope, hit.key) in known
+            if hit.scope == scope and (scope, hit.key) in items_of
         ]
     ranked.sort(key=lambda one: -one[0])
     return HttpAnswer({"memories": [item.values() for _, item in ranked[:limit]]})
@@ -315,8 +315,8 @@ def _stats_agent(call: HttpCall) -> HttpAnswer:
 def _count(call: HttpCall) -> HttpAnswer:
     level = _level(call.query.get("level", ""))
     agent = _agent(call)
-    found = [one for one in _in_scope(call.memory, agent) if level in ("", one.level)]
-    return HttpAnswer({"agent_id": agent, "count": len(found), "level": level or None})
+    items_counted = [one for one in _in_scope(call.memory, agent) if level in ("", one.level)]
+    return HttpAnswer({"agent_id": agent, "count": len(items_counted), "level": level or None})
 
 
 def _reset(call: HttpCall) -> HttpAnswer:
@@ -326,10 +326,10 @@ def _reset(call: HttpCall) -> HttpAnswer:
 
 
 def _clear_level(call: HttpCall) -> HttpAnswer:
-    said = call.path["level"].lower()
-    level = next((one for one in LEVELS if one == said), None)
+    name = call.path["level"].lower()
+    level = next((one for one in LEVELS if one == name), None)
     if level is None:
-        raise UsageError(f"Invalid memory level '{said[:40]}'. Must be one of: user, session, agent")
+        raise UsageError(f"Invalid memory level '{name[:40]}'. Must be one of: user, session, agent")
     agent = _agent(call)
     for item in _in_scope(call.memory, agent):
         if item.level == level:
@@ -353,28 +353,28 @@ def _cleanup(call: HttpCall) -> HttpAnswer:
 
 def _duplicates(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
-    known = {one.reading.key: one for one in _in_scope(call.memory, agent)}
+    items_of = {one.reading.key: one for one in _in_scope(call.memory, agent)}
     groups = [
-        [known[key].values() for key in (one.key, one.other)]
+        [items_of[key].values() for key in (one.key, one.other)]
         for one in call.memory.scope(agent).duplicates()
-        if one.key in known and one.other in known
+        if one.key in items_of and one.other in items_of
     ]
     return HttpAnswer({"duplicate_groups": len(groups), "groups": groups})
 
 
 def _user(call: HttpCall) -> HttpAnswer:
     user = call.path["user_id"]
-    found = [
+    items_found = [
         one
         for one in _all(call)
         if one.level == "user" and one.reading.readable.fields.get("user_id", "") == user
     ]
-    return HttpAnswer({"memories": [one.values() for one in found]})
+    return HttpAnswer({"memories": [one.values() for one in items_found]})
 
 
 def _export(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
-    found = [
+    rows = [
         {
             "content": item.reading.readable.body,
             "level": item.level.capitalize(),
@@ -386,44 +386,44 @@ def _export(call: HttpCall) -> HttpAnswer:
         }
         for item in _in_scope(call.memory, agent)
     ]
-    return HttpAnswer({"agent_id": agent, "count": len(found), "memories": found})
+    return HttpAnswer({"agent_id": agent, "count": len(rows), "memories": rows})
 
 
 def _import(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
-    given = call.body.get("memories") if isinstance(call.body, dict) else call.body
-    if not isinstance(given, list):
+    rows = call.body.get("memories") if isinstance(call.body, dict) else call.body
+    if not isinstance(rows, list):
         raise UsageError("invalid type: map, expected a sequence")
     # Everything is checked before anything is written.
-    found = [
+    entries = [
         (
             text,
             _level(str(one.get("level") or "agent")),
             str(one.get("category") or ""),
             one.get("confidence"),
         )
-        for one in given
+        for one in rows
         if isinstance(one, dict) and isinstance(text := one.get("content"), str) and text.strip()
     ]
-    for text, level, category, confidence in found:
+    for text, level, category, confidence in entries:
         _write(call, text, agent, level, category, confidence)
-    return HttpAnswer({"agent_id": agent, "imported": len(found), "skipped": len(given) - len(found)})
+    return HttpAnswer({"agent_id": agent, "imported": len(entries), "skipped": len(rows) - len(entries)})
 
 
 # -- keys and values -----------------------------------------------------------------------------------------
 
 
 def _kv(call: HttpCall) -> HttpAnswer:
-    found = [one for one in _there(call).values.list() if one.own]
-    return HttpAnswer({"kv_pairs": [{"key": one.key, "value": one.value} for one in found]})
+    values = [one for one in _there(call).values.list() if one.own]
+    return HttpAnswer({"kv_pairs": [{"key": one.key, "value": one.value} for one in values]})
 
 
 def _kv_get(call: HttpCall) -> HttpAnswer:
     key = call.path["key"]
-    found = _there(call).values.get(key)
-    if found is None or not found.own:
+    value = _there(call).values.get(key)
+    if value is None or not value.own:
         raise NotFoundError("api-error-kv-key-not-found")
-    return HttpAnswer({"key": key, "value": found.value})
+    return HttpAnswer({"key": key, "value": value.value})
 
 
 def _kv_set(call: HttpCall) -> HttpAnswer:
@@ -435,27 +435,27 @@ def _kv_set(call: HttpCall) -> HttpAnswer:
 
 def _kv_delete(call: HttpCall) -> HttpAnswer:
     there, key = _there(call), call.path["key"]
-    if (found := there.values.get(key)) is not None and found.own:
+    if (value := there.values.get(key)) is not None and value.own:
         there.values.delete(key)
     return HttpAnswer(None, 204)
 
 
 def _kv_export(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
-    found = {one.key: one.value for one in call.memory.scope(agent).values.list() if one.own}
-    return HttpAnswer({"agent_id": agent, "version": 1, "kv": found})
+    values = {one.key: one.value for one in call.memory.scope(agent).values.list() if one.own}
+    return HttpAnswer({"agent_id": agent, "version": 1, "kv": values})
 
 
 def _kv_import(call: HttpCall) -> HttpAnswer:
-    given = call.body.get("kv") if isinstance(call.body, dict) else None
-    if not isinstance(given, dict):
+    pairs = call.body.get("kv") if isinstance(call.body, dict) else None
+    if not isinstance(pairs, dict):
         raise UsageError("api-error-kv-missing-kv-object")
     there = _there(call)
-    for key, value in given.items():
+    for key, value in pairs.items():
         value_file(check_name(key), value, {})  # refused before anything is written
-    for key, value in given.items():
+    for key, value in pairs.items():
         there.values.set(key, value)
-    return HttpAnswer({"status": "imported", "keys_imported": len(given)})
+    return HttpAnswer({"status": "imported", "keys_imported": len(pairs)})
 
 
 # -- the graph -----------------------------------------------------------------------------------------------
@@ -463,56 +463,56 @@ def _kv_import(call: HttpCall) -> HttpAnswer:
 
 def _relations(call: HttpCall) -> HttpAnswer:
     graph = _there(call).graph
-    asked = {name: said for name in ("source", "relation", "target") if (said := call.query.get(name))}
-    if not asked:
+    query = {name: text for name in ("source", "relation", "target") if (text := call.query.get(name))}
+    if not query:
         kinds = dict.fromkeys(edge.type for edge in graph.relations())
-        found = [one for kind in kinds for one in matches(graph, {"relation": kind})]
+        relations_found = [one for kind in kinds for one in matches(graph, {"relation": kind})]
     else:
-        found = matches(graph, asked)
+        relations_found = matches(graph, query)
     shown = [
         {
             "source": {"id": one.begin.key, "name": one.begin.name, "entity_type": one.begin.kind},
             "relation": {"type": one.type, "confidence": 1.0},
             "target": {"id": one.end.key, "name": one.end.name, "entity_type": one.end.kind},
         }
-        for one in found
+        for one in relations_found
     ]
     return HttpAnswer({"matches": shown, "count": len(shown)})
 
 
 def _relate(call: HttpCall) -> HttpAnswer:
     agent = _agent(call)
-    given = call.body if isinstance(call.body, list) else None
-    if given is None:
+    rows = call.body if isinstance(call.body, list) else None
+    if rows is None:
         raise UsageError("invalid type: map, expected a sequence")
     graph = call.memory.scope(agent).graph
-    for one in given:
+    for one in rows:
         if not isinstance(one, dict) or not all(
             isinstance(one.get(name), str) and one[name] for name in ("subject", "relation", "object")
         ):
             raise UsageError("each relation has subject, relation and object")
-    for one in given:
+    for one in rows:
         begin = graph.get(one["subject"]) or graph.add(one["subject"], str(one.get("subject_type") or ""))
         end = graph.get(one["object"]) or graph.add(one["object"], str(one.get("object_type") or ""))
         graph.relate(begin.key, one["relation"], end.key)
-    return HttpAnswer({"agent_id": agent, "triples_processed": len(given)})
+    return HttpAnswer({"agent_id": agent, "triples_processed": len(rows)})
 
 
 # -- the rest ------------------------------------------------------------------------------------------------
 
 
 def _agents(call: HttpCall) -> HttpAnswer:
-    found = [{"id": scope, "name": scope, "state": "Running"} for scope in _scopes(call) if scope]
-    return HttpAnswer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+    agents = [{"id": scope, "name": scope, "state": "Running"} for scope in _scopes(call) if scope]
+    return HttpAnswer({"items": agents, "total": len(agents), "offset": 0, "limit": len(agents)})
 
 
 def _sessions(call: HttpCall) -> HttpAnswer:
-    found = [
+    rows = [
         {"session_id": one.session, "agent_id": scope, "updated_at": instant(one.changed)}
         for scope in _scopes(call)
         for one in call.memory.scope(scope).sessions.known()
     ]
-    return HttpAnswer({"items": found, "total": len(found), "offset": 0, "limit": len(found)})
+    return HttpAnswer({"items": rows, "total": len(rows), "offset": 0, "limit": len(rows)})
 
 
 def _decay(call: HttpCall) -> HttpAnswer:

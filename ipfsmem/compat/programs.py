@@ -57,8 +57,8 @@ def program_tools(
     """Return a program's tools on a vault; the arguments are those of `toolset`."""
     source = memory if callable(memory) else lambda: memory
     tool_context = ToolContext(source, scope, session or Session())
-    wanted = [one for one in definitions(program) if one.read_only or not read_only]
-    return [(_bounded(one) if one.read_only else _warning(one)).at(tool_context) for one in wanted]
+    tools = [one for one in definitions(program) if one.read_only or not read_only]
+    return [(_bounded(one) if one.read_only else _warning(one)).at(tool_context) for one in tools]
 
 
 def _bounded(one: Definition) -> Definition:
@@ -71,11 +71,11 @@ def _bounded(one: Definition) -> Definition:
             return result
         end = data.rfind(b"\n", MAX_ANSWER - _LAST_LINE, MAX_ANSWER)
         shown = data[: end if end > 0 else MAX_ANSWER].decode("utf-8", "ignore")
-        said = (
+        text = (
             f"{shown}\n\n[Cut here: {len(shown.encode()):,} of {len(data):,} bytes are shown. Ask for fewer entries to see the others, "
             "and do not write a text back that is cut.]"
         )
-        return ToolResult(said, {"result": said})
+        return ToolResult(text, {"result": text})
 
     return msgspec.structs.replace(one, run=run)
 
@@ -85,12 +85,12 @@ def _warning(one: Definition) -> Definition:
 
     def run(tool_context: ToolContext, args: JSON) -> ToolResult:
         result = one.run(tool_context, args)
-        said = " ".join(secret_in("\n".join(texts_in(args))))
-        if not said:
+        warning = " ".join(secret_in("\n".join(texts_in(args))))
+        if not warning:
             return result
         if "message" in result.structured:  # its answer is JSON
-            values = {**result.structured, "message": f"{result.structured['message']} {said}"}
+            values = {**result.structured, "message": f"{result.structured['message']} {warning}"}
             return ToolResult(msgspec.json.encode(values).decode(), values)
-        return ToolResult(f"{result.text}\n{said}", {"result": f"{result.text}\n{said}"})
+        return ToolResult(f"{result.text}\n{warning}", {"result": f"{result.text}\n{warning}"})
 
     return msgspec.structs.replace(one, run=run)
