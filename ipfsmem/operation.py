@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import types
 import typing
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sized
@@ -563,10 +564,11 @@ class Operation(Generic[P, R]):
             names |= {
                 one: getattr(import_module(module), one) for one, module in names.get("LATE", {}).items()
             }
+        words = re.findall(r"\w+", str(hint))
         late = {
             one: getattr(import_module(module), one)
             for one, module in names.get("LATE", {}).items()
-            if one in str(hint)
+            if one in words
         }
         # `typing.get_type_hints` does the same in ten times as many calls.
         return eval(hint, names | late) if isinstance(hint, str) else hint  # noqa: S307

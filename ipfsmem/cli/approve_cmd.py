@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,6 @@ from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.printing import clean, is_terminal
 from ipfsmem.errors import UsageError
 from ipfsmem.memories.memory_records import MemoryRecord
-from ipfsmem.memory import Memory
 from ipfsmem.operations.approve import Approved, approve
 from ipfsmem.operations.pending import PendingTexts, pending
 from ipfsmem.operations.promote import promote
@@ -22,6 +21,9 @@ from ipfsmem.wording import count
 
 _NOTES = """--list prints the pending texts; --session NAME approves the imported messages of one session. With --to, a text of yours moves
 from one scope to another, for example from a project to the default scope."""
+
+if TYPE_CHECKING:
+    from ipfsmem.memory import Memory
 
 
 def _ask(context: CommandContext, arguments: Arguments) -> None:

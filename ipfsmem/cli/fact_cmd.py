@@ -12,7 +12,6 @@ from ipfsmem.cli.hint_commands import advice
 from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, earlier, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
-from ipfsmem.memories.facts import Fact, Remembered
 from ipfsmem.operations.facts.add import add
 from ipfsmem.operations.facts.delete import delete
 from ipfsmem.operations.facts.edit import edit
@@ -22,6 +21,7 @@ from ipfsmem.operations.facts.restore import restore
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact, Remembered
     from ipfsmem.memory import Memory
 
 

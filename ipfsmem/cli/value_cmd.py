@@ -14,7 +14,6 @@ from ipfsmem.cli.options import Subcommands
 from ipfsmem.cli.printing import clean, earlier, moment, style, table
 from ipfsmem.cli.status_cmd import when_others_learn
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.values import KeyValue
 from ipfsmem.operations.values.clear import ValueKeys, clear
 from ipfsmem.operations.values.delete import delete
 from ipfsmem.operations.values.get import get
@@ -26,6 +25,7 @@ from ipfsmem.operations.values.stored import no_value
 from ipfsmem.operations.values.sweep import sweep
 
 if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
     from ipfsmem.memory import Memory
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError, UsageError
-from ipfsmem.memories.candidates import PendingText
 from ipfsmem.operation import Cli, Items, View, operation
 
+if TYPE_CHECKING:
+    from ipfsmem.memories.candidates import PendingText
 
-class Approved(Items[PendingText], frozen=True, kw_only=True):
+LATE = {"PendingText": "ipfsmem.memories.candidates"}
+
+
+class Approved(Items["PendingText"], frozen=True, kw_only=True):
     """The approved texts and messages, a sequence of them."""
 
     approved: tuple[PendingText, ...]
@@ -65,6 +69,9 @@ def approve(
     """
     if (key is None) == (source is None):
         raise UsageError("give exactly one of key and source")
+    from ipfsmem.exchange.taken_before import TakenBefore
+    from ipfsmem.memories.candidates import PendingText, promote_all
+
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)
     if key is not None:
@@ -74,9 +81,6 @@ def approve(
         return Approved(approved=(PendingText.of(text),))
     if alternative is not None:
         raise UsageError("alternative requires key")
-    from ipfsmem.exchange.taken_before import TakenBefore
-    from ipfsmem.memories.candidates import promote_all
-
     assert source is not None
     opened.scan()
     texts = promote_all(memories, TakenBefore(memories.replica).of_program(source), source)

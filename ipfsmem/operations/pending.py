@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from ipfsmem.memories.candidates import PendingText
 from ipfsmem.operation import Items, View, operation
 
+if TYPE_CHECKING:
+    from ipfsmem.memories.candidates import PendingText
 
-class PendingTexts(Items[PendingText], frozen=True, kw_only=True):
+LATE = {"PendingText": "ipfsmem.memories.candidates"}
+
+
+class PendingTexts(Items["PendingText"], frozen=True, kw_only=True):
     """Texts of others by key, then sessions with pending messages. It is a sequence of its `pending`."""
 
     pending: tuple[PendingText, ...]

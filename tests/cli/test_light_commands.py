@@ -166,6 +166,9 @@ def test_structs_that_a_read_decodes_have_types_for_annotations(module: ModuleTy
         (("import",), 30),
         (("scope", "list"), 40),
         (("dream", "run"), 40),
+        (("fact", "list"), 40),
+        (("value", "get"), 40),
+        (("approve",), 40),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, tuple) else "",
 )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.errors import UsageError
 from ipfsmem.facts.categories import GENERAL, MAX_CATEGORY, MAX_FACT, Kind
-from ipfsmem.memories.facts import Remembered
 from ipfsmem.operation import Cli, Except, ForModels, View, operation
 from ipfsmem.operations.facts.stored import facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Remembered
+
+LATE = {"Remembered": "ipfsmem.memories.facts"}
 
 
 @operation(

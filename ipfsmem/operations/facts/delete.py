@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from ipfsmem.memories.facts import Fact, as_fact
+from typing import TYPE_CHECKING
+
 from ipfsmem.operation import Key, Reason, View, check_reason, operation
 from ipfsmem.operations.facts.stored import SeenFact, facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact
+
+LATE = {"Fact": "ipfsmem.memories.facts"}
 
 
 @operation(
@@ -27,6 +33,7 @@ def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) 
 
     A concurrent edit survives.
     """
+    from ipfsmem.memories.facts import as_fact
     from ipfsmem.parts.forgetting import forget_removed
 
     check_reason(reason)

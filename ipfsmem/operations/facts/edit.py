@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from ipfsmem.memories.facts import Fact
 from ipfsmem.operation import Key, View, operation
 from ipfsmem.operations.facts.stored import SeenFact, facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact
+
+LATE = {"Fact": "ipfsmem.memories.facts"}
 
 
 @operation(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from ipfsmem.memories.facts import Fact
+from typing import TYPE_CHECKING
+
 from ipfsmem.operation import Key, View, operation
 from ipfsmem.operations.facts.stored import facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact
+
+LATE = {"Fact": "ipfsmem.memories.facts"}
 
 
 @operation(

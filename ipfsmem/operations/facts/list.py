@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from ipfsmem.memories.facts import Fact
 from ipfsmem.operation import Category, Cli, Except, ForModels, Http, Items, View, operation
 from ipfsmem.operations.facts.stored import OfKind, facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact
+
+LATE = {"Fact": "ipfsmem.memories.facts"}
 
 #: Maximum number of facts of one page.
 MAX_PAGE = 1_000
 
 
-class FactPage(Items[Fact], frozen=True, kw_only=True):
+class FactPage(Items["Fact"], frozen=True, kw_only=True):
     """All entries that match, or a page of them, last written first. It is a sequence of its `facts`."""
 
     facts: tuple[Fact, ...]

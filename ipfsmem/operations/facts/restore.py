@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.bundle.keys import check_key
-from ipfsmem.memories.facts import Fact, as_fact
 from ipfsmem.operation import Cli, Except, ForModels, Http, Key, View, operation
 from ipfsmem.operations.facts.stored import facts_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.facts import Fact
+
+LATE = {"Fact": "ipfsmem.memories.facts"}
 
 
 @operation(
@@ -51,6 +55,8 @@ def restore(
 
     The current text moves to the history.
     """
+    from ipfsmem.memories.facts import as_fact
+
     check_key(key)
     view.opened.ingest_file(key, view.target)
     reading = facts_of(view).restore(key, number, seen)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.bundle.value_file import MAX_NAME, check_name
 from ipfsmem.errors import ChangedError, NotFoundError, UsageError
-from ipfsmem.memories.values import KeyValue
 from ipfsmem.operation import Except, Items, View, operation
 from ipfsmem.operations.values.stored import OfLevel, delete_value, values_of
 from ipfsmem.wording import count
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
 
 
 class ValueKeys(Items[str], frozen=True, kw_only=True):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from ipfsmem.memories.values import KeyValue
+from typing import TYPE_CHECKING
+
 from ipfsmem.operation import View, operation
 from ipfsmem.operations.values.stored import SeenValue, ValueKey, delete_value, no_value, values_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
+
+LATE = {"KeyValue": "ipfsmem.memories.values"}
 
 
 @operation(

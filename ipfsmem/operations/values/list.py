@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.bundle.value_file import MAX_NAME
-from ipfsmem.memories.values import KeyValue
 from ipfsmem.operation import Cli, Http, Items, View, operation
 from ipfsmem.operations.values.stored import OfLevel, values_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
+
+LATE = {"KeyValue": "ipfsmem.memories.values"}
 
 #: Maximum number of values of one page.
 MAX_PAGE = 1_000
 
 
-class ValuePage(Items[KeyValue], frozen=True, kw_only=True):
+class ValuePage(Items["KeyValue"], frozen=True, kw_only=True):
     """All values that match, or a page of them, by key. It is a sequence of its `values`."""
 
     values: tuple[KeyValue, ...]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 from ipfsmem.errors import NotFoundError
-from ipfsmem.memories.values import KeyValue
 from ipfsmem.operation import Cli, Http, View, operation
 from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
+
+LATE = {"KeyValue": "ipfsmem.memories.values"}
 
 
 @operation(

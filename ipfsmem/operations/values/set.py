@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from ipfsmem.bundle.value_file import LEVEL, LEVELS, check_name
 from ipfsmem.errors import UsageError
-from ipfsmem.memories.values import KeyValue
 from ipfsmem.operation import Cli, View, operation
 from ipfsmem.operations.values.stored import SeenValue, ValueKey, values_of
+
+if TYPE_CHECKING:
+    from ipfsmem.memories.values import KeyValue
+
+LATE = {"KeyValue": "ipfsmem.memories.values"}
 
 
 @operation(
