@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from ipfsmem.cli import exit_at_once, flush_output
 from ipfsmem.cli.light_imports import load_msgspec
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 from ipfsmem.errors import IpfsmemError, StorageError, UsageError
@@ -462,41 +463,33 @@ def find_command(*path: str) -> click.Command | None:
 
 
 def run(arguments: Sequence[str] | None = None, *, ends: bool = False) -> int:
-    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program. One that only
-    read exits at once: Python would free the data first, object by object."""
+    """Run one command and return its exit code; errors are printed only here. `ends`: this is the whole program."""
     about: dict[str, Any] = {"ends": ends}  # also has the memory that this call named, for its hints
     with ended_as_by_ctrl_c():
         code = _run(arguments, about)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            # The error was printed, if possible. Python would print it again, and exit with a code of its own.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    flush_output()
     argv = sys.argv[1:] if arguments is None else arguments
     if argv[:1] == ["hook"]:
         return 0  # other codes tell the program to stop the agent
-    if (
-        ends
-        and about.get("reads")
-        and "threading" in sys.modules
-        and sys.getprofile() is None
-        and sys.gettrace() is None
-    ):
-        import threading
-
-        if threading.active_count() == 1:
-            os._exit(code)
+    if ends and about.get("reads"):
+        exit_at_once(code)
     return code
 
 
-def _run(arguments: Sequence[str] | None, about: dict[str, Any]) -> int:
+def report_error(error: BaseException, arguments: Sequence[str], about: dict[str, Any]) -> int:
+    """Print the error of a call that ran without click (`cli/direct.py`), and return its exit code."""
+    return _run(arguments, about, error)
+
+
+def _run(arguments: Sequence[str] | None, about: dict[str, Any], failed: BaseException | None = None) -> int:
     _have_streams()
     for stream in (sys.stdout, sys.stderr):
         _have_every_letter(stream)
     argv = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in argv[: argv.index("--")] if "--" in argv else "--json" in argv
     try:
+        if failed is not None:
+            raise failed
         if output_is_closed() and (argv[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(argv)):
             raise output_closed_error("this")
         if argv == ["--version"]:

@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import click
-
-from ipfsmem.cli.app import SHORT, USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
-from ipfsmem.cli.options import NoRepeatedOptions, WholeNumber, not_empty
+from ipfsmem.cli.printing import echo
 from ipfsmem.errors import IncompleteError, NotFoundError, StorageError, UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
+    import click
     import msgspec
 
     from ipfsmem.memory import Memory
@@ -54,6 +52,7 @@ class CommandContext:
         reads: bool = False,
         ends: bool = False,
         verbose: bool = False,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._namespace = namespace
         self._home = home
@@ -66,6 +65,8 @@ class CommandContext:
         self.stacked = stacked
         self._scope_must_exist = scope_must_exist
         self.verbose = verbose
+        #: The vault, home and scope that were given as options, for the commands in hints.
+        self.options: Mapping[str, Any] = options or {}
         self._about_texts = about_texts
         self._reads = reads
         #: True if the process ends with this call, and background work with it.
@@ -169,7 +170,7 @@ class CommandContext:
             with acting_as("cli"), collecting() as better:
                 yield memory.scope(self.scope) if self.scope is not None else memory
             for one in better:
-                click.echo(f"note: {one}", err=True)
+                echo(f"note: {one}", err=True)
             if self._about_texts:
                 self._print_troubles(opened)
         finally:
@@ -194,7 +195,7 @@ class CommandContext:
         except StorageError:
             raise error from None
         lost = f", without {', '.join(map(clean, memory.replica.lost))}" if memory.replica.lost else ""
-        click.echo(f"{clean(str(error))}: reading the saved state{lost}", err=True)
+        echo(f"{clean(str(error))}: reading the saved state{lost}", err=True)
         return memory
 
     @contextlib.contextmanager
@@ -231,26 +232,32 @@ class CommandContext:
     def print_where_scope_went(self) -> None:
         """Print the note on a changed scope, for a person or an agent."""
         if self.scope_notice and not self.json:
-            click.echo(f"note: {self.scope_notice}", err=True)
+            echo(f"note: {self.scope_notice}", err=True)
+
+    def advice(self, text: str) -> str:
+        """Return a text for a terminal: clean, and its commands with the vault, home and scope of this call."""
+        from ipfsmem.cli.app import group
+        from ipfsmem.cli.hint_commands import with_call_options
+        from ipfsmem.cli.printing import clean
+
+        return with_call_options(clean(text), self.options, group)
 
     def _print_troubles(self, opened: VaultHandle) -> None:
         """Print why linked folders were not scanned: data read or written lacks the edits there."""
         for trouble in opened.files.troubles() if opened.files is not None else ():
-            from ipfsmem.cli.hint_commands import advice
-
-            click.echo(f"note: {advice(trouble)}", err=True)
+            echo(f"note: {self.advice(trouble)}", err=True)
 
     def emit(self, value: msgspec.Struct | Sequence[msgspec.Struct] | Sequence[str]) -> None:
         """Print an answer for a program: the value that Python returns, in no other shape."""
         from ipfsmem.cli.printing import to_json
 
-        click.echo(to_json(value))
+        echo(to_json(value))
 
     def emit_open(self, value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Print data without fixed fields, such as the content of a file."""
         from ipfsmem.cli.printing import to_json
 
-        click.echo(to_json(value))
+        echo(to_json(value))
 
 
 def cli_command(
@@ -269,6 +276,11 @@ def cli_command(
     that scope; one that only `shows` its content refuses an unknown scope, which would look empty. `stacks` adds --stack, for
     `CommandContext.stacked`. One that only `reads` texts also works on a full or read-only disk.
     """
+    import click
+
+    from ipfsmem.cli.app import SHORT
+    from ipfsmem.cli.options import NoRepeatedOptions
+
     settings.setdefault("short_help", SHORT.get(name, ""))
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -306,6 +318,8 @@ def _log_of(context: CommandContext) -> contextlib.AbstractContextManager[None]:
 
 def _refuse_closed_output(ctx: click.Context) -> None:
     """Raise UsageError if a command is useful only by its output, which would be lost."""
+    from ipfsmem.cli.app import USEFUL_WITHOUT_OUTPUT, output_closed_error, output_is_closed
+
     name = ctx.command_path.partition(" ")[2].replace(" ", "_")
     if output_is_closed() and name not in USEFUL_WITHOUT_OUTPUT:
         raise output_closed_error(ctx.command_path)
@@ -345,6 +359,7 @@ def _context(
         reads=reads,
         ends=shared.get("ends", False),
         verbose=bool(shared["verbose"]),
+        options=shared,
     )
 
 
@@ -360,12 +375,18 @@ def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, 
         if "wallet_vault" in values:
             values["wallet_vault"], vault = values["wallet_vault"] or vault, None
         elif vault != earlier:
+            import click
+
             raise click.UsageError("--vault and --namespace name two vaults: pass only --vault", ctx)
     shared["namespace"] = vault or earlier
 
 
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:
     """Return the options of every command, and those of its kind."""
+    import click
+
+    from ipfsmem.cli.options import WholeNumber, not_empty
+
     options: list[click.Parameter] = [
         click.Option(("--vault",), callback=not_empty, metavar="NAME", help="Vault to use."),
         click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", hidden=True),
@@ -422,4 +443,4 @@ def _note_unknown_time_zone() -> None:
         except UsageError:
             is_known = False
     if not is_known:
-        click.echo(f"note: unknown time zone in TZ: {name[:60]!a}; days and times are in UTC", err=True)
+        echo(f"note: unknown time zone in TZ: {name[:60]!a}; days and times are in UTC", err=True)

@@ -9,20 +9,65 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
+import msgspec
 
 from ipfsmem.cli.context import CommandContext, cli_command
-from ipfsmem.cli.options import Number, WholeNumber, moment_in_words, not_empty
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.operation import is_absent
 
 if TYPE_CHECKING:
+    import click
+
     from ipfsmem.memory import Memory
     from ipfsmem.operation import Operation, Parameter
     from ipfsmem.sync.progress import Progress
 
 Arguments = dict[str, Any]
 T = TypeVar("T")
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """The work of a command, without its options: the parameters of `operation_command` with these names describe the fields."""
+
+    op: Operation[..., Any]
+    show: Callable[[CommandContext, Any, Arguments], None]
+    run: Callable[[CommandContext, Memory, Arguments], Any] | None = None
+    absent: Callable[[CommandContext, Arguments], IpfsmemError] | None = None
+    ask: Callable[[CommandContext, Arguments], None] | None = None
+    printed: Callable[[CommandContext, Memory, Any, Arguments], None] | None = None
+    end: Callable[[CommandContext, Any, Arguments], None] | None = None
+    opens: Callable[[CommandContext, Arguments], AbstractContextManager[Memory]] | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it runs without a vault."""
+        return self.op.declared.about == "user"
+
+    def work(self, context: CommandContext, arguments: Arguments) -> None:
+        """Run the operation, and print its result. Raises the errors of the operation, and NotFoundError without a result."""
+        if self.ask is not None:
+            self.ask(context, arguments)
+        with self._opened(context, arguments) as memory:
+            result = (self.run or functools.partial(call, self.op))(context, memory, arguments)
+            if self.printed is not None:
+                _print(self.op, context, result, arguments, self.show)
+                self.printed(context, memory, result, arguments)
+        absent = self.op.declared.absent
+        if absent and is_absent(result):  # raised here, so that troubles of the memory are told first
+            raise (
+                self.absent(context, arguments) if self.absent else NotFoundError(absent.format(**arguments))
+            )
+        if self.printed is None:
+            _print(self.op, context, result, arguments, self.show)
+        if not self.is_alone:
+            context.print_where_scope_went()
+        if self.end is not None:
+            self.end(context, result, arguments)
+
+    def _opened(self, context: CommandContext, arguments: Arguments) -> AbstractContextManager[Any]:
+        if self.opens is not None:
+            return self.opens(context, arguments)
+        return contextlib.nullcontext() if self.is_alone else context.memory()
 
 
 def operation_command(
@@ -49,33 +94,17 @@ def operation_command(
     its output. `shared`: decorators that add options of several commands, such as those of a wallet. `notes`: the end of its help, about its output. `shows`: whether an unknown scope is refused before the call, and `reads`:
     whether it works on a full or read-only disk; None: if the operation reads."""
     declared = op.declared
-    parameters, alone = op.parameters("cli"), declared.about == "user"
+    parameters = op.parameters("cli")
+    steps = Steps(op, show, run, absent, ask, printed, end, opens)
 
     def work(context: CommandContext, **values: Any) -> None:
-        arguments = values | {one.name: _asked(one, values[one.name]) for one in parameters}
-        if ask is not None:
-            ask(context, arguments)
-        with opens(context, arguments) if opens else _nothing() if alone else context.memory() as memory:
-            result = (run or functools.partial(call, op))(context, memory, arguments)
-            if printed is not None:
-                _print(op, context, result, arguments, show)
-                printed(context, memory, result, arguments)
-        if declared.absent and is_absent(
-            result
-        ):  # raised here, so that troubles of the memory are told first
-            raise absent(context, arguments) if absent else NotFoundError(declared.absent.format(**arguments))
-        if printed is None:
-            _print(op, context, result, arguments, show)
-        if not alone:
-            context.print_where_scope_went()
-        if end is not None:
-            end(context, result, arguments)
+        steps.work(context, values | {one.name: _asked(one, values[one.name]) for one in parameters})
 
     for one in reversed(shared):
         work = one(work)
     command = cli_command(
         name,
-        secrets=not alone,
+        secrets=not steps.is_alone,
         scoped=op.is_scoped,
         shows=(declared.right == "read" if shows is None else shows) and op.is_scoped,
         stacks=declared.about == "stack",
@@ -85,11 +114,6 @@ def operation_command(
     )(work)
     command.params = [*map(_parameter, parameters), *options, *command.params]
     return command
-
-
-def _nothing() -> AbstractContextManager[Any]:
-    """In place of a memory, where none is opened."""
-    return contextlib.nullcontext()
 
 
 def _print(
@@ -144,6 +168,10 @@ def _asked(one: Parameter, value: Any) -> Any:
 
 
 def _parameter(one: Parameter) -> click.Parameter:
+    import click
+
+    from ipfsmem.cli.options import moment_in_words, not_empty
+
     cli = one.cli
     if cli.joined:
         return click.Argument([one.name], nargs=-1, required=True, metavar=f"{cli.metavar}...")
@@ -174,6 +202,10 @@ def _parameter(one: Parameter) -> click.Parameter:
 
 
 def _type_of(one: Parameter) -> click.ParamType[Any] | None:
+    import click
+
+    from ipfsmem.cli.options import Number, WholeNumber
+
     if words := one.cli.words or one.words:
         return click.Choice(words)
     if one.type is int:

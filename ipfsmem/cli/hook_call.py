@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ipfsmem.cli import flush_output
 from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
 
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
@@ -78,11 +79,7 @@ def run_plain(call: HookCall) -> int:
             wrong = "interrupted; nothing that was acknowledged is lost"
     if wrong:
         _say(wrong)
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:  # else Python would print it again, and exit with a code of its own
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    flush_output()
     return 0
 
 

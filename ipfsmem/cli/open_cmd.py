@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ipfsmem.cli import export_cmd, list_cmd, read_cmd
+from ipfsmem.cli import export_cmd, list_cmd, read_work
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.new_file import new_file, refuse_existing
 from ipfsmem.cli.options import not_empty, overwrite_option, provider_option
@@ -89,7 +89,7 @@ def command(
                     f"there is no memory {key} in the source",
                     hint="List the contents: run the command without it.",
                 )
-            read_cmd.print_memory(context, reading, only_body=False)
+            read_work.print_memory(context, reading, only_body=False)
         else:
             if context.json:
                 context.emit(memory.list())

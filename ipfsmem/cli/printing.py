@@ -13,8 +13,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import click
-
 # C0 and C1 controls, and bidirectional controls.
 _UNSAFE = dict.fromkeys(
     [
@@ -84,6 +82,23 @@ def _escaped(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Do as `click.echo`. Click itself, which takes long to import, prints colours, to a terminal, and where not UTF-8 is written."""
+    stream = sys.stderr if err else sys.stdout
+    if "\x1b" in text or is_terminal(stream) or not is_utf8(stream):
+        import click
+
+        click.echo(text, err=err, nl=nl)
+        return
+    stream.write(f"{text}\n" if nl else text)
+    stream.flush()
+
+
+def is_utf8(stream: Any) -> bool:
+    """Tell whether a stream writes every character, as UTF-8."""
+    return str(getattr(stream, "encoding", None)).lower().replace("-", "") == "utf8"
+
+
 def write_bytes(data: bytes) -> None:
     """Write all bytes to stdout: with PYTHONUNBUFFERED one write may write only a part."""
     rest = memoryview(data)
@@ -100,7 +115,11 @@ def is_terminal(stream: Any = None) -> bool:
 
 def style(text: str, **how: Any) -> str:
     """Return coloured text, plain if NO_COLOR is set. click strips colours without a terminal."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, **how)
+    if os.environ.get("NO_COLOR"):
+        return text
+    import click
+
+    return click.style(text, **how)
 
 
 def size(count: int) -> str:
@@ -155,11 +174,11 @@ def table(
     cleaned = [[clean(cell) for cell in row] for row in rows]
     if not is_terminal():
         for row in cleaned:
-            click.echo("\t".join(row))
+            echo("\t".join(row))
         return
     if not cleaned:
         if nothing:
-            click.echo(nothing, err=True)
+            echo(nothing, err=True)
         return
     from rich.cells import cell_len
 
@@ -175,7 +194,7 @@ def table(
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
             if width
         ]
-        click.echo("  ".join(cells).rstrip())
+        echo("  ".join(cells).rstrip())
 
 
 def _fit(widths: list[int], giving: Sequence[int], window: int) -> None:
@@ -207,7 +226,7 @@ def facts(pairs: Iterable[tuple[str, str]]) -> None:
     shown = [(word, text) for word, text in pairs if text]
     width = max((len(word) for word, _ in shown), default=0)
     for word, text in shown:
-        click.echo(f"{style(word.ljust(width), dim=True)}  {text}")
+        echo(f"{style(word.ljust(width), dim=True)}  {text}")
 
 
 class Meter:
@@ -231,7 +250,7 @@ class Meter:
             if done
             else clean(what)
         )
-        click.echo("\r" + text.ljust(self._width), err=True, nl=False)
+        echo("\r" + text.ljust(self._width), err=True, nl=False)
         self._width = len(text)
 
     def __enter__(self) -> Meter:
@@ -239,7 +258,7 @@ class Meter:
 
     def __exit__(self, *exc: object) -> None:
         if self._width:
-            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+            echo("\r" + " " * self._width + "\r", err=True, nl=False)
 
 
 def earlier(rows: Iterable[tuple[str, int, str, str]], first: str, last: str, nothing: str) -> None:

@@ -9,8 +9,6 @@ import os
 import sys
 from functools import cache
 
-import click
-
 from ipfsmem.errors import PassphraseError, UsageError
 
 MAX_SECRET = 64 * 1024
@@ -69,6 +67,8 @@ def ask(prompt: str, *, twice: bool = False, otherwise: str | None = None) -> st
 
     Raises PassphraseError without a terminal or input, with the hint `otherwise`.
     """
+    import click
+
     from ipfsmem.wallet.passphrases import require_strong
 
     if not can_ask():

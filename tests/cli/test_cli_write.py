@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ipfsmem.cli import write_cmd
+from ipfsmem.cli import write_work
 from tests.support.cli_lab import Cli
 
 
@@ -193,7 +193,7 @@ def test_options_are_refused_before_stdin_is_read(cli: Cli, monkeypatch: pytest.
     def read(path: str, what: str) -> bytes:
         raise AssertionError(f"{path} was read")
 
-    monkeypatch.setattr(write_cmd, "read_text", read)
+    monkeypatch.setattr(write_work, "read_text", read)
     cli.fails(2, "write", "tone", "-", "--set", "created=never")
     cli.fails(2, "write", "tone", "-", "--new", "--if-match", "0" * 64)
     cli.fails(2, "write", "tone", "--file", "-", "--whole", "--name", "Tone")

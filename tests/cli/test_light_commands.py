@@ -139,6 +139,8 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
         assert sorted((RARE | (NOT_ON_LINUX if sys.platform == "linux" else set())) & set(loaded)) == []
     if call[0] in ("read", "write", "list"):
         assert sorted(OF_OTHERS & set(loaded)) == []
+    if call[0] in ("read", "write"):
+        assert sorted({"click", "ipfsmem.cli.app", "ipfsmem.cli.options"} & set(loaded)) == []
     assert most * 3 // 4 < len(ours) <= most, "more than it was: look what it is needed for"
 
 
