@@ -66,12 +66,15 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             if moved.incomplete
             else "",
             f"{', '.join(moved.no_forwarding_at)} could not record it" if moved.no_forwarding_at else "",
+            f"{count(moved.small_objects_left, 'small object')} could not be copied, as it keeps none"
+            if moved.small_objects_left
+            else "",
         ]
         if any(problems):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
                 hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
-                if moved.no_forwarding_at
+                if moved.no_forwarding_at or not moved.incomplete
                 else "Run on a device that has the missing data: ipfsmem sync",
             )
 

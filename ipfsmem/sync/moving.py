@@ -18,6 +18,7 @@ from ipfsmem.sync.collection import Rules, judge_known_roots
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.deletion_holds import guarded, holds_at, publish_holds
 from ipfsmem.sync.names import pin_name
+from ipfsmem.sync.small_copies import copy_small_objects
 from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.upload import publish_anchors, upload_to
 
@@ -30,7 +31,8 @@ class Moved(msgspec.Struct, frozen=True):
 
     `incomplete`: roots with a block that is neither here nor at any old provider; `down`: why one of these could not be called.
     `forwarding_at`: old providers that now have a forwarding record for the devices that still use them; `no_forwarding_at`: those
-    that did not accept one.
+    that did not accept one. `small_objects`: those of its area that were copied; `small_objects_left`: those that the new provider
+    cannot keep.
     """
 
     roots: list[str]
@@ -41,6 +43,8 @@ class Moved(msgspec.Struct, frozen=True):
     down: str = ""
     forwarding_at: list[str] = []
     no_forwarding_at: list[str] = []
+    small_objects: int = 0
+    small_objects_left: int = 0
 
 
 async def move_roots(
@@ -77,8 +81,16 @@ async def move_roots(
     await publish_holds(run)
     checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
+    small = await copy_small_objects(run.anchor, run.providers, target)
     return Moved(
-        [str(root) for root in placed], missing, run.sending.blocks, run.sending.bytes, checked, down
+        [str(root) for root in placed],
+        missing,
+        run.sending.blocks,
+        run.sending.bytes,
+        checked,
+        down,
+        small_objects=small.copied,
+        small_objects_left=small.left,
     )
 
 

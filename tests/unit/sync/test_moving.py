@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from ipfsmem.content.cid import CID, raw_cid
-from ipfsmem.errors import ProviderRefused, ProviderUnavailable, UsageError
+from ipfsmem.errors import IncompleteError, ProviderRefused, ProviderUnavailable, UsageError
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.probe import OVERALL, probe
+from ipfsmem.provider.small_objects import SMALL_BATCH, small_box, small_name
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.owner import Unlock
@@ -141,7 +142,7 @@ def test_move_waits_for_a_provider_that_serves_later(tmp_path: Path) -> None:
 
 def test_provider_test_reports_each_working_and_failing_step() -> None:
     good = asyncio.run(probe(SimProvider(), now_ms=1_800_000_000_000, random=SeededRandom(1)))
-    assert {step.outcome for step in good} == {"ok"} and len(good) == 9
+    assert {step.outcome for step in good} == {"ok"} and len(good) == 10
     assert good[-1].text == "full"
     liar = SimProvider()
     liar.faults.has = "none"
@@ -161,3 +162,45 @@ def test_provider_test_of_a_read_only_provider_sends_a_request() -> None:
     gateway.faults.offline = True
     gone = asyncio.run(probe(gateway, now_ms=1_800_000_000_000, random=SeededRandom(1)))
     assert (gone[1].what, gone[1].outcome, gone[-1].outcome) == ("answer", "failed", "failed")
+
+
+def test_move_carries_small_objects_of_the_vault(tmp_path: Path) -> None:
+    old, new = SimProvider(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    box = small_box(bytes.fromhex(a.replica.config.vault.anchor))
+    mine = {small_name(box, f"n.{n}", b"%d" % n): b"%d" % n for n in range(SMALL_BATCH + 3)}
+    other = {small_name("0" * 32, "n", b"other"): b"other"}
+    damaged = {small_name(box, "damaged", b"x"): b"y"}
+    old.cloud.small = {**mine, **other, **damaged}
+    assert asyncio.run(a.sync()) and old.cloud.small.keys() >= mine.keys()
+    moved = asyncio.run(a.providers.move(new)).moved
+    assert (moved.small_objects, moved.small_objects_left) == (len(mine), 0)
+    assert new.cloud.small == mine and old.cloud.small.keys() >= mine.keys()
+
+
+def test_move_of_small_objects_reports_what_the_target_cannot_keep(tmp_path: Path) -> None:
+    old = SimProvider(SimCloud(), name="old")
+    new = SimProvider(SimCloud(), name="new", capabilities=msgspec.structs.replace(FULL, small=False))
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    box = small_box(bytes.fromhex(a.replica.config.vault.anchor))
+    old.cloud.small = {small_name(box, "n", b"x"): b"x"}
+    result = asyncio.run(a.providers.move(new))
+    assert (result.moved.small_objects, result.moved.small_objects_left) == (0, 1)
+    with pytest.raises(IncompleteError, match="1 small object could not be copied"):
+        result.raise_if_incomplete("new")
+
+
+def test_move_from_a_provider_that_shows_no_small_objects_completes(tmp_path: Path) -> None:
+    class Failing(SimProvider):
+        async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
+            raise ProviderUnavailable("not now")
+
+    old, new = Failing(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    assert asyncio.run(a.providers.move(new)).moved.roots
