@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from statistics import fmean
 
 import pytest
 
@@ -17,8 +18,13 @@ from tests import at_length, quick
 
 #: Seconds of processor time from which a test is left out, with all its parameters.
 LEAST = 0.1
-#: Seconds from which a short run leaves one out.
-LEAST_LONG = 0.3
+#: Seconds from which a short run leaves one out: the slowest case of any test, and the mean of the cases of one that is neither a play
+#: nor a law of many providers or operations, and that no document names.
+LEAST_LONG, LEAST_LONG_MEAN = 0.3, 0.15
+_PLAYS_AND_LAWS = (
+    "faults/", "traces/", "interop/test_cid", "interop/test_contract", "interop/test_killed", "unit/memories/test_operation", "unit/provider/test_contract",
+    "unit/providers/test_bucket_policy", "unit/providers/test_contract", "unit/providers/test_sick",
+)  # fmt: skip
 #: Below tests/: laws, the packages on which all others rest, leaks, checks of the house and the documents.
 _ALWAYS = (
     "property/",
@@ -37,18 +43,40 @@ _NOT_ALWAYS = "unit/test_retrieval.py::test_asking_again_with_the_first_hop_find
 
 
 class Measured:
-    """A plugin that records the most that each test function takes."""
+    """A plugin that records what each case of a test function takes."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, list[float]] = {}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         before = sum(os.times()[:4])
         result = yield
         name = quick.function_of(item.nodeid)
-        self.seconds[name] = max(self.seconds.get(name, 0.0), sum(os.times()[:4]) - before)
+        self.seconds.setdefault(name, []).append(sum(os.times()[:4]) - before)
         return result
+
+
+def long_tests(seconds: Mapping[str, list[float]]) -> set[str]:
+    """The functions that a short run leaves out; of each file it runs one at least."""
+    root = quick.SLOW_FILE.parents[1]
+    documents = "".join(
+        path.read_text("utf-8") for path in (root / "SECURITY.md", *sorted((root / "docs").rglob("*.md")))
+    )
+    found = set()
+    for name, cases in seconds.items():
+        may_be_long = not name.startswith(_PLAYS_AND_LAWS) and f"{name.rpartition('::')[2]}`" not in documents
+        if max(cases) >= LEAST_LONG or (may_be_long and fmean(cases) >= LEAST_LONG_MEAN):
+            found.add(name)
+    found = {name for name in found if not name.startswith(_ALWAYS) or name == _NOT_ALWAYS}
+    files: dict[str, list[str]] = {}
+    for name in seconds:
+        files.setdefault(name.partition("::")[0], []).append(name)
+    for names in files.values():
+        shortest = min(names, key=lambda name: max(seconds[name]))
+        if found.issuperset(names) and max(seconds[shortest]) < LEAST_LONG:
+            found.remove(shortest)
+    return found
 
 
 def main(arguments: list[str]) -> int:
@@ -57,15 +85,15 @@ def main(arguments: list[str]) -> int:
     if arguments == ["long"]:
         at_length.FUNCTIONS = frozenset()
         code = pytest.main(["-q", "-n", "0", str(quick.SLOW_FILE.parent)], plugins=[measured])
-        file, least = at_length.FILE, LEAST_LONG
+        file = at_length.FILE
     else:
         quick.SLOW = frozenset()
         code = pytest.main(["-q", "-n", "0", "-m", "quick"], plugins=[measured])
-        file, least = quick.SLOW_FILE, LEAST
+        file = quick.SLOW_FILE
     if code == 0:
-        slow = {name for name, seconds in measured.seconds.items() if seconds >= least}
+        slow = {name for name, cases in measured.seconds.items() if max(cases) >= LEAST}
         if file == at_length.FILE:
-            slow = {name for name in slow if not name.startswith(_ALWAYS) or name == _NOT_ALWAYS}
+            slow = long_tests(measured.seconds)
         file.write_text("".join(f"{name}\n" for name in sorted(slow)), encoding="utf-8")
     return int(code)
 

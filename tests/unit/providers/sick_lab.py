@@ -32,7 +32,7 @@ from tests.unit.providers.dav_lab import dav
 from tests.unit.providers.git_lab import Repository, git_over_http
 from tests.unit.providers.rclone_lab import rclone_over_dav
 from tests.unit.providers.services_lab import account
-from tests.unit.providers.sftp_lab import SSH_ILLNESSES, sftp
+from tests.unit.providers.sftp_lab import SSH_ILLNESSES, sftp, ssh_cut, ssh_never
 
 TOKEN = "a token of these tests"
 #: Numbers of production, a hundredth each: 60 s of silence, 5 s of a late answer.
@@ -212,7 +212,5 @@ PAIRS: list[tuple[str, Callable[[Any], None]]] = [
 PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]
 if not THOROUGH:  # two seconds a call; test_git.py has one such call
     PAIRS.remove(("git-http", never))
-#: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness.
-FEW_PAIRS = (
-    PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), *(pair for pair in PAIRS if pair[0] == "sftp")]
-)
+#: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness over HTTP.
+FEW_PAIRS = PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), ("sftp", ssh_never), ("sftp", ssh_cut)]

@@ -15,6 +15,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.provider.contract import access_policy
 from ipfsmem.testing import MockClock
 from tests.servers import s3
+from tests.support.effort import THOROUGH
 from tests.support.hints import Refused
 from tests.unit.provider import test_contract as contract
 from tests.unit.provider.test_contract import NAME, block, record
@@ -26,7 +27,11 @@ def policy_of(at: Bucket) -> dict[str, Any]:
     return access_policy(f"bucket:s3://{s3.BUCKET}/{at.prefix}")
 
 
-@pytest.fixture(params=["mem", "deep/er/mem", ""])
+#: Prefixes: none, and one of several parts; a thorough run has one of a single part too.
+PREFIXES = ("", "deep/er/mem", "mem") if THOROUGH else ("", "deep/er/mem")
+
+
+@pytest.fixture(params=PREFIXES)
 def at(request: pytest.FixtureRequest) -> Iterator[Bucket]:
     with bucket() as made:
         made.prefix = request.param

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable
+from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.support import virtual_time
+from tests.support.effort import each_once
 
 SIGNER = RawKeySigner(bytes(31) + b"\x09")
 UNLOCK = Unlock(SIGNER, "default")
@@ -117,8 +119,8 @@ def faulty(neighbour: Neighbour, healthy: Healthy) -> None:
 
 
 ILLNESSES = [silent, silent_to_writes, slow, rate_limited, full, lying, faulty]
-sick_neighbour = pytest.mark.parametrize("illness", ILLNESSES)
-either_order = pytest.mark.parametrize("first", [False, True], ids=["healthy first", "sick first"])
+ORDERS = {False: "healthy first", True: "sick first"}
+LOOKS = {True: "plain", False: "looks names up in a network"}
 
 
 class World:
@@ -167,8 +169,13 @@ class World:
             return memory.read("k").file.body  # type: ignore[union-attr]
 
 
-@either_order
-@sick_neighbour
+@pytest.mark.parametrize(
+    ("illness", "first"),
+    [
+        pytest.param(*case, id=f"{case[0].__name__}-{ORDERS[case[1]]}")
+        for case in each_once(ILLNESSES, ORDERS)
+    ],
+)
 def test_write_next_to_failing_provider_reaches_healthy_one_first(
     illness: Callable[[Neighbour, Healthy], None], first: bool, tmp_path: Path
 ) -> None:
@@ -350,9 +357,13 @@ def test_sync_without_one_provider_is_not_called_up_to_date(tmp_path: Path) -> N
     assert missed.exit_code == 7 and "p to date" not in paragraph(missed)
 
 
-@pytest.mark.parametrize("way", ["names", "given version"])
-@pytest.mark.parametrize("durable", [True, False], ids=["plain", "looks names up in a network"])
-@either_order
+@pytest.mark.parametrize(
+    ("first", "durable", "way"),
+    [
+        pytest.param(first, durable, way, id=f"{ORDERS[first]}-{LOOKS[durable]}-{way}")
+        for (first, durable), way in each_once(product(ORDERS, LOOKS), ("names", "given version"))
+    ],
+)
 def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
     first: bool, durable: bool, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
