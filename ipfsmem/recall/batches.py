@@ -49,13 +49,13 @@ async def _apart(embedder: Embedder, texts: Sequence[str]) -> list[list[float] |
     """Return a vector for each text of a refused batch."""
     if len(texts) == 1:
         return [await _shortened(embedder, texts[0])]
-    middle, found = len(texts) // 2, list[list[float] | None]()
+    middle, vectors = len(texts) // 2, list[list[float] | None]()
     for part in (texts[:middle], texts[middle:]):
         try:
-            found += await embedder.embed(part)
+            vectors += await embedder.embed(part)
         except ProviderError:
-            found += await _apart(embedder, part)
-    return found
+            vectors += await _apart(embedder, part)
+    return vectors
 
 
 async def _shortened(embedder: Embedder, text: str) -> list[float] | None:

@@ -60,20 +60,20 @@ def days_named(question: str, today: date) -> list[Days]:
     text = question.lower()
     if not [name for name in _NEEDED if name in text] and not any(map(str.isdecimal, text)):
         return []  # as most questions, without compiling a pattern
-    found = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
+    days = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
     text = _iso.sub(" ", text)
     for form, day, month in ((_day_first, 1, 2), (_month_first, 2, 1)):
         for one in form.finditer(text):
-            found.append(Days(int(one[3]) if one[3] else None, MONTHS.index(one[month]) + 1, int(one[day])))
+            days.append(Days(int(one[3]) if one[3] else None, MONTHS.index(one[month]) + 1, int(one[day])))
         text = form.sub(" ", text)
     for one in _month.finditer(text):
         # "may" and "march" also have other meanings
         if one[2] or one[1] not in ("may", "march") or _month_after.search(text[: one.start()]):
-            found.append(Days(int(one[2]) if one[2] else None, MONTHS.index(one[1]) + 1))
-    found += [Days(int(one[1])) for one in _year.finditer(_month.sub(" ", text))]
+            days.append(Days(int(one[2]) if one[2] else None, MONTHS.index(one[1]) + 1))
+    days += [Days(int(one[1])) for one in _year.finditer(_month.sub(" ", text))]
     for one in _ago.finditer(text):
-        found.append(_ago_days(int(one[1]), one[2], today))
-    return found + [_near_days(one[1], today) for one in _near.finditer(text)]
+        days.append(_ago_days(int(one[1]), one[2], today))
+    return days + [_near_days(one[1], today) for one in _near.finditer(text)]
 
 
 def _ago_days(number: int, unit: str, today: date) -> Days:
@@ -101,5 +101,5 @@ def _near_days(words: str, today: date) -> Days:
 
 def _before(day: date, days: int) -> date:
     """Return the day `days` before, within the calendar."""
-    wanted = day.toordinal() - days
-    return date.fromordinal(min(max(wanted, 1), date.max.toordinal()))
+    ordinal = day.toordinal() - days
+    return date.fromordinal(min(max(ordinal, 1), date.max.toordinal()))

@@ -74,9 +74,9 @@ def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
             terms.append(array("I", numbers.different(words)))
     by_arrays = len(first) >= _MANY and find_spec("numpy")
     different = (_ready_by_arrays if by_arrays else _ready)(first, terms, numbers.terms)
-    found = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
-    found |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
-    return sorted([*pairs, *found.values()], key=lambda p: (p.how != "same", -p.similarity, p.one, p.other))
+    alike = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
+    alike |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
+    return sorted([*pairs, *alike.values()], key=lambda p: (p.how != "same", -p.similarity, p.one, p.other))
 
 
 def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequence[str]) -> list[_Text]:
@@ -86,11 +86,11 @@ def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequenc
     for at, term in enumerate(sorted(range(len(names)), key=lambda term: (often[term], names[term]))):
         place[term] = at
     bits = [1 << at % _BITS for at in range(len(names))]
-    made = []
+    texts_ready = []
     for (words, id), its in zip(first.items(), terms, strict=True):
         rare = array("I", sorted(map(place.__getitem__, its)))
-        made.append(_Text(id, words, rare, reduce(or_, map(bits.__getitem__, rare), 0)))
-    return sorted(made, key=lambda text: (len(text.rare), text.id))
+        texts_ready.append(_Text(id, words, rare, reduce(or_, map(bits.__getitem__, rare), 0)))
+    return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
 def _ready_by_arrays(
@@ -100,16 +100,16 @@ def _ready_by_arrays(
     import numpy as np
 
     ends = list(accumulate(map(len, terms), initial=0))
-    given: Any = np.frombuffer(b"".join(terms), np.uint32)
+    codes: Any = np.frombuffer(b"".join(terms), np.uint32)
     by_name = np.array(sorted(range(len(names)), key=names.__getitem__))
-    often = np.bincount(given, minlength=len(names))[by_name]
+    often = np.bincount(codes, minlength=len(names))[by_name]
     place = np.empty(len(names), np.uint64)
     place[by_name[np.argsort(often, kind="stable")]] = np.arange(len(names))
     rows = np.repeat(np.arange(len(terms)), np.diff(ends))
-    keys = rows.astype(np.uint64) << np.uint64(32) | place[given]
+    keys = rows.astype(np.uint64) << np.uint64(32) | place[codes]
     keys.sort()
     places = keys.astype(np.uint32)  # the lower half
-    made = []
+    texts_ready = []
     for begin in range(0, len(terms), _MANY):
         there = slice(ends[begin], ends[min(begin + _MANY, len(terms))])
         bits = np.zeros((_MANY, _BITS), bool)
@@ -117,8 +117,8 @@ def _ready_by_arrays(
         packed = np.packbits(bits, axis=1, bitorder="little")
         for row, (words, id) in enumerate(islice(first.items(), begin, begin + _MANY)):
             rare = array("I", places[ends[begin + row] : ends[begin + row + 1]].tobytes())
-            made.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
-    return sorted(made, key=lambda text: (len(text.rare), text.id))
+            texts_ready.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
+    return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
 class _Candidates(NamedTuple):
@@ -168,12 +168,12 @@ def _near_by_arrays(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
     cells, places = having.reshape(-1), np.zeros(terms, np.intp)
     for number, (rare, shared, first) in enumerate(sought):
         rows = np.array(rare, np.intp)
-        found = having[rows].ravel()
-        found = found[found >= first]
-        found.sort()
+        numbers = having[rows].ravel()
+        numbers = numbers[numbers >= first]
+        numbers.sort()
         # A number that occurs so often is the same so many places later.
-        often = found[: max(0, len(found) - shared + 1)]
-        yield from ((number, at) for at in set(often[often == found[shared - 1 :]].tolist()))
+        often = numbers[: max(0, len(numbers) - shared + 1)]
+        yield from ((number, at) for at in set(often[often == numbers[shared - 1 :]].tolist()))
         cells[rows * MOST_ALIKE + places[rows]] = number
         places[rows] = (places[rows] + 1) % MOST_ALIKE
 

@@ -30,8 +30,8 @@ class Terms(Mapping[str, int]):
     @classmethod
     def of(cls, terms: Iterable[str]) -> Terms:
         """Return the terms of a sorted list."""
-        given = list(terms)
-        return cls(vocabulary_of(given), array("I", accumulate((len(term) + 1 for term in given), initial=0)))
+        names = list(terms)
+        return cls(vocabulary_of(names), array("I", accumulate((len(term) + 1 for term in names), initial=0)))
 
     def __len__(self) -> int:
         return len(self.begins) - 1
@@ -59,8 +59,8 @@ class Terms(Mapping[str, int]):
                     place = middle + 1
                 else:
                     end = middle
-            found = place < size and text[begins[place] + 1 : begins[place + 1]] == term
-            return place if found else None
+            is_here = place < size and text[begins[place] + 1 : begins[place + 1]] == term
+            return place if is_here else None
         return self.all().get(term)
 
     def all(self) -> dict[str, int]:

@@ -14,15 +14,15 @@ _DIGITS: Final = 9
 def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
     """Merge several lists of hits, each best first; ties by id. A hit has its best relative score in any list, where the best of
     a list has 1. The order of the lists has no effect."""
-    found: dict[str, Hit] = {}
+    best: dict[str, Hit] = {}
     for hits in lists:
         top = hits[0].score if hits and hits[0].score > 0 else 1.0
         for id, _, parts in hits:
             shares = {part: value / top for part, value in parts.items()}
             hit = Hit(id, sum(shares.values()), shares)
-            if id not in found or _worth(found[id]) < _worth(hit):
-                found[id] = hit
-    return sorted(found.values(), key=lambda hit: (-round(hit.score, _DIGITS), hit.id))
+            if id not in best or _worth(best[id]) < _worth(hit):
+                best[id] = hit
+    return sorted(best.values(), key=lambda hit: (-round(hit.score, _DIGITS), hit.id))
 
 
 def _worth(hit: Hit) -> tuple[float, list[tuple[str, float]]]:

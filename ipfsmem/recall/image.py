@@ -182,9 +182,9 @@ def _filled(numbers: _Numbers, data: memoryview, size: int) -> _Numbers:
 def _array(
     code: Literal["B", "H", "I"], data: memoryview, size: int, *, most: int | None = None
 ) -> array[int]:
-    found = _filled(array(code), data, size)
-    _check(most is None or max(found, default=0) <= most, "columns")
-    return found
+    numbers = _filled(array(code), data, size)
+    _check(most is None or max(numbers, default=0) <= most, "columns")
+    return numbers
 
 
 def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:

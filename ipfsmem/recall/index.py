@@ -175,9 +175,9 @@ class Index:
         lengths, header_lengths = (
             array("I", map(postings.lengths.__getitem__, entries)) for postings in (self.words, self.headers)
         )
-        kept = [0, *(passage for passage, owner in enumerate(self.owners) if owner)]
+        passages_kept = [0, *(passage for passage, owner in enumerate(self.owners) if owner)]
         new_passage = array("I", bytes(4 * len(self.owners)))
-        for passage, old in enumerate(kept):
+        for passage, old in enumerate(passages_kept):
             new_passage[old] = passage
         return State(
             [self.ids[number] for number in entries],
@@ -188,9 +188,9 @@ class Index:
             self.headers.flat(new),
             header_lengths,
             self.passages.flat(new_passage),
-            array("I", map(self.passages.lengths.__getitem__, kept)),
-            array("I", [new[self.owners[passage]] for passage in kept]),
-            array("H", map(self.passage_sizes.__getitem__, kept)),
+            array("I", map(self.passages.lengths.__getitem__, passages_kept)),
+            array("I", [new[self.owners[passage]] for passage in passages_kept]),
+            array("H", map(self.passage_sizes.__getitem__, passages_kept)),
         )
 
     def signatures(self) -> dict[str, int]:
@@ -325,13 +325,13 @@ class Index:
         self.ids.append(id)
         group = 0
         if grouped:
-            known = self._group_numbers.get(name)
-            if known is None:
-                known = self._group_numbers[name] = len(self.group_names)
+            group_number = self._group_numbers.get(name)
+            if group_number is None:
+                group_number = self._group_numbers[name] = len(self.group_names)
                 self.group_names.append(name)
                 self.last.append(0)
                 self.group_lengths.append(0)
-            group = known
+            group = group_number
         days, sizes, marks, salience, groups = self.columns
         days.append(at.toordinal() if at else 0)
         size = len(text)
@@ -428,8 +428,8 @@ class Index:
 
     def passage_row(self, term: str) -> PostingList:
         """Return the passages that have a term: an entry without several by its own number, the others after all entries."""
-        known = self._passage_rows.get(term)
-        if known is None:
+        passage = self._passage_rows.get(term)
+        if passage is None:
             row, several, beyond = self.words.row(term), self.first_passage, len(self.ids)
             alone = [not several[one] for one in row.numbers]
             further, often = self.passages.occurrences(term)
@@ -439,10 +439,10 @@ class Index:
             if len(self._passage_rows) >= _PASSAGE_ROWS:
                 self._passage_rows.clear()
             worth = idf(self._passage_statistics()[0], len(numbers))
-            known = self._passage_rows[term] = PostingList(
+            passage = self._passage_rows[term] = PostingList(
                 numbers, counts, worth, self.passage_against(), None
             )
-        return known
+        return passage
 
     def group_average(self) -> tuple[int, float]:
         """Return the number of groups, counting an entry alone as one, and their average number of terms."""
@@ -453,8 +453,8 @@ class Index:
 
     def group_row(self, term: str) -> GroupRow:
         """Return the conversations and days that have a term."""
-        known = self._group_rows.get(term)
-        if known is None:
+        cached = self._group_rows.get(term)
+        if cached is None:
             row, of = self.words.row(term), self.columns.groups
             times: dict[int, int] = {}
             for group, count in zip(map(of.__getitem__, row.numbers), row.counts, strict=True):
@@ -467,8 +467,8 @@ class Index:
                 group: bm25(worth, count, lowered(self.group_lengths[group], average))
                 for group, count in times.items()
             }
-            known = self._group_rows[term] = GroupRow(worth, shares)
-        return known
+            cached = self._group_rows[term] = GroupRow(worth, shares)
+        return cached
 
 
 @lru_cache(maxsize=4_096)
@@ -488,13 +488,13 @@ def has_number(text: str) -> bool:
 
 def _marks(text: str, texts: Iterable[list[str]]) -> int:
     """Return the bits of an entry of a group; `texts`: the words of its passages."""
-    found = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
+    marks = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
     digit = _digit.search(text)
     telling = frozenset() if digit else _TELLING.intersection(chain.from_iterable(texts))
     if not digit and not telling:
-        return found
+        return marks
     if (digit or not _TIMES.isdisjoint(telling)) and _time.search(text):
-        found |= TIME
+        marks |= TIME
     if digit or (not _NUMBERS.isdisjoint(telling) and _number.search(text)):
-        found |= NUMBER
-    return found
+        marks |= NUMBER
+    return marks

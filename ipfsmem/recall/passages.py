@@ -14,10 +14,10 @@ def passages(text: str) -> list[str]:
     """Return the passages of a text, which together are the text. A longer sentence is not cut."""
     if len(text) <= WHOLE:
         return [text]
-    found, start, end = list[str](), 0, 0
+    parts, start, end = list[str](), 0, 0
     for cut in (*[one.end() for one in _end.finditer(text)], len(text)):
         if end > start and cut - start > PACKED:
-            found.append(text[start:end])
+            parts.append(text[start:end])
             start = end
         end = cut
-    return [*found, text[start:]]
+    return [*parts, text[start:]]

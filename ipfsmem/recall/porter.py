@@ -40,10 +40,10 @@ _KINDS = "".join("v" if char in "aeiou" else "y" if char == "y" else "c" for cha
 
 def _by_last(endings: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
     """Group endings and their replacements by the last two letters, longest first."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    endings_of: dict[str, list[tuple[str, str]]] = {}
     for ending in sorted(endings, key=len, reverse=True):
-        found.setdefault(ending[-2:], []).append((ending, endings[ending]))
-    return found
+        endings_of.setdefault(ending[-2:], []).append((ending, endings[ending]))
+    return endings_of
 
 
 _second, _third, _fourth = map(_by_last, (_SECOND, _THIRD, _FOURTH))

@@ -86,8 +86,8 @@ class PostingList(Shares):
         """The shares in the order of the numbers: computed each time, as the rounded ones are cached."""
         worth, against = self.worth, self._against
         further = FURTHER  # as in `bm25`, without a call for each
-        found = zip(self.numbers, self.counts, strict=True)
-        return [worth * times * further / (times + against[number]) for number, times in found]
+        pairs = zip(self.numbers, self.counts, strict=True)
+        return [worth * times * further / (times + against[number]) for number, times in pairs]
 
     def share(self, number: int) -> float:
         """Return the share of an entry."""
@@ -129,26 +129,26 @@ class TermNumbers(dict[str, int]):
 
     def of(self, words: Iterable[str]) -> array[int]:
         """Return the numbers of the terms of some words, as `terms.split` returns them, with repetitions."""
-        found = array("I", list(filter(None, map(self.__getitem__, words))))
+        numbers = array("I", list(filter(None, map(self.__getitem__, words))))
         if self._further:
-            found.extend(self._further)
+            numbers.extend(self._further)
             self._further.clear()
-        return found
+        return numbers
 
     def different(self, words: Iterable[str]) -> set[int]:
         """Return the same numbers without repetitions."""
-        found = set(map(self.__getitem__, words))
-        found.update(self._further)
+        numbers = set(map(self.__getitem__, words))
+        numbers.update(self._further)
         self._further.clear()
-        found.discard(0)
-        return found
+        numbers.discard(0)
+        return numbers
 
     def __missing__(self, word: str) -> int:
-        found = list(map(self._number, terms_of(word)))
-        if len(found) > 1:
-            self._further += found
+        numbers = list(map(self._number, terms_of(word)))
+        if len(numbers) > 1:
+            self._further += numbers
             return 0
-        self[word] = number = found[0] if found else 0
+        self[word] = number = numbers[0] if numbers else 0
         return number
 
     def _number(self, term: str) -> int:
@@ -214,10 +214,10 @@ class Postings:
 
     def _sort(self) -> None:
         """Move the terms of the entries added last into rows."""
-        given, first = self._given, self._unsorted
-        if not given:
+        terms_new, first = self._given, self._unsorted
+        if not terms_new:
             return
-        many = len(given)
+        many = len(terms_new)
         merged = self._merged(many, None) if many > len(self._flat.numbers) else None
         self._given, self._unsorted = array("I"), len(self.lengths)
         if merged is not None:
@@ -227,7 +227,7 @@ class Postings:
             return
         rows = defaultdict[int, list[int]](list)
         numbers = chain.from_iterable(map(repeat, range(first, len(self.lengths)), self.lengths[first:]))
-        for term, number in zip(given, numbers, strict=True):
+        for term, number in zip(terms_new, numbers, strict=True):
             rows[term].append(number)
         for term, row in rows.items():
             self._added.setdefault(self._terms.terms[term], []).extend(row)
@@ -258,21 +258,23 @@ class Postings:
 
     def row(self, term: str) -> PostingList:
         """Return the entries that have a term."""
-        kept = self._kept.get(term)
-        if kept is None:
+        cached = self._kept.get(term)
+        if cached is None:
             numbers, counts = self.occurrences(term)
             size = len(numbers)
-            taken = size + (len(self.lengths) // _DENSE if is_common(size, len(self.lengths)) else 0)
+            cost = size + (len(self.lengths) // _DENSE if is_common(size, len(self.lengths)) else 0)
             if not self._kept:
                 self._room = self.room()
-            self._room -= taken
+            self._room -= cost
             if self._room < 0:
                 self._most.update((of, row.most) for of, row in self._kept.items() if "most" in vars(row))
                 self._kept.clear()
-                self._room = self.room() - taken
+                self._room = self.room() - cost
             worth = idf(self.entries, size)
-            kept = self._kept[term] = PostingList(numbers, counts, worth, self.against, self._most.get(term))
-        return kept
+            cached = self._kept[term] = PostingList(
+                numbers, counts, worth, self.against, self._most.get(term)
+            )
+        return cached
 
     def room(self) -> int:
         """Return the maximum number of occurrences in cached rows."""
@@ -319,8 +321,10 @@ class Postings:
                 or 0 in counts
                 or not all(map(lt, numbers, numbers[1:]))
             ):  # a damaged image: its rows are checked here
-                known, pairs = range(1, self._of_flat), zip(numbers, counts, strict=True)
-                times = dict(sorted((number, count) for number, count in pairs if number in known and count))
+                old_numbers, pairs = range(1, self._of_flat), zip(numbers, counts, strict=True)
+                times = dict(
+                    sorted((number, count) for number, count in pairs if number in old_numbers and count)
+                )
                 numbers, counts = array("I", times), array("I", times.values())
         if added:
             often = Counter(added)
@@ -338,29 +342,29 @@ class Postings:
         """Return the terms that begin with one of these, or that one of these begins with except for an ending that a stem has
         lost; for a single letter all its pairs."""
         self._sort()
-        found = {
+        names = {
             term
             for term in (*self._at, *self._added)
             if term.startswith(beginnings) or (len(term) == 2 and term[1] in beginnings)
         }
-        if not found:
+        if not names:
             shorter = {
                 word[:-cut]
                 for word in beginnings
                 for cut in range(1, _ENDING + 1)
                 if len(word) - cut >= _STEM
             }
-            found = {term for term in shorter if term in self._at or term in self._added}
-        return sorted(term for term in found if len(self.row(term).numbers))
+            names = {term for term in shorter if term in self._at or term in self._added}
+        return sorted(term for term in names if len(self.row(term).numbers))
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
         """Return the BM25 of each entry that has one of the different terms."""
-        found: dict[int, float] = {}
+        scores_of: dict[int, float] = {}
         for term in dict.fromkeys(terms):
             row = self.row(term)
             for number, share in zip(row.numbers, row.shares, strict=True):
-                found[number] = found.get(number, 0.0) + share
-        return found
+                scores_of[number] = scores_of.get(number, 0.0) + share
+        return scores_of
 
     def flat(self, numbers: Sequence[int]) -> Flat:
         """Return all postings in sequence, with `numbers[n]` as the number of entry n, in ascending order; 0 for a removed one."""
@@ -370,13 +374,13 @@ class Postings:
         if merged is not None:
             return merged
         places: dict[str, int] = {}
-        starts, found, counted = array("I", [0]), array("I"), array("I")
+        starts, flat_numbers, counted = array("I", [0]), array("I"), array("I")
         same = array("I", numbers) == array("I", range(len(numbers)))
         for term in sorted(self._at.keys() | self._added.keys()):
             having, counts = self.occurrences(term)
             if having:
                 places[term] = len(places)
-                found.extend(array("I", having) if same else map(numbers.__getitem__, having))
+                flat_numbers.extend(array("I", having) if same else map(numbers.__getitem__, having))
                 counted.extend(counts)
                 starts.append(len(counted))
-        return Flat(places, starts, found, counted)
+        return Flat(places, starts, flat_numbers, counted)

@@ -21,16 +21,16 @@ def merged(
     size: int,
     added: Mapping[str, Sequence[int]],
     terms: Sequence[str],
-    given: array[int],
+    terms_new: array[int],
     first: int,
     lengths: array[int],
     numbers: Sequence[int] | None,
 ) -> Flat | None:
     """Return all of these postings in sequence; None if those in sequence are damaged, all of entries below `size`. `added`: an entry
-    for each occurrence of a term; `given`: for each entry from `first` on as many terms as `lengths` says, by their numbers in `terms`.
+    for each occurrence of a term; `terms_new`: for each entry from `first` on as many terms as `lengths` says, by their numbers in `terms`.
     `numbers`: by old number the new one, in ascending order, 0 for an entry to leave out; None to leave all as they are."""
-    held = list(flat.places)
-    names = sorted({*held, *added, *terms})
+    old_terms = list(flat.places)
+    names = sorted({*old_terms, *added, *terms})
     place = {name: at for at, name in enumerate(names)}
 
     def places(some: Sequence[str]) -> Any:
@@ -38,20 +38,20 @@ def merged(
 
     before, often = _integers(flat.numbers), _integers(flat.counts)
     each = np.diff(_integers(flat.starts))
-    if len(held) != len(each) or (each < 1).any() or not (often > 0).all():
+    if len(old_terms) != len(each) or (each < 1).any() or not (often > 0).all():
         return None
-    keys = np.repeat(places(held), each) << _BITS | before.astype(np.uint64)
+    keys = np.repeat(places(old_terms), each) << _BITS | before.astype(np.uint64)
     if not ((keys[1:] > keys[:-1]).all() and (before > 0).all() and (before < size).all()):
         return None
-    if not (added or given) and (numbers is None or np.array_equal(numbers, np.arange(len(numbers)))):
+    if not (added or terms_new) and (numbers is None or np.array_equal(numbers, np.arange(len(numbers)))):
         return flat
-    if added or given:
+    if added or terms_new:
         many, rows = list(map(len, added.values())), chain.from_iterable(added.values())
         of = np.repeat(np.arange(first, first + len(lengths), dtype=np.uint64), _integers(lengths))
         new = np.concatenate(
             [
                 np.repeat(places(list(added)), many) << _BITS | np.fromiter(rows, np.uint64, sum(many)),
-                places(terms)[_integers(given)] << _BITS | of,
+                places(terms)[_integers(terms_new)] << _BITS | of,
             ]
         )
         new.sort()
@@ -61,19 +61,23 @@ def merged(
         if len(before):
             order = np.argsort(keys, kind="stable")
             keys, often = keys[order], often[order]
-    found = keys & _NUMBER
+    numbers_kept = keys & _NUMBER
     if numbers is not None:
-        found = np.array(numbers, dtype=np.uint64)[found]
-        keys, often, found = keys[found > 0], often[found > 0], found[found > 0]
+        numbers_kept = np.array(numbers, dtype=np.uint64)[numbers_kept]
+        keys, often, numbers_kept = (
+            keys[numbers_kept > 0],
+            often[numbers_kept > 0],
+            numbers_kept[numbers_kept > 0],
+        )
     of_term = keys >> _BITS
     begins = np.flatnonzero(np.append(True, of_term[1:] != of_term[:-1])[: len(keys)])
     there = [names[at] for at in of_term[begins].tolist()]
-    small = np.uint16 if found.max(initial=0) < 1 << 16 else np.uint32
+    small = np.uint16 if numbers_kept.max(initial=0) < 1 << 16 else np.uint32
     few = often.max(initial=0) < 1 << 8
     return Flat(
         {term: at for at, term in enumerate(there)},
         _view(np.append(begins, len(keys)), np.uint32),
-        _view(found, small),
+        _view(numbers_kept, small),
         _view(often, np.uint8) if few else array("I", often.astype(np.uint32).tobytes()),
     )
 

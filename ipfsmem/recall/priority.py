@@ -34,8 +34,8 @@ def faded(confidence: float, rate: float, idle_days: float, *, uses: int = 0) ->
 
     The first day costs nothing. Times in the future subtract nothing.
     """
-    left = confidence * exp(-rate * idle_days) if idle_days > 1 else confidence
-    return min(1.0, left * (1.0 + log2(max(1, uses))))
+    rest = confidence * exp(-rate * idle_days) if idle_days > 1 else confidence
+    return min(1.0, rest * (1.0 + log2(max(1, uses))))
 
 
 def reinforced(confidence: float, again: float | None = None) -> float:

@@ -65,12 +65,12 @@ _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|
 class _Words:
     """The words of a question, and their BM25 for each entry and group, not yet scaled, and which terms it has."""
 
-    def __init__(self, index: Index, wanted: list[str], only: frozenset[int] | None) -> None:
+    def __init__(self, index: Index, query_terms: list[str], only: frozenset[int] | None) -> None:
         self.index, self.only = index, only
-        self.rows = [index.words.row(term) for term in wanted]
+        self.rows = [index.words.row(term) for term in query_terms]
         rarest = sorted(enumerate(self.rows), key=lambda one: -one[1].most)
         self.entries = ScoreBounds([(1 << bit, row) for bit, row in rarest], len(index.ids))
-        self.group_rows = [index.group_row(term) for term in wanted] if index.has_groups else []
+        self.group_rows = [index.group_row(term) for term in query_terms] if index.has_groups else []
         of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
         #: Of conversations and days, each as one text.
         self.groups = ScoreBounds(of_groups, len(index.group_names))
@@ -78,14 +78,14 @@ class _Words:
         self.passages = self.entries
         self._beyond = len(index.ids) if index.has_passages else 0
         if self._beyond:
-            of_passages = [(1 << bit, index.passage_row(term)) for bit, term in enumerate(wanted)]
+            of_passages = [(1 << bit, index.passage_row(term)) for bit, term in enumerate(query_terms)]
             of_passages.sort(key=lambda one: -one[1].most)
             self.passages = ScoreBounds(of_passages, self._beyond + len(index.owners))
         self._total = sum(row.worth for row in self.rows)
         self._covers: dict[int, float] = {}
         #: Which of the terms the header of an entry has.
         self.headers: dict[int, int] = {}
-        for bit, term in enumerate(wanted):
+        for bit, term in enumerate(query_terms):
             for number in index.headers.row(term).numbers:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
@@ -176,10 +176,10 @@ class _Ranking:
         index: Index,
         words: _Words,
         similar: dict[int, float],
-        asked: QueryFeatures,
+        features: QueryFeatures,
         weighed: RankingWeights,
     ) -> None:
-        self.index, self.words, self.similar, self.asked = index, words, similar, asked
+        self.index, self.words, self.similar, self.features = index, words, similar, features
         self.weighed, self.weights = weighed, weighed.weights
         self._cut = len(index) > _ALL
         self._by_words = words.best()
@@ -247,7 +247,7 @@ class _Ranking:
 
     def _own_at_most_of_several(self) -> Callable[[int], float]:
         """Return the quick upper bound for entries that may have several passages."""
-        words, similar, known = self.words, self.similar, self._at_most
+        words, similar, bounds = self.words, self.similar, self._at_most
         at_most, of_passage, between = (
             words.entries.at_most,
             words.passages.at_most,
@@ -258,46 +258,46 @@ class _Ranking:
         firsts, ends = self.index.first_passage, self.index.passage_end
 
         def own(number: int) -> float:
-            value = known.get(number)
+            value = bounds.get(number)
             if value is None:
                 first = firsts[number]
                 best = between(beyond + first, beyond + ends[number]) if first else of_passage(number)
                 value = by_words * at_most(number) + by_passage * best + by_meaning * similar.get(number, 0.0)
-                known[number] = value
+                bounds[number] = value
             return value
 
         return own
 
     def _look_at(self, whole: Iterable[int]) -> set[int]:
         """Return the entries that can be hits: all with any score, of very many only the best, and their neighbours."""
-        index, dated = self.index, self.asked.dated
+        index, dated = self.index, self.features.dated
         if self._cut and len(dated) > _BEST:
             dated = set(nlargest(_BEST, dated, key=lambda n: (index.columns.days[n], index.ids[n])))
-        found = {*self._by_words, *self._by_meaning, *dated}
+        numbers = {*self._by_words, *self._by_meaning, *dated}
         if self._cut and index.has_groups:
             before, after = index.before.__getitem__, index.after.__getitem__
-            one, two = set(map(before, found)), set(map(after, found))
-            found.update(one, two, map(before, one), map(after, two))
+            one, two = set(map(before, numbers)), set(map(after, numbers))
+            numbers.update(one, two, map(before, one), map(after, two))
         for group in whole:
-            found.update(index.members(group))
-        found.discard(0)
-        return found if self.words.only is None else found & self.words.only
+            numbers.update(index.members(group))
+        numbers.discard(0)
+        return numbers if self.words.only is None else numbers & self.words.only
 
     def hits(self, limit: int) -> list[Hit]:
         """Return the best entries, best first; ties by id."""
-        found = _Hits(limit)
-        self._rank_lone(found)
+        best_hits = _Hits(limit)
+        self._rank_lone(best_hits)
         if self._groups:
-            self._rank_grouped(found)
-        return found.best()
+            self._rank_grouped(best_hits)
+        return best_hits.best()
 
-    def _rank_lone(self, found: _Hits) -> None:
+    def _rank_lone(self, best_hits: _Hits) -> None:
         """Rank entries alone in their groups, while one can be among the best."""
         words, weights = self.words, self.weights
         roughly, own, has = self._own_roughly(), self._own_at_most(), words.entries.has
         by_own = self._weight * own_weight(weights, "alone", bool(self.similar))
         by_cover, by_header = weights["cover"], weights["header"]
-        beside = weights["day"] * bool(self.asked.dated)
+        beside = weights["day"] * bool(self.features.dated)
         beside += weights["file"] + weights["salience"] + weights["recency"]
         salience, worth = weights["salience"], self.index.columns.salience
         headed = self._lone & words.headers.keys()
@@ -305,18 +305,18 @@ class _Ranking:
             most_beside = beside + header + by_cover
             for number in self._in_rough_order(numbers):
                 most = most_beside + by_own * roughly(number)
-                if most < found.least:
+                if most < best_hits.least:
                     break
                 less = salience * (1 - min(1.0, max(0.0, worth[number])))
                 if header:
                     less += header * (1 - words.cover(words.headers[number]))
-                if most - less < found.least:
+                if most - less < best_hits.least:
                     continue
                 most = most_beside - less + by_own * own(number)
-                if most < found.least:
+                if most < best_hits.least:
                     continue
-                if most - by_cover * (1 - words.cover(has(number))) >= found.least:
-                    found.add(self._hit(number))
+                if most - by_cover * (1 - words.cover(has(number))) >= best_hits.least:
+                    best_hits.add(self._hit(number))
 
     def _in_rough_order(self, numbers: Collection[int]) -> list[int]:
         """Return entries in descending order of `_own_roughly`."""
@@ -349,59 +349,59 @@ class _Ranking:
         best = dict(zip(map(self.index.columns.groups.__getitem__, among), among, strict=True))
         return {group: max(others, own(best[group])) if group in best else others for group in self._groups}
 
-    def _rank_grouped(self, found: _Hits) -> None:
+    def _rank_grouped(self, best_hits: _Hits) -> None:
         """Rank entries of conversations and days, group by group, while one can be among the best."""
         index, words, weights, groups = self.index, self.words, self.weights, self.words.groups
-        marks, before, looked = index.columns.marks, index.before, self._looked
+        marks, before, looked_at = index.columns.marks, index.before, self._looked
         own, sizes, headers = self._own_at_most(), index.columns.sizes, words.headers
         by_group, by_cover = weights["group"] / self._top_group, weights["cover"]
         by_own = self._weight * own_weight(weights, "own", bool(self.similar))
         by_beside, by_best, by_answer = weights["beside"], weights["best"], weights["answer"]
         by_length, by_name = weights["long"], weights["by"]
         marked = [
-            weights["when"] * (self.asked.when and bool(mark & TIME))
-            + weights["number"] * (self.asked.number and bool(mark & NUMBER))
+            weights["when"] * (self.features.when and bool(mark & TIME))
+            + weights["number"] * (self.features.number and bool(mark & NUMBER))
             + weights["question"] * bool(mark & QUESTION)
             for mark in range(2 * NUMBER)
         ]
-        date = weights["date"] * bool(self.asked.dated)
+        date = weights["date"] * bool(self.features.dated)
         beside = date + max(0.0, by_length * too_long(LONGEST)) + by_name + max(marked)
         bests, by_all = self._bests_at_most(), by_own + by_beside + by_answer + by_best
         bounds = [
             (by_all * bests[group] + by_group * most, group) for group, most in groups.at_most_of(bests)
         ]
         for bound, group in sorted(bounds, reverse=True):
-            if bound + by_cover + beside < found.least:
+            if bound + by_cover + beside < best_hits.least:
                 break
             best = bests[group]
             covered = words.cover(groups.has(group))
             of_group = by_cover * covered + by_group * groups.exact(group) + by_best * best
-            if of_group + (by_own + by_beside + by_answer) * best + beside < found.least:
+            if of_group + (by_own + by_beside + by_answer) * best + beside < best_hits.least:
                 continue
             of_group += date
-            for number in looked.intersection(index.members(group)):
+            for number in looked_at.intersection(index.members(group)):
                 mark = marks[number]
                 by_itself = by_length * too_long(sizes[number]) + marked[mark] + by_name * (number in headers)
                 one = before[number]
                 by_answered = by_answer if one and marks[one] & QUESTION else 0.0
-                if of_group + by_itself + (by_own + by_beside + by_answered) * best < found.least:
+                if of_group + by_itself + (by_own + by_beside + by_answered) * best < best_hits.least:
                     continue
                 by_itself += by_own * own(number)
-                if of_group + by_itself + (by_beside + by_answered) * best < found.least:
+                if of_group + by_itself + (by_beside + by_answered) * best < best_hits.least:
                     continue
                 near = self._beside(number)
                 around = sum(map(own, near)) / len(near) if near else own(number)
                 by_itself += by_beside * around + (by_answered * own(one) if by_answered else 0.0)
-                if of_group + by_itself < found.least:
+                if of_group + by_itself < best_hits.least:
                     continue
                 if group not in self._best:
                     self._best[group] = self._best_of(group)
                     of_group -= by_best * (best - self._best[group])
                 if (
                     of_group + by_itself - by_cover * (covered - words.cover(words.around(number)))
-                    >= found.least
+                    >= best_hits.least
                 ):
-                    found.add(self._hit(number))
+                    best_hits.add(self._hit(number))
 
     def _best_of(self, group: int) -> float:
         """Return the best own score in a group."""
@@ -430,7 +430,7 @@ class _Ranking:
             if before and index.columns.marks[before] & QUESTION:
                 answer = self.own(before)
             best, has = self._best[group], words.around(number)
-        found = MatchFeatures(
+        match = MatchFeatures(
             words=self._words_of(number),
             meaning=self.similar.get(number, 0.0) if self.similar else None,
             beside=beside,
@@ -440,7 +440,7 @@ class _Ranking:
             group=words.groups.exact(group) / self._top_group if group else 0.0,
             header=words.cover(words.headers.get(number, 0)),
         )
-        return hit_of(index, number, found, self.asked, self.weighed)
+        return hit_of(index, number, match, self.features, self.weighed)
 
 
 class _Hits:
@@ -518,29 +518,31 @@ def rank(
         similar = {n: v for id, v in (meaning or {}).items() if (n := index.number(id)) is not None}
     if only is not None:
         similar = {number: value for number, value in similar.items() if number in only}
-    named = days_named(question, today)
+    days_asked = days_named(question, today)
     dated: set[int] = set()
-    if named:
+    if days_asked:
         for day, numbers in index.by_day().items():
-            if any(date.fromordinal(day) in days for days in named):
+            if any(date.fromordinal(day) in days for days in days_asked):
                 dated.update(numbers if only is None else only.intersection(numbers))
-    asked = QueryFeatures(today.toordinal(), dated, asks_when(question), asks_number(question))
+    features = QueryFeatures(today.toordinal(), dated, asks_when(question), asks_number(question))
     limit = max(0, limit)
     index.asked += 1
     if _by_arrays(index):
         from ipfsmem.recall.ranking_arrays import hits_by_arrays
 
         limits = CandidateLimits(_ALL, _BEST, _BEST_GROUPS)
-        return hits_by_arrays(index, wanted_terms, similar, asked, weighed, limits, limit, only)
+        return hits_by_arrays(index, wanted_terms, similar, features, weighed, limits, limit, only)
     words = _Words(index, wanted_terms, only)
-    return _Ranking(index, words, _between(similar), asked, weighed).hits(limit) if limit else []
+    return _Ranking(index, words, _between(similar), features, weighed).hits(limit) if limit else []
 
 
 def _by_arrays(index: Index) -> bool:
     """Return whether NumPy ranks: if it is installed, for many entries, and not for the first questions of a process that has not
     loaded it, which take less time than loading: with ten thousand messages it pays off from the second."""
-    looked = (index.asked - 1) * len(index)
-    return len(index) >= _MANY and ("numpy" in sys.modules or (looked >= _LOOKED and numpy_is_there()))
+    entries_looked_at = (index.asked - 1) * len(index)
+    return len(index) >= _MANY and (
+        "numpy" in sys.modules or (entries_looked_at >= _LOOKED and numpy_is_there())
+    )
 
 
 def _between(scores: Mapping[int, float]) -> dict[int, float]:

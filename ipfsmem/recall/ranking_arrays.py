@@ -37,8 +37,10 @@ class _PostingArrays:
         self.worth = row.worth
         self.numbers = np.array(row.numbers, dtype=np.intp)
         counted = row.counts  # bytes in an image
-        given = np.frombuffer(counted, dtype=np.uint8) if isinstance(counted, bytes) else np.array(counted)
-        self.counts = given.astype(np.float64)
+        occurrences = (
+            np.frombuffer(counted, dtype=np.uint8) if isinstance(counted, bytes) else np.array(counted)
+        )
+        self.counts = occurrences.astype(np.float64)
         self.shares = self.worth * self.counts * FURTHER / (self.counts + against[self.numbers])
         self.most = float(self.shares.max()) if len(self.shares) else 0.0
 
@@ -46,15 +48,15 @@ class _PostingArrays:
 class _GroupArrays:
     """The groups that have one term: its weight among them, and its BM25 for each conversation or day."""
 
-    def __init__(self, row: _PostingArrays, known: _Arrays) -> None:
-        groups, average = known.index.group_average()
-        of = known.of[row.numbers]
-        times = np.bincount(of, weights=row.counts, minlength=len(known.group_lengths))
+    def __init__(self, row: _PostingArrays, arrays: _Arrays) -> None:
+        groups, average = arrays.index.group_average()
+        of = arrays.of[row.numbers]
+        times = np.bincount(of, weights=row.counts, minlength=len(arrays.group_lengths))
         alone = of == 0
         times[0] = 0
         self.numbers = np.flatnonzero(times)
         self.worth = idf(groups, int(alone.sum()) + len(self.numbers))
-        against = _lowered(known.group_lengths[self.numbers], average)
+        against = _lowered(arrays.group_lengths[self.numbers], average)
         self.shares = _bm25(self.worth, times[self.numbers], against)
 
 
@@ -112,8 +114,8 @@ class _Arrays:
 
     def row(self, term: str) -> _PostingArrays:
         """Return the entries that have a term."""
-        found = self._rows.get(term)
-        if found is None:
+        arrays = self._rows.get(term)
+        if arrays is None:
             having = self.index.words.row(term)
             self._kept += len(having.numbers)
             if self._kept > self.index.words.room():
@@ -121,8 +123,8 @@ class _Arrays:
                 self._groups.clear()
                 self._passages.clear()
                 self._kept = len(having.numbers)
-            found = self._rows[term] = _PostingArrays(having, self.against)
-        return found
+            arrays = self._rows[term] = _PostingArrays(having, self.against)
+        return arrays
 
     def headed(self, term: str) -> Any:
         """Return the entries whose header has a term."""
@@ -130,38 +132,38 @@ class _Arrays:
 
     def group_row(self, term: str) -> _GroupArrays:
         """Return the groups that have a term."""
-        found = self._groups.get(term)
-        if found is None:
-            found = self._groups[term] = _GroupArrays(self.row(term), self)
-        return found
+        row = self._groups.get(term)
+        if row is None:
+            row = self._groups[term] = _GroupArrays(self.row(term), self)
+        return row
 
     def passage_row(self, term: str) -> _PostingArrays:
         """Return the passages that have a term."""
-        found = self._passages.get(term)
-        if found is None:
+        arrays = self._passages.get(term)
+        if arrays is None:
             row = self.index.passage_row(term)
             if self._passage_against is None:
                 self._passage_against = np.array(self.index.passage_against())
-            found = self._passages[term] = _PostingArrays(row, self._passage_against)
-        return found
+            arrays = self._passages[term] = _PostingArrays(row, self._passage_against)
+        return arrays
 
 
 def hits_by_arrays(
     index: Index,
-    wanted: Sequence[str],
+    terms: Sequence[str],
     similar: Mapping[int, float],
-    asked: QueryFeatures,
+    features: QueryFeatures,
     weighed: RankingWeights,
     limits: CandidateLimits,
     limit: int,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
     """Return the best entries that have one of the terms, or another part of a score, best first; ties by id. `similar`: by
-    number; `only`: the numbers of possible hits, also in `similar` and `asked`."""
+    number; `only`: the numbers of possible hits, also in `similar` and `features`."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
     return (
-        _ArrayRanking(index.arrays, wanted, similar, asked, weighed, limits, only).hits(limit)
+        _ArrayRanking(index.arrays, terms, similar, features, weighed, limits, only).hits(limit)
         if limit
         else []
     )
@@ -172,25 +174,25 @@ class _ArrayRanking:
 
     def __init__(
         self,
-        known: _Arrays,
-        wanted: Sequence[str],
+        arrays: _Arrays,
+        terms: Sequence[str],
         similar: Mapping[int, float],
-        asked: QueryFeatures,
+        features: QueryFeatures,
         weighed: RankingWeights,
         limits: CandidateLimits,
         only: frozenset[int] | None,
     ) -> None:
-        self.known, self.asked, self.weighed, self.limits = known, asked, weighed, limits
-        index, entries = known.index, len(known.of)
-        rows = [known.row(term) for term in wanted]
+        self.arrays, self.features, self.weighed, self.limits = arrays, features, weighed, limits
+        index, entries = arrays.index, len(arrays.of)
+        rows = [arrays.row(term) for term in terms]
         self.worths = [row.worth for row in rows]
         self.total = sum(self.worths)
         #: By number of the entry: BM25, and which of the terms it has, and which its header, a bit each.
         self.scores, self.has = _summed(rows, entries), _marked([row.numbers for row in rows], entries)
-        self.headers = _marked(map(known.headed, wanted), entries)
-        self.passage_rows = [known.passage_row(term) for term in wanted] if index.has_passages else []
-        self.passage_scores = _summed(self.passage_rows, len(known.short))
-        self.groups = self._group_scores(wanted)
+        self.headers = _marked(map(arrays.headed, terms), entries)
+        self.passage_rows = [arrays.passage_row(term) for term in terms] if index.has_passages else []
+        self.passage_scores = _summed(self.passage_rows, len(arrays.short))
+        self.groups = self._group_scores(terms)
         self.cut = len(index) > limits.all
         self.only = None
         if only is not None:
@@ -205,14 +207,14 @@ class _ArrayRanking:
             self.similar[close] = _between(np.fromiter(similar.values(), np.float64, len(similar)))
             close = self._first(close, self.similar)
         self.dated = np.zeros(entries, dtype=bool)
-        self.dated[list(asked.dated)] = True
+        self.dated[list(features.dated)] = True
         self.looked = self._look_at(best, close)
         #: For each examined entry and all entries of its group: the score of its words, and its own score.
         there, self.words, self.own = self._with_groups(), np.zeros(entries), np.zeros(entries)
         self.words[there] = self._words_of(there, best)
         self.own[there] = self._own_of(there)
-        self.best = np.zeros(len(known.group_lengths))
-        np.maximum.at(self.best, known.of[there], self.own[there])
+        self.best = np.zeros(len(arrays.group_lengths))
+        np.maximum.at(self.best, arrays.of[there], self.own[there])
         self.best[0] = 0.0
         self.top_group = self.groups.max(initial=0.0) or 1.0
 
@@ -220,7 +222,7 @@ class _ArrayRanking:
         """Return the score of the words of some entries, relative to the `best`."""
         top = float(self.scores[best].max(initial=0.0)) or 1.0
         whole = np.minimum(1.0, self.scores[numbers] / top)
-        if not self.known.index.has_passages:
+        if not self.arrays.index.has_passages:
             return whole
         top = float(self._best_passages(best)[0].max(initial=0.0)) or 1.0
         return (whole + np.minimum(1.0, self._best_passages(numbers)[0] / top)) / 2
@@ -236,8 +238,8 @@ class _ArrayRanking:
     def _best_passages(self, numbers: Any) -> tuple[Any, Any]:
         """Return the BM25 of the best passage of each of some entries, and that passage: the first of those that differ only by
         rounding."""
-        first = self.known.first[numbers]
-        many = self.known.last[numbers] - first + 1
+        first = self.arrays.first[numbers]
+        many = self.arrays.last[numbers] - first + 1
         ends = np.cumsum(many)
         at = np.arange(many.sum())
         passages = np.repeat(first - ends + many, many) + at
@@ -246,12 +248,12 @@ class _ArrayRanking:
         near = np.where(scores >= np.repeat(best, many) - ROUNDING, at, len(at))
         return best, passages[np.minimum.reduceat(near, ends - many)]
 
-    def _group_scores(self, wanted: Sequence[str]) -> Any:
+    def _group_scores(self, terms: Sequence[str]) -> Any:
         """Return the BM25 of each conversation and day, by its number."""
-        known = self.known
-        groups = np.zeros(len(known.group_lengths))
-        for term in wanted if known.index.has_groups else ():
-            row = known.group_row(term)
+        arrays = self.arrays
+        groups = np.zeros(len(arrays.group_lengths))
+        for term in terms if arrays.index.has_groups else ():
+            row = arrays.group_row(term)
             groups[row.numbers] += row.shares
         return groups
 
@@ -259,18 +261,18 @@ class _ArrayRanking:
         """Return the entries with the greatest values among very many, ties by id."""
         if not self.cut or len(numbers) <= self.limits.best:
             return numbers
-        ids = self.known.index.ids
+        ids = self.arrays.index.ids
         return _greatest(
             numbers, values[numbers], self.limits.best, lambda some: sorted(some, key=ids.__getitem__)
         )
 
     def _look_at(self, best: Any, close: Any) -> Any:
         """Return the entries that can be hits, as in `ranking`."""
-        known, dated = self.known, self.dated
-        of, before, after = known.of, known.before, known.after
-        looked = np.zeros(len(of), dtype=bool)
-        if self.cut and len(self.asked.dated) > self.limits.best:
-            days, ids = known.changed, known.index.ids
+        arrays, dated = self.arrays, self.dated
+        of, before, after = arrays.of, arrays.before, arrays.after
+        looked_at = np.zeros(len(of), dtype=bool)
+        if self.cut and len(self.features.dated) > self.limits.best:
+            days, ids = arrays.changed, arrays.index.ids
             numbers = np.flatnonzero(dated)
             dated = _greatest(
                 numbers,
@@ -278,13 +280,13 @@ class _ArrayRanking:
                 self.limits.best,
                 lambda some: sorted(some, key=ids.__getitem__, reverse=True),
             )
-        looked[best] = looked[close] = looked[dated] = True
+        looked_at[best] = looked_at[close] = looked_at[dated] = True
         whole = np.flatnonzero(self.groups)
         if self.cut:
-            some = np.flatnonzero(looked)
+            some = np.flatnonzero(looked_at)
             one, two = before[some], after[some]
-            looked[one] = looked[before[one]] = looked[two] = looked[after[two]] = True
-            names = known.index.group_names
+            looked_at[one] = looked_at[before[one]] = looked_at[two] = looked_at[after[two]] = True
+            names = arrays.index.group_names
             if len(whole) > self.limits.groups:
                 whole = _greatest(
                     whole,
@@ -292,24 +294,24 @@ class _ArrayRanking:
                     self.limits.groups,
                     lambda some: sorted(some, key=names.__getitem__, reverse=True),
                 )
-        chosen = np.zeros(len(known.group_lengths), dtype=bool)
+        chosen = np.zeros(len(arrays.group_lengths), dtype=bool)
         chosen[whole] = True
         if len(whole):
-            looked |= chosen[of]
-        looked[0] = False
+            looked_at |= chosen[of]
+        looked_at[0] = False
         if self.only is not None:
-            looked &= self.only
-        return np.flatnonzero(looked)
+            looked_at &= self.only
+        return np.flatnonzero(looked_at)
 
     def _with_groups(self) -> Any:
         """Return the examined entries and all others of their groups."""
-        known = self.known
-        groups = np.zeros(len(known.group_lengths), dtype=bool)
-        groups[known.of[self.looked]] = True
+        arrays = self.arrays
+        groups = np.zeros(len(arrays.group_lengths), dtype=bool)
+        groups[arrays.of[self.looked]] = True
         groups[0] = False
         if not groups.any():
             return self.looked
-        there = groups[known.of]
+        there = groups[arrays.of]
         there[self.looked] = True
         return np.flatnonzero(there)
 
@@ -324,33 +326,35 @@ class _ArrayRanking:
 
     def _around(self, numbers: Any) -> Any:
         """Return which terms the best passage of each entry has, and those on either side. The unused number 0 has none."""
-        known, has, middle = self.known, self.has, numbers
-        if known.index.has_passages:
-            has = _marked([row.numbers for row in self.passage_rows], len(known.short))
+        arrays, has, middle = self.arrays, self.has, numbers
+        if arrays.index.has_passages:
+            has = _marked([row.numbers for row in self.passage_rows], len(arrays.short))
             middle = self._best_passages(numbers)[1]
         around = has[middle]
-        for beside in (known.passage_before, known.passage_after):
+        for beside in (arrays.passage_before, arrays.passage_after):
             near = beside[middle]
             around = (
-                around | has[near] | np.where(known.short[near] & (near > 0), has[beside[near]], np.uint64(0))
+                around
+                | has[near]
+                | np.where(arrays.short[near] & (near > 0), has[beside[near]], np.uint64(0))
             )
         return around
 
     def _found(self, numbers: Any) -> dict[str, Any]:
         """Return the parts of the score of some entries, as in `MatchFeatures`."""
-        known, own = self.known, self.own
-        of, before, after = known.of[numbers], known.before[numbers], known.after[numbers]
-        near = (known.before[before], before, after, known.after[after])
+        arrays, own = self.arrays, self.own
+        of, before, after = arrays.of[numbers], arrays.before[numbers], arrays.after[numbers]
+        near = (arrays.before[before], before, after, arrays.after[after])
         many = sum((one > 0).astype(float) for one in near)
         beside = sum(np.where(one > 0, own[one], 0.0) for one in near) / np.maximum(many, 1.0)
         has = self.has[numbers]
-        if known.index.has_groups:
+        if arrays.index.has_groups:
             has = np.where(of > 0, self._around(numbers), has)
         return {
             "words": self.words[numbers],
             "meaning": None if self.similar is None else self.similar[numbers],
             "beside": np.where(many > 0, beside, own[numbers]),
-            "answer": np.where(known.marks[before] & QUESTION, own[before], 0.0),
+            "answer": np.where(arrays.marks[before] & QUESTION, own[before], 0.0),
             "best": self.best[of],
             "cover": self._cover(has),
             "group": self.groups[of] / self.top_group,
@@ -359,12 +363,12 @@ class _ArrayRanking:
 
     def hits(self, limit: int) -> list[Hit]:
         """Return the best entries."""
-        known, weights, numbers = self.known, self.weighed.weights, self.looked
+        arrays, weights, numbers = self.arrays, self.weighed.weights, self.looked
         if not len(numbers):
             return []
-        found, marks = self._found(numbers), known.marks[numbers]
+        parts, marks = self._found(numbers), arrays.marks[numbers]
         grouped = (marks & GROUPED) > 0
-        score = weights["cover"] * found["cover"]
+        score = weights["cover"] * parts["cover"]
         score += np.where(grouped, weights["date"], weights["day"]) * self.dated[numbers]
         own = np.where(
             grouped,
@@ -372,35 +376,35 @@ class _ArrayRanking:
             own_weight(weights, "alone", self.similar is not None),
         )
         for part in ("words", "meaning"):
-            if found[part] is not None:
-                score += weights[part] * own * found[part]
-        day = known.changed[numbers]
-        idle = np.maximum(0.0, self.asked.today - day)
-        of_memory = weights["file"] + weights["header"] * found["header"]
-        of_memory += weights["salience"] * known.salience[numbers]
+            if parts[part] is not None:
+                score += weights[part] * own * parts[part]
+        day = arrays.changed[numbers]
+        idle = np.maximum(0.0, self.features.today - day)
+        of_memory = weights["file"] + weights["header"] * parts["header"]
+        of_memory += weights["salience"] * arrays.salience[numbers]
         of_memory += weights["recency"] * np.where(day > 0, 0.5 ** (idle / self.weighed.half_life), 0.0)
-        of_turn = weights["long"] * _LONG[known.sizes[numbers]] + weights["question"] * (
+        of_turn = weights["long"] * _LONG[arrays.sizes[numbers]] + weights["question"] * (
             (marks & QUESTION) > 0
         )
-        of_turn += weights["by"] * (found["header"] > 0)
+        of_turn += weights["by"] * (parts["header"] > 0)
         for part in ("beside", "answer", "best", "group"):
-            of_turn += weights[part] * found[part]
-        if self.asked.when:
+            of_turn += weights[part] * parts[part]
+        if self.features.when:
             of_turn += weights["when"] * ((marks & TIME) > 0)
-        if self.asked.number:
+        if self.features.number:
             of_turn += weights["number"] * ((marks & NUMBER) > 0)
         score += np.where(marks & MEMORY, of_memory, np.where(grouped, of_turn, 0.0))
         if limit < len(score):
             least = np.partition(score, len(score) - limit)[len(score) - limit]
             near = np.flatnonzero(score >= least - ROUNDING)
             numbers = numbers[near]
-            found = {part: None if value is None else value[near] for part, value in found.items()}
+            parts = {part: None if value is None else value[near] for part, value in parts.items()}
         rows: list[Any] = [
-            [None] * len(numbers) if found[part] is None else found[part].tolist()
+            [None] * len(numbers) if parts[part] is None else parts[part].tolist()
             for part in MatchFeatures.__struct_fields__
         ]
         matches = zip(numbers.tolist(), map(MatchFeatures, *rows), strict=True)
-        return best_first(hits_of(known.index, matches, self.asked, self.weighed), limit)
+        return best_first(hits_of(arrays.index, matches, self.features, self.weighed), limit)
 
 
 def _summed(rows: Sequence[_PostingArrays], size: int) -> Any:

@@ -86,8 +86,8 @@ def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Ra
     for part, weight in weights.items():
         if weight < 0 and part not in _AGAINST:
             raise ConfigError(f"the weight of {part} is 0 or more, not {weight}")
-    known = {part: weight for part, weight in weights.items() if part in WEIGHTS}
-    return RankingWeights({**WEIGHTS, **known}, half_life)
+    known_weights = {part: weight for part, weight in weights.items() if part in WEIGHTS}
+    return RankingWeights({**WEIGHTS, **known_weights}, half_life)
 
 
 class CandidateLimits(msgspec.Struct, frozen=True):
@@ -121,16 +121,16 @@ class MatchFeatures(msgspec.Struct, frozen=True):
 
 
 def hit_of(
-    index: Index, number: int, found: MatchFeatures, asked: QueryFeatures, weighed: RankingWeights
+    index: Index, number: int, match: MatchFeatures, features: QueryFeatures, weighed: RankingWeights
 ) -> Hit:
     """Return an entry with its score, from its parts."""
-    return hits_of(index, [(number, found)], asked, weighed)[0]
+    return hits_of(index, [(number, match)], features, weighed)[0]
 
 
 def hits_of(
     index: Index,
     matches: Iterable[tuple[int, MatchFeatures]],
-    asked: QueryFeatures,
+    features: QueryFeatures,
     weighed: RankingWeights,
 ) -> list[Hit]:
     """Return some entries, by number, with their scores."""
@@ -140,29 +140,29 @@ def hits_of(
         for part in _TOGETHER
         for has_meaning in (True, False)
     }
-    for number, found in matches:
+    for number, match in matches:
         marks = columns.marks[number]
         is_grouped = bool(marks & GROUPED)
-        own = own_weights["own" if is_grouped else "alone", found.meaning is not None]
+        own = own_weights["own" if is_grouped else "alone", match.meaning is not None]
         dated = "date" if is_grouped else "day"
-        parts = {"words": own * found.words, "cover": found.cover, dated: float(number in asked.dated)}
-        if found.meaning is not None:
-            parts["meaning"] = own * found.meaning
+        parts = {"words": own * match.words, "cover": match.cover, dated: float(number in features.dated)}
+        if match.meaning is not None:
+            parts["meaning"] = own * match.meaning
         if marks & MEMORY:
             parts["file"] = 1.0
-            parts["header"] = found.header
+            parts["header"] = match.header
             parts["salience"] = min(1.0, max(0.0, columns.salience[number]))
             day = columns.days[number]
             # `recency`, without a call for each entry
-            parts["recency"] = 0.5 ** (max(0.0, asked.today - day) / weighed.half_life) if day else 0.0
+            parts["recency"] = 0.5 ** (max(0.0, features.today - day) / weighed.half_life) if day else 0.0
         elif is_grouped:
-            parts["beside"] = found.beside
-            parts["answer"] = found.answer
-            parts["best"] = found.best
-            parts["group"] = found.group
-            parts["by"] = float(found.header > 0)
-            parts["when"] = float(asked.when and bool(marks & TIME))
-            parts["number"] = float(asked.number and bool(marks & NUMBER))
+            parts["beside"] = match.beside
+            parts["answer"] = match.answer
+            parts["best"] = match.best
+            parts["group"] = match.group
+            parts["by"] = float(match.header > 0)
+            parts["when"] = float(features.when and bool(marks & TIME))
+            parts["number"] = float(features.number and bool(marks & NUMBER))
             parts["question"] = float(bool(marks & QUESTION))
             parts["long"] = too_long(columns.sizes[number])
         sums = {}
@@ -179,12 +179,12 @@ _score = attrgetter("score")
 def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
     """Return the best `limit` hits, best first; ties by id. Sums of the same numbers in another order differ in their last
     digits, so each part and the sum are rounded: every implementation gives the same answer."""
-    found = sorted(hits, key=_score, reverse=True)
-    if not found or limit <= 0:
+    ranked = sorted(hits, key=_score, reverse=True)
+    if not ranked or limit <= 0:
         return []
-    least = found[min(limit, len(found)) - 1].score - ROUNDING
+    least = ranked[min(limit, len(ranked)) - 1].score - ROUNDING
     rounded = []
-    for id, score, parts in found:
+    for id, score, parts in ranked:
         if score < least:
             break
         sums = {}

@@ -50,9 +50,9 @@ def vocabulary_of(terms: Iterable[str]) -> str:
 
 def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
     """Return the terms of a vocabulary similar to one, and the share of the shorter one's trigrams that both have."""
-    wanted = threes(term)
+    trigrams = threes(term)
     times: dict[int, int] = {}
-    for three in wanted:
+    for three in trigrams:
         last, at = -1, vocabulary.find(three)
         while at >= 0:
             begin = vocabulary.rfind("\n", 0, at + 1)
@@ -60,14 +60,14 @@ def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
                 times[begin] = times.get(begin, 0) + 1
                 last = begin
             at = vocabulary.find(three, at + 1)
-    found = []
+    shares = []
     for begin, common in times.items():
         if common >= LEAST_THREES:
             other = vocabulary[begin + 1 : vocabulary.index("\n", begin + 1)]
-            share = common / min(len(wanted), len(threes(other)))
+            share = common / min(len(trigrams), len(threes(other)))
             if share > LIKE and LEAST_THREES <= len(other) <= MOST_LETTERS and other.isalpha():
-                found.append((other, share))
-    return found
+                shares.append((other, share))
+    return shares
 
 
 def threes(term: str) -> set[str]:
@@ -80,8 +80,8 @@ def _is_to_change(term: str, having: Callable[[str], int]) -> bool:
     return LEAST_LETTERS <= len(term) <= MOST_LETTERS and not having(term)
 
 
-def _most_like(term: str, having: Callable[[str], int], found: Iterable[tuple[str, float]]) -> str:
-    there = ((-share, -times, other) for other, share in found if (times := having(other)))
+def _most_like(term: str, having: Callable[[str], int], candidates: Iterable[tuple[str, float]]) -> str:
+    there = ((-share, -times, other) for other, share in candidates if (times := having(other)))
     return min(there, default=(0.0, 0, term))[2]
 
 

@@ -161,20 +161,20 @@ class ScoreBounds:
         return self._of(number)[1]
 
     def _of(self, number: int) -> tuple[float, int]:
-        known = self._known.get(number)
-        if known is None:
+        bounds = self._known.get(number)
+        if bounds is None:
             total, has = 0.0, 0
             for bit, row in self._rows:
                 if share := row.share(number):
                     total += share
                     has |= bit
-            known = self._known[number] = total, has
-        return known
+            bounds = self._known[number] = total, has
+        return bounds
 
     def seen(self, only: frozenset[int] | None = None) -> list[int]:
         """Return the entries that have one of the terms. `only`: among these."""
-        found = set[int]().union(*(row.numbers for _, row in self._rows))
-        return list(found if only is None else found & only)
+        numbers = set[int]().union(*(row.numbers for _, row in self._rows))
+        return list(numbers if only is None else numbers & only)
 
     def top(self, numbers: Collection[int]) -> float:
         """Return the greatest sum of these entries, 0 of none."""
@@ -195,14 +195,14 @@ class ScoreBounds:
     ) -> list[int]:
         """Return up to `most` entries that have one of the terms, those with the greatest sums, in any order; ties by the least
         keys, or with `last` by the greatest. `only`: among these."""
-        found = self._near(most, only)
-        if len(found) <= most:
-            return found
-        values = list(map(self._sums.__getitem__, found))
+        numbers = self._near(most, only)
+        if len(numbers) <= most:
+            return numbers
+        values = list(map(self._sums.__getitem__, numbers))
         edge, apart = sorted(values, reverse=True)[most - 1], self._above + self._below
         low, high = edge - apart, edge + apart
-        sure = [number for number, value in zip(found, values, strict=True) if value > high]
-        open_ = [number for number, value in zip(found, values, strict=True) if low <= value <= high]
+        sure = [number for number, value in zip(numbers, values, strict=True) if value > high]
+        open_ = [number for number, value in zip(numbers, values, strict=True) if low <= value <= high]
         if len(open_) > _UNDECIDED:
             self._add_all()
         open_.sort(key=key, reverse=last)
@@ -220,11 +220,11 @@ class ScoreBounds:
         apart = 1 + (self._above + self._below >> 8)
         least -= 1 + apart
         while least > 0:
-            found = _at_least(high, least)
+            numbers = _at_least(high, least)
             if only is not None:
-                found = [number for number in found if number in only]
-            if sum(high[number] >= least + apart for number in found) >= most:
-                return found
+                numbers = [number for number in numbers if number in only]
+            if sum(high[number] >= least + apart for number in numbers) >= most:
+                return numbers
             least -= 1 + least // 8
         return self.seen(only)
 
@@ -253,8 +253,8 @@ def _at_least(values: bytes, least: int) -> list[int]:
     many = great.count(1)
     if many * 8 > len(great):
         return list(compress(range(len(great)), great))
-    found, at = [], great.find(1)
+    places, at = [], great.find(1)
     while at >= 0:
-        found.append(at)
+        places.append(at)
         at = great.find(1, at + 1)
-    return found
+    return places

@@ -49,8 +49,8 @@ def unspaced() -> re.Pattern[str]:
 _mark = lazy_pattern(r"[^\w\s\x00-\x7f]")
 
 
-def _without_accent(found: re.Match[str]) -> str:
-    return "" if unicodedata.combining(found[0]) else found[0]
+def _without_accent(match: re.Match[str]) -> str:
+    return "" if unicodedata.combining(match[0]) else match[0]
 
 
 def fold(text: str) -> str:

@@ -73,7 +73,7 @@ class Vectors:
     def add(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
         """Add or replace vectors. Raises FormatError, and adds none, if one has another length than the existing ones, or no
         direction."""
-        made = {}
+        rows_new = {}
         dimension = self.dimension
         for id, vector in vectors.items():
             if len(id) != ID_SIZE:
@@ -81,11 +81,11 @@ class Vectors:
             dimension = dimension or len(vector)
             if len(vector) != dimension or not 0 < dimension <= MAX_DIMENSION:
                 raise FormatError(f"a vector has {len(vector)} numbers, the others have {dimension}")
-            made[id] = quantised(vector)
-        if made:
+            rows_new[id] = quantised(vector)
+        if rows_new:
             self.dimension = dimension
-            self._note(made, made.keys() & self._rows.keys())
-            self._rows.update(made)
+            self._note(rows_new, rows_new.keys() & self._rows.keys())
+            self._rows.update(rows_new)
 
     def keep(self, ids: Collection[bytes]) -> bool:
         """Erase the vectors of all other entries; returns whether there were any."""
@@ -106,9 +106,9 @@ class Vectors:
 
     def copy(self) -> Vectors:
         """Return a copy."""
-        made = Vectors(self.identity)
-        made.dimension, made._rows = self.dimension, dict(self._rows)
-        return made
+        copies = Vectors(self.identity)
+        copies.dimension, copies._rows = self.dimension, dict(self._rows)
+        return copies
 
     def take(self, other: Vectors) -> None:
         """Add the vectors missing here from another store of the same model and length; none of any other."""
@@ -135,8 +135,8 @@ class Vectors:
         """Return how similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
         ready = self.comparable()
         ids = list(ready.at)
-        found = ready.nearest(question, list(ready.at.values()), -1.0, len(ids))
-        return {ids[row]: cosine for row, cosine in found.items()}
+        cosines_of = ready.nearest(question, list(ready.at.values()), -1.0, len(ids))
+        return {ids[row]: cosine for row, cosine in cosines_of.items()}
 
     def dump(self) -> bytes:
         """Encode all of it as bytes."""
@@ -162,13 +162,13 @@ class Vectors:
         fits = stored.version == _VERSION and not odd and 0 <= length <= MAX_DIMENSION
         if not fits or count * length != len(stored.vectors) or bool(count) != bool(length):
             raise FormatError("these vectors are of another version")
-        made = cls(stored.identity)
-        made.dimension = length
-        made._rows = {
+        vectors = cls(stored.identity)
+        vectors.dimension = length
+        vectors._rows = {
             stored.ids[at * ID_SIZE : (at + 1) * ID_SIZE]: stored.vectors[at * length : (at + 1) * length]
             for at in range(count)
         }
-        return made
+        return vectors
 
 
 def quantised(vector: Sequence[float]) -> bytes:
@@ -203,19 +203,19 @@ class Comparable:
         if len(self._rows) + len(added) > _SPARE * (len(self.at) + len(added) - len(erased)):
             there = {id: self._rows[row] for id, row in self.at.items() if id not in erased}
             return Comparable({**there, **added})
-        made = Comparable({})
+        comparable = Comparable({})
         at = {id: row for id, row in self.at.items() if id not in erased} if erased else dict(self.at)
         old, bits = self._rows, self._bits
         if self._numbers is None and erased:  # nothing is built yet that would have to be moved
             old, bits = [old[row] for row in at.values()], [bits[row] for row in at.values()] if bits else []
             at = {id: row for row, id in enumerate(at)}
         at.update(zip(added, range(len(old), len(old) + len(added)), strict=True))
-        made.at, made._rows = at, [*old, *added.values()]
+        comparable.at, comparable._rows = at, [*old, *added.values()]
         if self._numbers is not None:
-            made._numbers = self._numbers.longer(made._rows, len(added))
-        elif len(made._rows) > _EXACT:
-            made._bits = bits + [int(row.translate(_signs), 2) for row in made._rows[len(bits) :]]
-        return made
+            comparable._numbers = self._numbers.longer(comparable._rows, len(added))
+        elif len(comparable._rows) > _EXACT:
+            comparable._bits = bits + [int(row.translate(_signs), 2) for row in comparable._rows[len(bits) :]]
+        return comparable
 
     def asked(self, question: Sequence[float] | bytes) -> bytes:
         """Return a question's vector in the stored form; a result of this function stays as it is. Raises FormatError for another
@@ -231,14 +231,16 @@ class Comparable:
         `rows`, and its cosine. At most the `most` most similar. Raises as `asked`."""
         if not self._rows or not rows:
             return {}
-        asked = self.asked(question)
+        query = self.asked(question)
         if self._numbers is not None:
-            return self._numbers.nearest(asked, rows, least, most)
-        cosines = self._plain(asked)
-        found = {place: cosines[row] for place, row in enumerate(rows) if row >= 0 and cosines[row] >= least}
-        if len(found) > most:
-            found = dict(nlargest(most, found.items(), key=lambda one: (one[1], -one[0])))
-        return found
+            return self._numbers.nearest(query, rows, least, most)
+        cosines = self._plain(query)
+        nearest_of = {
+            place: cosines[row] for place, row in enumerate(rows) if row >= 0 and cosines[row] >= least
+        }
+        if len(nearest_of) > most:
+            nearest_of = dict(nlargest(most, nearest_of.items(), key=lambda one: (one[1], -one[0])))
+        return nearest_of
 
     def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
         """Return the pairs among some different rows whose cosine is at least `least`: their places, in ascending order, and the
@@ -247,20 +249,20 @@ class Comparable:
             return []
         return self._numbers.pairs(rows, least)
 
-    def _plain(self, asked: bytes) -> list[float]:
+    def _plain(self, query: bytes) -> list[float]:
         """Return the cosine of each row, without NumPy."""
-        numbers = array("b", asked).tolist()
+        numbers = array("b", query).tolist()
         length = sqrt(sum(map(mul, numbers, numbers)))
         if not self._bits:
             return [_cosine(row, numbers, length) for row in self._rows]
-        sign = int(asked.translate(_signs), 2)
+        sign = int(query.translate(_signs), 2)
         apart = [(sign ^ bits).bit_count() for bits in self._bits]
         near = sorted(range(len(apart)), key=apart.__getitem__)[:_EXACT]
-        like = [cos(pi * many / len(asked)) for many in range(len(asked) + 1)]
-        found = [like[many] for many in apart]
+        like = [cos(pi * many / len(query)) for many in range(len(query) + 1)]
+        cosines = [like[many] for many in apart]
         for row in near:
-            found[row] = _cosine(self._rows[row], numbers, length)
-        return found
+            cosines[row] = _cosine(self._rows[row], numbers, length)
+        return cosines
 
 
 class _Matrix:
@@ -303,27 +305,27 @@ class _Matrix:
                 setattr(more, name, numpy.concatenate(both, axis=1 if name == "_signs" else 0))
         return more
 
-    def nearest(self, asked: bytes, rows: Sequence[int], least: float, most: int) -> dict[int, float]:
+    def nearest(self, query: bytes, rows: Sequence[int], least: float, most: int) -> dict[int, float]:
         import numpy
 
-        question = numpy.frombuffer(asked, dtype=numpy.int8).astype(numpy.float32)
+        question = numpy.frombuffer(query, dtype=numpy.int8).astype(numpy.float32)
         question /= numpy.linalg.norm(question)
-        wanted = numpy.asarray(rows, dtype=numpy.int64)
-        places = numpy.flatnonzero(wanted >= 0)
+        row_numbers = numpy.asarray(rows, dtype=numpy.int64)
+        places = numpy.flatnonzero(row_numbers >= 0)
         if self._signs is not None and len(places) > _FACTOR * most:
-            sign = _packed(numpy.frombuffer(asked, dtype=numpy.int8).reshape(1, -1))
+            sign = _packed(numpy.frombuffer(query, dtype=numpy.int8).reshape(1, -1))
             apart = numpy.zeros(len(self._bytes), dtype=numpy.uint16)
             for mine, its in zip(self._signs, sign, strict=True):
                 apart += numpy.bitwise_count(mine ^ its)
-            places = places[numpy.argpartition(apart[wanted[places]], _FACTOR * most)[: _FACTOR * most]]
+            places = places[numpy.argpartition(apart[row_numbers[places]], _FACTOR * most)[: _FACTOR * most]]
             places.sort()
         # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them
         # computes.
         if self._numbers is not None:
             products = numpy.einsum("ij,j->i", self._numbers, question)
-            cosines = (products / self._lengths)[wanted[places]]
+            cosines = (products / self._lengths)[row_numbers[places]]
         else:
-            chosen = wanted[places]
+            chosen = row_numbers[places]
             products = numpy.einsum("ij,j->i", self._bytes[chosen].astype(numpy.float32), question)
             cosines = products / self._lengths[chosen]
         cosines = numpy.clip(cosines, -1, 1)
@@ -336,15 +338,17 @@ class _Matrix:
     def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
         import numpy
 
-        wanted = numpy.asarray(rows, dtype=numpy.int64)
-        numbers = self._numbers[wanted] / self._lengths[wanted, None]
-        found: list[tuple[int, int, float]] = []
-        for begin in range(0, len(wanted), _BLOCK):
+        row_numbers = numpy.asarray(rows, dtype=numpy.int64)
+        numbers = self._numbers[row_numbers] / self._lengths[row_numbers, None]
+        pairs_found: list[tuple[int, int, float]] = []
+        for begin in range(0, len(row_numbers), _BLOCK):
             cosines = numbers[begin : begin + _BLOCK] @ numbers[begin:].T
             for at, other in zip(*numpy.nonzero(cosines >= least), strict=True):
                 if other > at:
-                    found.append((begin + int(at), begin + int(other), min(1.0, float(cosines[at, other]))))
-        return found
+                    pairs_found.append(
+                        (begin + int(at), begin + int(other), min(1.0, float(cosines[at, other])))
+                    )
+        return pairs_found
 
 
 def _packed(numbers: Any) -> Any:
@@ -357,8 +361,8 @@ def _packed(numbers: Any) -> Any:
     return numpy.ascontiguousarray(words.T)
 
 
-def _cosine(row: bytes, asked: list[int], length: float) -> float:
+def _cosine(row: bytes, query: list[int], length: float) -> float:
     numbers = array("b", row)
     own = sqrt(sum(map(mul, numbers, numbers)))
-    product = sum(map(mul, numbers, asked))
+    product = sum(map(mul, numbers, query))
     return max(-1.0, min(1.0, product / (own * length))) if own else 0.0
