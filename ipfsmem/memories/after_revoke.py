@@ -34,10 +34,10 @@ def late_writes(replica: Replica) -> list[Late]:
         # The counter that a state has seen of an id is an upper bound, which mostly settles it without reading entries.
         if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
             return []
-        found = [
+        late = [
             Late(place=entry_place(name), scope=scope_of(name), member=dot[:16], dot=dot)
             for name, entry in store.entries()
             for dot in entry
             if int(dot[17:]) > cutoffs.get(dot[:16], 1 << 62)
         ]
-    return sorted(found, key=attrgetter("place", "member", "dot"))
+    return sorted(late, key=attrgetter("place", "member", "dot"))

@@ -82,12 +82,12 @@ class Room:
         seen: dict[str | None, set[bytes]] = {}
         for name, text in days:
             day = day_of_file(name)
-            known = seen.setdefault(day, set())
+            lines_of_day = seen.setdefault(day, set())
             long = 0
             for line in lines_of(text):
-                if line in known:
+                if line in lines_of_day:
                     continue
-                known.add(line)
+                lines_of_day.add(line)
                 self._events -= 1
                 if self._events < 0:
                     raise LimitError(
@@ -152,38 +152,38 @@ def base_files(
 
 
 def read_tree(
-    names: Iterable[str], read: ReadFile, said: Iterable[str] = (), texts: tuple[str, ...] = ()
+    names: Iterable[str], read: ReadFile, problems_before: Iterable[str] = (), texts: tuple[str, ...] = ()
 ) -> dict[str, BundleScope]:
     """Return the scopes of a tree by their tokens there; "" is the default scope, which is always among them.
 
     A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
-    `said` before. `texts`: further extensions of files that are memories; each has a key of its whole name. Raises LimitError.
+    `problems_before`. `texts`: further extensions of files that are memories; each has a key of its whole name. Raises LimitError.
     """
     listed = sorted(names)
     if len(listed) > MAX_NAMES:
         raise LimitError(f"there are more than {MAX_NAMES:,} files in it")
     whole = any(name.startswith("memory/") or _base(name) is not None for name in listed)
-    problems: dict[str, list[str]] = {"": [*said]}
-    found: dict[str, list[tuple[str, str]]] = {"": []}
+    problems: dict[str, list[str]] = {"": [*problems_before]}
+    files: dict[str, list[tuple[str, str]]] = {"": []}
     beside: dict[str, str] = {}
     for name in listed:
         if any(part.startswith(".") for part in name.split("/")):
             continue
         if not whole:
-            found[""].append((name, name))
+            files[""].append((name, name))
         elif name.startswith("memory/"):
-            found[""].append((name.removeprefix("memory/"), name))
+            files[""].append((name.removeprefix("memory/"), name))
         elif name == SCOPE_FILE:
             beside[""] = name
         elif name.startswith("scopes/"):
-            _sort_in(name, found, beside, problems)
-    found.update({scope: [] for scope in beside if scope not in found})
-    if len(found) > MAX_SCOPES + 1:
-        raise LimitError(f"there are {len(found) - 1:,} scopes in it, at most {MAX_SCOPES:,} are allowed")
+            _sort_in(name, files, beside, problems)
+    files.update({scope: [] for scope in beside if scope not in files})
+    if len(files) > MAX_SCOPES + 1:
+        raise LimitError(f"there are {len(files) - 1:,} scopes in it, at most {MAX_SCOPES:,} are allowed")
     room = Room()
     return {
         scope: _part(scope, inside, beside.get(scope), read, room, problems.get(scope, []), (".md", *texts))
-        for scope, inside in sorted(found.items())
+        for scope, inside in sorted(files.items())
     }
 
 
@@ -197,7 +197,7 @@ def _base(name: str) -> tuple[str, str] | None:
 
 def _sort_in(
     name: str,
-    found: dict[str, list[tuple[str, str]]],
+    files: dict[str, list[tuple[str, str]]],
     beside: dict[str, str],
     problems: dict[str, list[str]],
 ) -> None:
@@ -206,13 +206,13 @@ def _sort_in(
     if base is None and name != f"scopes/{scope}/{SCOPE_FILE}":
         return
     if not is_scope(scope):
-        said = f"the folder scopes/{ascii(scope)[1:-1][:120]} was left out: it is not a valid scope"
-        if said not in problems[""][-1:]:
-            problems[""].append(said)
+        problem = f"the folder scopes/{ascii(scope)[1:-1][:120]} was left out: it is not a valid scope"
+        if problem not in problems[""][-1:]:
+            problems[""].append(problem)
     elif base is None:
         beside[scope] = name
     else:
-        found.setdefault(scope, []).append((base[1], name))
+        files.setdefault(scope, []).append((base[1], name))
 
 
 def _part(
@@ -228,7 +228,7 @@ def _part(
     texts: list[tuple[str, bytes]] = []
     days: list[tuple[str, bytes]] = []
     unread: set[str] = set()
-    where = f"{scope}/" if scope else ""
+    prefix = f"{scope}/" if scope else ""
     for relative, name in inside:
         ending = relative.lower()
         if not ending.endswith((".jsonl", *endings)) or relative == INDEX_FILE:
@@ -236,29 +236,29 @@ def _part(
         try:
             data = read(name, MAX_BYTES if ending.endswith(".jsonl") else MAX_FILE)
         except IpfsmemError as error:
-            problems.append(f"{where}{_shown(relative)} was left out: {error}")
+            problems.append(f"{prefix}{_shown(relative)} was left out: {error}")
             unread.add(_key_in(relative))
             continue
         room.take(size=len(data or b""))
         if data is None:
-            problems.append(f"{where}{_shown(relative)} was left out: it disappeared while being read")
+            problems.append(f"{prefix}{_shown(relative)} was left out: it disappeared while being read")
             unread.add(_key_in(relative))
         elif ending.endswith(".jsonl"):
             days.append((relative, data))
         else:
             texts.append((relative, data))
-    said: list[str] = []
-    blob = collect_files(texts, days, said, room)
-    problems += [where + one for one in said]
-    known = _read_beside(beside, read, room, problems)
+    problems_here: list[str] = []
+    blob = collect_files(texts, days, problems_here, room)
+    problems += [prefix + one for one in problems_here]
+    scope_file = _read_beside(beside, read, room, problems)
     return BundleScope(
         msgspec.structs.replace(
             blob,
             problems=tuple(problems),
-            forgotten=frozenset(key for key in known.forgotten if is_key(key)),
+            forgotten=frozenset(key for key in scope_file.forgotten if is_key(key)),
             unread=frozenset(unread),
         ),
-        known.card,
+        scope_file.card,
     )
 
 
@@ -279,19 +279,19 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
     # Counted before they are decoded: each list item but the first has a comma before it.
     room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
     try:
-        found = _decode(data) if data is not None else _ReadBeside()
+        wire = _decode(data) if data is not None else _ReadBeside()
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         problems.append(f"{_shown(name)} was not read: {error}")
         return _ScopeFile()
     try:
-        card = _decode_card(found.card)
+        card = _decode_card(wire.card)
         if card is not None:
             ids = [one for part in parted(card) for one in part.ids]
             card = msgspec.structs.replace(card, ids=tuple(ids))
     except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
         problems.append(f"the card in {_shown(name)} was left out: {error}")
         card = None
-    return _ScopeFile(card=card, forgotten=found.forgotten)
+    return _ScopeFile(card=card, forgotten=wire.forgotten)
 
 
 def collect_files(

@@ -92,7 +92,7 @@ def _of_session(memories: MemoryStore, session: str, source: str, messages: int)
 
 def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[PendingText, bool]]:
     """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
-    found = []
+    rows = []
     for item in memories.conflicts():
         if item.forgotten:
             continue
@@ -106,8 +106,8 @@ def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[Pendin
             ):
                 continue
             one = PendingText.of(reading, file)
-            found.append((one, not file and not item.copies))
-    return found
+            rows.append((one, not file and not item.copies))
+    return rows
 
 
 def _is_held_as_foreign(memories: MemoryStore, reading: MemoryRecord) -> bool:
@@ -125,12 +125,12 @@ def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None
     with writing(memories.replica) as change, no_collection():
         if seen is not None and AllSessions(memories, below).seen(session) != seen:
             raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
-        found = [(part, Sessions(part).approve_session_in(change, session)) for part in parts]
-        if any(numbers for _, numbers in found):
+        numbers_of = [(part, Sessions(part).approve_session_in(change, session)) for part in parts]
+        if any(numbers for _, numbers in numbers_of):
             note_irrevocable(memories.replica, "an approval of many")
     return tuple(
         _of_session(part, session, program, number)
-        for part, numbers in found
+        for part, numbers in numbers_of
         for program, number in numbers.items()
     )
 
@@ -142,11 +142,11 @@ def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple
     A candidate with another text under its key, whoever wrote that, stays pending: nobody compared the two.
     """
     with writing(memories.replica) as change, no_collection():
-        found = tuple(one for one, alone in _found(memories, taken_in) if alone)
-        for one in found:
+        texts = tuple(one for one, alone in _found(memories, taken_in) if alone)
+        for one in texts:
             memories.promote_in(change, one.key)
         approved = Sessions(memories).approve_in(change, program)
-        found += tuple(_of_session(memories, name, program, number) for name, number in approved.items())
-        if found:
+        texts += tuple(_of_session(memories, name, program, number) for name, number in approved.items())
+        if texts:
             note_irrevocable(memories.replica, "an approval of many")
-    return found
+    return texts

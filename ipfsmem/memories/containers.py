@@ -75,7 +75,7 @@ def read_folder(folder: Path) -> dict[str, BundleScope]:
     """Return the scopes of a folder of memory files. In a tree of bases all other files are ignored."""
     inside = [_is_folder(folder / "memory"), any(map(_is_folder, (folder / "scopes").glob("*/memory")))]
     tops = ("memory", "scopes") if any(inside) else ()
-    said: list[str] = []
+    problems: list[str] = []
 
     notes: list[str] = []
 
@@ -91,52 +91,52 @@ def read_folder(folder: Path) -> dict[str, BundleScope]:
             notes.append(name)
         return lower.endswith((".md", ".jsonl"))
 
-    names, read = folder_files(folder, wanted, _most, said, tops)
-    return _read(folder, names, read, said, notes, texts=not tops)
+    names, read = folder_files(folder, wanted, _most, problems, tops)
+    return _read(folder, names, read, problems, notes, texts=not tops)
 
 
 def folder_files(
     folder: Path,
-    wanted: Callable[[str, bool], bool],
+    is_wanted: Callable[[str, bool], bool],
     most: Callable[[str], int],
-    said: list[str],
+    problems: list[str],
     tops: Sequence[str] = (),
 ) -> tuple[Collection[str], ReadFile]:
     """Return the names of the wanted files in a folder, and a reader for them; all are read now, no link is followed.
 
-    `wanted` gets a file's last name and whether it is at the top, `most` returns the maximum bytes of a file. With `tops` only
-    those folders are read. Unreadable folders are appended to `said`. Raises LimitError.
+    `is_wanted` gets a file's last name and whether it is at the top, `most` returns the maximum bytes of a file. With `tops` only
+    those folders are read. Unreadable folders are appended to `problems`. Raises LimitError.
     """
     base = str(folder)
-    found: dict[str, bytes | IpfsmemError | None] = {}
-    left = MAX_BYTES
-    for relative, path, within in _files(base, tops, wanted, said):
-        if len(found) > MAX_NAMES:
+    contents: dict[str, bytes | IpfsmemError | None] = {}
+    budget = MAX_BYTES
+    for relative, path, within in _files(base, tops, is_wanted, problems):
+        if len(contents) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in {folder}")
         try:
             data = read_file(path, most(relative), within=within)
         except IpfsmemError as error:
-            found[relative] = error
+            contents[relative] = error
             continue
-        found[relative] = data
-        left -= len(data or b"")
-        if left < 0:
+        contents[relative] = data
+        budget -= len(data or b"")
+        if budget < 0:
             raise LimitError(f"there are more than {MAX_BYTES:,} bytes in {folder}")
 
     def read(name: str, most: int) -> bytes | None:
-        data = found[name]
+        data = contents[name]
         if isinstance(data, IpfsmemError):
             raise data
         return data
 
-    return found, read
+    return contents, read
 
 
 def _read(
     place: Path,
     names: Collection[str],
     read: ReadFile,
-    said: Sequence[str] = (),
+    problems_before: Sequence[str] = (),
     notes: Sequence[str] = (),
     *,
     texts: bool = False,
@@ -145,17 +145,19 @@ def _read(
     is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out, attachments
     among them as skipped; `texts`: files with the extensions `TEXTS` are memories too."""
     endings = TEXTS if texts else ()
-    if not said and not any(name.lower().endswith((".md", ".jsonl", SCOPE_FILE, *endings)) for name in names):
+    if not problems_before and not any(
+        name.lower().endswith((".md", ".jsonl", SCOPE_FILE, *endings)) for name in names
+    ):
         raise FormatError(f"there are no memories in {place}")
     attached = sorted(name for name in notes if name.lower().endswith(ATTACHMENTS))
     unread = [name for name in notes if not name.lower().endswith(ATTACHMENTS)]
     only = "of a folder or zip only plain text is" if texts else "of an export only files that end in .md are"
     problems = [f"{only} read: left out {_some(unread)}"] if unread else []
-    found = read_tree(names, read, [*said, *problems], endings)
+    scopes = read_tree(names, read, [*problems_before, *problems], endings)
     if attached:
         skipped = f"{count(len(attached), 'attachment')}: {_some(attached)}"
-        found[""] = msgspec.structs.replace(found[""], skipped=(skipped,))
-    return found
+        scopes[""] = msgspec.structs.replace(scopes[""], skipped=(skipped,))
+    return scopes
 
 
 def _some(names: Sequence[str]) -> str:
@@ -181,26 +183,26 @@ def _most(name: str) -> int:
 
 
 def _files(
-    base: str, tops: Sequence[str], wanted: Callable[[str, bool], bool], said: list[str]
+    base: str, tops: Sequence[str], is_wanted: Callable[[str, bool], bool], problems: list[str]
 ) -> Iterator[tuple[str, str, int | None]]:
     """Yield the wanted files below `base`, with `tops` only in these and at the top: the relative name with slashes; then the
     name in the open folder of the descriptor, so that a folder replaced by a link meanwhile leads nowhere, or the path on
     systems without descriptors. As text: ten thousand `Path` objects take longer to make than their files to read. Unreadable
-    folders are appended to `said`."""
+    folders are appended to `problems`."""
 
     def unread(error: OSError) -> None:
         called = ascii(Path(os.fsdecode(error.filename or base)).name)[1:-1]
-        said.append(f"a folder called {called} was left out with all that is in it: {reason(error)}")
+        problems.append(f"a folder called {called} was left out with all that is in it: {reason(error)}")
 
-    for where, folders, names, within in _walk(base, unread):
-        top = where == base
+    for folder, folders, names, within in _walk(base, unread):
+        top = folder == base
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and (not tops or not top or name in tops)
         )
-        inner = "" if top else Path(where).relative_to(base).as_posix() + "/"
+        inner = "" if top else Path(folder).relative_to(base).as_posix() + "/"
         for name in sorted(names):
-            if wanted(name, top) and not name.startswith("."):
-                path = name if within is not None else os.path.join(where, name)  # noqa: PTH118 - see above
+            if is_wanted(name, top) and not name.startswith("."):
+                path = name if within is not None else os.path.join(folder, name)  # noqa: PTH118 - see above
                 yield inner + name, path, within
 
 
@@ -210,13 +212,13 @@ def _walk(
     if hasattr(os, "fwalk"):
         yield from os.fwalk(base, onerror=unread)
     else:
-        yield from ((*found, None) for found in os.walk(base, onerror=unread))
+        yield from ((*entry, None) for entry in os.walk(base, onerror=unread))
 
 
 def read_zip(path: Path) -> dict[str, BundleScope]:
     """Return the scopes of a zip. Raises FormatError, LimitError."""
-    said: list[str] = []
-    with zip_files(path, said=said) as (names, read):
+    problems: list[str] = []
+    with zip_files(path, said=problems) as (names, read):
         inside = ("memory/", "scopes/")
         whole = any(name.startswith(inside) for name in names)
         notes = [
@@ -226,14 +228,14 @@ def read_zip(path: Path) -> dict[str, BundleScope]:
             and not _hidden(name)
             and (name.startswith(inside) or not whole)
         ]
-        return _read(path, names, read, said, notes, texts=not whole)
+        return _read(path, names, read, problems, notes, texts=not whole)
 
 
 @contextlib.contextmanager
 def zip_files(
-    path: Path, kept: Collection[str] = ("memory", "scopes"), *, said: list[str]
+    path: Path, tops: Collection[str] = ("memory", "scopes"), *, said: list[str]
 ) -> Iterator[tuple[Collection[str], ReadFile]]:
-    """Open a zip: the names of its files, without a common top folder unless it is one of `kept`, and a reader for them within
+    """Open a zip: the names of its files, without a common top folder unless it is one of `tops`, and a reader for them within
     the block. Entries whose name leads out of the zip are appended to `said`. Raises FormatError, also in the block for
     entries that cannot be unpacked, LimitError."""
     with storage_errors(path, "read"), opened(path) as file:
@@ -241,7 +243,7 @@ def zip_files(
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                yield _from_zip(archive, kept, said)
+                yield _from_zip(archive, tops, said)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -264,7 +266,7 @@ def _signatures(file: BinaryIO) -> int:
 
 
 def _from_zip(
-    archive: zipfile.ZipFile, kept: Collection[str], said: list[str]
+    archive: zipfile.ZipFile, tops: Collection[str], problems: list[str]
 ) -> tuple[Collection[str], ReadFile]:
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
@@ -274,7 +276,7 @@ def _from_zip(
         ):  # not `is_dir`: older versions index the last letter of an empty name
             continue
         if ".." in name.split("/"):
-            said.append(f"{ascii(info.filename)[1:-1][:120]} was left out: it leads out of the zip")
+            problems.append(f"{ascii(info.filename)[1:-1][:120]} was left out: it leads out of the zip")
             continue
         if name in infos:
             raise FormatError(f"the name {ascii(info.filename)[:120]} is in the zip twice")
@@ -294,7 +296,7 @@ def _from_zip(
             raise FormatError(f"it is longer than {most} bytes")
         return data
 
-    names = _without_top(infos, kept)
+    names = _without_top(infos, tops)
     return names, lambda name, most: read(names[name], most)
 
 
@@ -303,11 +305,11 @@ def _plain_name(name: str) -> str:
     return "/".join(part for part in name.replace("\\", "/").split("/") if part != ".")
 
 
-def _without_top(names: dict[str, zipfile.ZipInfo], kept: Collection[str]) -> dict[str, str]:
+def _without_top(names: dict[str, zipfile.ZipInfo], kept_tops: Collection[str]) -> dict[str, str]:
     """Return the names without a common top folder, which zipping a folder by hand adds."""
     tops = {name.split("/", 1)[0] for name in names}
     (top,) = tops if len(tops) == 1 else ("",)
-    if not top or top in kept or not all(name.startswith(top + "/") for name in names):
+    if not top or top in kept_tops or not all(name.startswith(top + "/") for name in names):
         return {name: name for name in names}
     return {name.removeprefix(top + "/"): name for name in names}
 

@@ -134,28 +134,28 @@ def context(
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
         raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
-    found, repeated = _matches(parts, query, layout, exclude, by_meaning, running)
-    known = facts_for(parts, layout) if facts is None else facts
+    matches, repeated = _matches(parts, query, layout, exclude, by_meaning, running)
+    fact_lines = facts_for(parts, layout) if facts is None else facts
     room = max_tokens * TOKEN_BYTES
 
     def made_in(room: int) -> ContextBlock:
         with parts[0].replica.reading():
-            return _made(parts, found, known, room, layout, exclude)
+            return _made(parts, matches, fact_lines, room, layout, exclude)
 
-    made = made_in(room)
+    block = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
-    counted = counted_tokens(count, made.text)
+    counted = counted_tokens(count, block.text)
     if count is not tokens_of and 0 < counted < max_tokens:
         room = min(room * max_tokens // counted, room * _WIDEST)
-        made = made_in(room)
-        counted = counted_tokens(count, made.text)
+        block = made_in(room)
+        counted = counted_tokens(count, block.text)
     while counted > max_tokens:
         room = min(room * 9 // 10, room * max_tokens // counted)
-        made = made_in(room)
-        counted = counted_tokens(count, made.text)
+        block = made_in(room)
+        counted = counted_tokens(count, block.text)
     if counts:
-        count_shown(parts[0], made)
-    return msgspec.structs.replace(made, tokens=counted, repeated=made.repeated + repeated)
+        count_shown(parts[0], block)
+    return msgspec.structs.replace(block, tokens=counted, repeated=block.repeated + repeated)
 
 
 def tokens_of_facts(facts: ContextFacts) -> int:
@@ -217,23 +217,25 @@ def _matches(
     talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MADE_AT_ONCE))
     answer = None
     if talks:
-        looked = min(MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0))
-        asked = Question(query, kind="all", limit=looked, explain=turn, by_meaning=by_meaning)
-        answer = search(parts, asked)
+        most_hits = min(
+            MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0)
+        )
+        question = Question(query, kind="all", limit=most_hits, explain=turn, by_meaning=by_meaning)
+        answer = search(parts, question)
     if answer is not None and (strict or answer.by_meaning or not answer.source.held):
-        found = answer.memories  # the time limit of a hook allows no second index
+        hits = answer.memories  # the time limit of a hook allows no second index
     else:  # memories get their vectors before messages and events do
-        asked = Question(query, limit=most + more, explain=turn, by_meaning=by_meaning)
-        found = search(parts, asked).memories
+        question = Question(query, limit=most + more, explain=turn, by_meaning=by_meaning)
+        hits = search(parts, question).memories
     with parts[0].replica.reading():
-        return _not_shown(parts, query, answer, found, layout, exclude, strict=strict, running=running)
+        return _not_shown(parts, query, answer, hits, layout, exclude, strict=strict, running=running)
 
 
 def _not_shown(
     parts: Sequence[MemoryStore],
     query: str,
     answer: Matches | None,
-    found: Sequence[Match],
+    hits: Sequence[Match],
     layout: Layout,
     exclude: frozenset[str],
     *,
@@ -244,7 +246,7 @@ def _not_shown(
     they were shown before. If nothing was shown before, this reads no text."""
     most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
     is_relevant = _relevance(query) if strict else None
-    own = (hit for hit in found if hit.own and (is_relevant is None or is_relevant(hit.hit)))
+    own = (hit for hit in hits if hit.own and (is_relevant is None or is_relevant(hit.hit)))
     some = list(own if exclude else islice(own, most))
     new = [hit for hit in some if not exclude or _mark(parts, hit) not in exclude]
     repeated = len(some) - len(new)
@@ -253,7 +255,7 @@ def _not_shown(
     from ipfsmem.memories.context_talk import Said, Sought
 
     sought, questions = Sought.of(query), _questions(answer.moments) if strict else {}
-    said = (
+    sayings = (
         (match, Said(match, parts, answer.source.least_lines, sought))
         for match in answer.moments
         if match.own
@@ -264,7 +266,7 @@ def _not_shown(
             or any(one and is_relevant(one.moment_hit) for one in (match, questions.get(match.id)))
         )
     )
-    those = list(said if exclude else islice(said, most_said))
+    those = list(sayings if exclude else islice(sayings, most_said))
     unseen = [one for one in those if not exclude or one[1].mark not in exclude]
     # The layout `full` counts events that were shown before with the latest events.
     counted = [
@@ -307,44 +309,44 @@ def make_ready(parts: Sequence[MemoryStore]) -> None:
 
 
 def _in_order(
-    hits: Sequence[Match], found: Sequence[Match], said: Sequence[tuple[Match, Said]]
+    hits: Sequence[Match], all_hits: Sequence[Match], sayings: Sequence[tuple[Match, Said]]
 ) -> list[Match | Said]:
-    """Merge memories with messages and events, best first. `found`: the memories found by the search over both. Scores of two
+    """Merge memories with messages and events, best first. `all_hits`: the memories found by the search over both. Scores of two
     searches are not comparable, so a memory keeps its place in that search, and comes at the latest after a few lines for each
     memory before it."""
-    _name_what_is_answered(one for _, one in said)
-    places = {hit.id: hit.place for hit in found}
-    order: list[tuple[int, int, Match | Said]] = [(at, 1, one) for at, (_, one) in enumerate(said)]
+    _name_what_is_answered(one for _, one in sayings)
+    places = {hit.id: hit.place for hit in all_hits}
+    order: list[tuple[int, int, Match | Said]] = [(at, 1, one) for at, (_, one) in enumerate(sayings)]
     for at, hit in enumerate(hits):
         place = places.get(hit.id)
-        better = len(said) if place is None else sum(match.place < place for match, _ in said)
+        better = len(sayings) if place is None else sum(match.place < place for match, _ in sayings)
         order.append((min(_SAID_BETWEEN * at, better), 0, hit))
     order.sort(key=itemgetter(0, 1))
     return [one for _, _, one in order]
 
 
-def _name_what_is_answered(said: Iterable[Said]) -> None:
+def _name_what_is_answered(sayings: Iterable[Said]) -> None:
     """Link a message of an agent to the user's message that was found before it in its session, as its answer."""
-    asked: Said | None = None
-    for one in sorted((one for one in said if one.moment.kind == "message"), key=attrgetter("place")):
+    question: Said | None = None
+    for one in sorted((one for one in sayings if one.moment.kind == "message"), key=attrgetter("place")):
         if one.moment.type == "user":
-            asked = one
-        elif asked is not None and asked.moment.group == one.moment.group:
-            one.asked = asked.match
+            question = one
+        elif question is not None and question.moment.group == one.moment.group:
+            one.asked = question.match
 
 
-def _questions(found: Iterable[Match]) -> dict[str, Match]:
+def _questions(matches: Iterable[Match]) -> dict[str, Match]:
     """Return, by the ids of the replies among some own messages, the question or the user's message before each."""
     from ipfsmem.memories.event_entries import place_of
 
-    own = [(one.moment, one) for one in found if one.own]
+    own = [(one.moment, one) for one in matches if one.own]
     talk = [(moment, one) for moment, one in own if moment is not None and moment.kind == "message"]
     talk.sort(key=lambda one: (one[0].group, place_of(one[1].id)))
     return {
         reply.id: question
-        for (asked, question), (replied, reply) in pairwise(talk)
-        if asked.group == replied.group
-        and ("answer" in reply.ranked.parts or asked.type == "user" != replied.type)
+        for (first, question), (replied, reply) in pairwise(talk)
+        if first.group == replied.group
+        and ("answer" in reply.ranked.parts or first.type == "user" != replied.type)
     }
 
 
@@ -387,15 +389,15 @@ def _made(
     texts: list[str] = []
     shown: list[str] = []
     skipped: list[str] = []
-    known = facts.shown(room - min(_BESIDE_FACTS, room // 4))
-    if known.text:
-        mark = mark_of(replica, "index", known.text)
+    fact_block = facts.shown(room - min(_BESIDE_FACTS, room // 4))
+    if fact_block.text:
+        mark = mark_of(replica, "index", fact_block.text)
         if mark in exclude:
             repeated += 1
         else:
-            texts.append(known.text)
+            texts.append(fact_block.text)
             marks.append(mark)
-            room -= len(known.text.encode()) + 1
+            room -= len(fact_block.text.encode()) + 1
     talk: Talk | None = None
     if hits:
         from ipfsmem.memories.recall import Match
@@ -408,13 +410,13 @@ def _made(
         if says:
             from ipfsmem.memories.context_talk import Talk
 
-            talk = Talk(known.text)
+            talk = Talk(fact_block.text)
         first: set[int] = set()
         ahead = share // 4
-        for said in [] if layout == "turn" else says[:_FIRST_SAID]:
-            cost = talk.add(line, ahead) if talk and (line := said.line(ahead)) is not None else 0
+        for saying in [] if layout == "turn" else says[:_FIRST_SAID]:
+            cost = talk.add(line, ahead) if talk and (line := saying.line(ahead)) is not None else 0
             if cost:
-                first.add(id(said))
+                first.add(id(saying))
                 ahead, share, room = ahead - cost, share - cost, room - cost
         for one in hits:
             if not isinstance(one, Match):
@@ -439,9 +441,9 @@ def _made(
             texts.append(talk.text())
             marks += [line.mark for line in talk.lines]
         if skipped and room >= spare:
-            left = _no_room(skipped, len(skipped), room if only_matches else room // 4)
-            texts.append(left)
-            room -= len(left.encode()) + 1
+            note = _no_room(skipped, len(skipped), room if only_matches else room // 4)
+            texts.append(note)
+            room -= len(note.encode()) + 1
     listed = left_out = noted = 0
     if layout in ("index", "full"):
         index, listed, left_out = _index(parts, room if layout == "index" else room * 3 // 4, facts.places)
@@ -464,8 +466,8 @@ def _made(
         tokens=0,
         shown=tuple(shown),
         skipped=tuple(skipped),
-        listed=listed + known.shown,
-        left_out=left_out + known.left_out,
+        listed=listed + fact_block.shown,
+        left_out=left_out + fact_block.left_out,
         events=noted,
         repeated=repeated,
         marks=tuple(marks),
@@ -475,15 +477,15 @@ def _made(
 
 def _no_room(places: Sequence[str], number: int, room: int) -> str:
     """Return the line about matches without room; they are named as far as `room` allows."""
-    said = f"({count(number, 'more match', 'more matches')} had no room here"
-    named = ""
+    begin = f"({count(number, 'more match', 'more matches')} had no room here"
+    names = ""
     for place in places[:_NAMED]:
-        longer = f"{named}, {place}" if named else f": {place}"
-        if len(f"{said}{longer} and others.)\n".encode()) + 1 > room:
+        longer = f"{names}, {place}" if names else f": {place}"
+        if len(f"{begin}{longer} and others.)\n".encode()) + 1 > room:
             break
-        named = longer
-    others = " and others" if named and named.count(",") + 1 < number else ""
-    return f"{said}{named}{others}.)\n"
+        names = longer
+    others = " and others" if names and names.count(",") + 1 < number else ""
+    return f"{begin}{names}{others}.)\n"
 
 
 def _events(
@@ -497,15 +499,15 @@ def _events(
 
     first = parts[0]
     with first.replica.reading():
-        held = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
+        segments = first.replica.store.segments_of([part.scope for part in parts if not part.forgotten()])
         own = [
             events_of(
                 first.replica.store,
                 sorted(
-                    (one for one in found if first.replica.is_mine(one[0].dev)), key=lambda one: one[0].day
+                    (one for one in entries if first.replica.is_mine(one[0].dev)), key=lambda one: one[0].day
                 )[-_EVENTS:],
             )
-            for found in held.values()
+            for entries in segments.values()
         ]
     lines: list[str] = []
     room -= len(tagged("memory-timeline", {}, "x").encode())
@@ -562,8 +564,8 @@ def _index(
     chosen: dict[str, list[tuple[str, str, str]]] = {}
     listed = total = 0
     with parts[0].replica.reading():
-        total, found = _by_worth(parts, exclude)
-        for part, key, section, line in found:
+        total, ranked = _by_worth(parts, exclude)
+        for part, key, section, line in ranked:
             there = chosen.get(part.scope)
             cost, added = len((QUOTE + line).encode()), 1
             if there is None:
@@ -623,52 +625,52 @@ def _by_worth(
         use = used.get((scope, key))
         if use is not None:
             return factors.place(today, used=use.day, uses=use.times, fading=fading)
-        known = places.get(factors)
-        if known is None:
-            known = places[factors] = factors.place(today, fading=fading)
-        return known
+        priority = places.get(factors)
+        if priority is None:
+            priority = places[factors] = factors.place(today, fading=fading)
+        return priority
 
     index = index_at_hand(parts)
     if index is not None:
         by_scope = {part.scope: part for part in parts}
-        held = index.held
+        entries = index.held
 
         def in_groups() -> list[tuple[float, list[str]]]:
             """Return keys grouped by rank, best first. Only entries ranked individually are decoded."""
             groups, moved = index.standing()
             apart = moved | {key for of in (used, exclude, hidden) for _, key in of}
-            found = [
+            ranked = [
                 (-factors.place(today, fading=fading), [key for key in keys if key not in apart])
                 for factors, keys in groups
                 if not factors.expired(today)
             ]
-            found += [
+            ranked += [
                 (-place(one.factors, one.scope, key), [key])
                 for key in apart
-                if (one := held.get(key)) is not None
+                if (one := entries.get(key)) is not None
                 and one.own
                 and one.section
                 and (one.scope, key) not in exclude
                 and not one.factors.expired(today)
                 and not is_hidden(hidden, one.scope, key, one.hlc)
             ]
-            return sorted(found, key=itemgetter(0))
+            return sorted(ranked, key=itemgetter(0))
 
         def in_order() -> Iterator[_Listed]:
             for _, some in groupby(order, key=itemgetter(0)):
                 groups = [keys for _, keys in some]
                 for key in groups[0] if len(groups) == 1 else in_one(groups):
-                    one = held[key]
+                    one = entries[key]
                     yield by_scope[one.scope], key, one.section, one.line
 
         def in_one(groups: Iterable[list[str]]) -> list[str]:
             """Return several groups of one rank as one: last written first."""
             keys = sorted(chain.from_iterable(groups))
-            return sorted(keys, key=lambda key: held[key].hlc, reverse=True)  # all clocks have one length
+            return sorted(keys, key=lambda key: entries[key].hlc, reverse=True)  # all clocks have one length
 
         order = index.made_of("by worth", (today, hidden, used, fading, exclude), in_groups)
         return sum(len(keys) for _, keys in order), in_order()
-    met: set[str] = set()
+    keys_met: set[str] = set()
     found: list[tuple[int, str, MemoryStore, Entry]] = []
     there = replica.store.memories_of([part.scope for part in parts])
     here = {
@@ -682,7 +684,7 @@ def _by_worth(
         mine: set[str] = set()
         for key, entry in there.get(part.scope, ()) if not part.forgotten() else ():
             written = _own_since(part, key, entry)
-            if not written or key in met:
+            if not written or key in keys_met:
                 continue
             mine.add(key)
             if (part.scope, key) in exclude or is_hidden(hidden, part.scope, key, written):
@@ -690,7 +692,7 @@ def _by_worth(
             if key == INDEX_KEY and _lists_alone(part, here):
                 continue
             found.append((-int(written, 16), key, part, entry))
-        met |= mine
+        keys_met |= mine
     found.sort(key=itemgetter(0, 1))
     first, rest = found[:_HEADS], found[_HEADS:]
     lines = [

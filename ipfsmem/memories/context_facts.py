@@ -119,7 +119,7 @@ def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
     fading = {part.scope: part.fading for part in parts}  # each reads the settings file
 
     def lines(candidates: Iterable[tuple[MemoryStore, str, str, FactText | None]]) -> ContextFacts:
-        found = []
+        fact_lines = []
         for part, key, hlc, fact in candidates:
             if fact is None or fact.factors.expired(today):
                 continue
@@ -128,8 +128,8 @@ def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
             used, times = (0, 0) if use is None else (use.day, use.times)
             worth = factors.priority(today, used=used, uses=times, fading=fading[part.scope])
             line = f"- [{category}] {text}\n"
-            found.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
-        return ContextFacts(found, [part.scope for part in parts])
+            fact_lines.append(FactLine(part.scope, key, line, category == RESTRICTION, worth, hlc))
+        return ContextFacts(fact_lines, [part.scope for part in parts])
 
     index = index_at_hand(parts)
     if index is None:
@@ -174,14 +174,14 @@ def _indexed(
         one = index.held[key]
         if not is_hidden(hidden, one.scope, key, one.hlc):
             part = by_scope[one.scope]
-            known = index.facts.get(key)
-            if known is None:
+            texts = index.facts.get(key)
+            if texts is None:
                 shown = shown_of(part, key, part.replica.store.entry(part.name(key)))
                 if shown is None or shown.data is None:
                     not_at_hand.append(key)
                     continue
-                known = index.facts[key] = (_fact(shown.data, one.hlc),)
-            yield part, key, one.hlc, known[0]
+                texts = index.facts[key] = (_fact(shown.data, one.hlc),)
+            yield part, key, one.hlc, texts[0]
 
 
 def _read(
@@ -192,10 +192,10 @@ def _read(
     from ipfsmem.memories.overview import head_of
     from ipfsmem.memories.search_index import shown_of
 
-    met: set[str] = set()
-    held = parts[0].replica.store.memories_of([part.scope for part in parts])
+    keys_met: set[str] = set()
+    entries_of = parts[0].replica.store.memories_of([part.scope for part in parts])
     for part in parts:
-        there = held.get(part.scope, []) if not part.forgotten() else []
+        there = entries_of.get(part.scope, []) if not part.forgotten() else []
         first = (
             {key for key, _ in sorted(there, key=_written, reverse=True)[:_HEADS]}
             if len(there) > _HEADS
@@ -203,7 +203,7 @@ def _read(
         )
         mine: set[str] = set()
         for key, entry in there:
-            if key in met or not (first is None or key in first or key.startswith(_KEY_OF_A_FACT)):
+            if key in keys_met or not (first is None or key in first or key.startswith(_KEY_OF_A_FACT)):
                 continue
             shown = shown_of(part, key, entry)
             if shown is None or not shown.own:
@@ -220,7 +220,7 @@ def _read(
                     shown.hlc,
                     _fact(shown.data, shown.hlc) if "category" in head.fields else None,
                 )
-        met |= mine
+        keys_met |= mine
 
 
 def _written(item: tuple[str, Entry]) -> str:

@@ -171,11 +171,11 @@ class Sought(msgspec.Struct, frozen=True):
         """Return the criteria for a query."""
         return cls(dict.fromkeys(terms(query), 1.0), asks_when(query), asks_number(query))
 
-    def answering(self, asked: str) -> Sought:
+    def answering(self, question: str) -> Sought:
         """Return the criteria for the answer to a message, which may ask in other words."""
         return (
-            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(asked), _OF_ASKED), **self.terms})
-            if asked
+            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(question), _OF_ASKED), **self.terms})
+            if question
             else self
         )
 
@@ -183,18 +183,18 @@ class Sought(msgspec.Struct, frozen=True):
 class Talk:
     """The lines of a block, without repetitions."""
 
-    def __init__(self, known: str = "") -> None:
-        """`known`: the text before it in the block."""
+    def __init__(self, text: str = "") -> None:
+        """`text`: the text before it in the block."""
         self.lines: list[ContextLine] = []
         #: Texts of the block elsewhere: with their fences until the sentences are needed.
-        self._texts = [known] if known else []
+        self._texts = [text] if text else []
         self._known: list[frozenset[str]] = []
 
     def add(self, line: ContextLine, room: int) -> int:
         """Add a line and return the bytes that it uses; 0 if it has no room or repeats a text of the block. A repeated message is
         shown with its last time."""
         cost = line.cost + (0 if self.lines else _FENCE)
-        if cost > room or any(line.sentences <= known for known in self._said()):
+        if cost > room or any(line.sentences <= sentences for sentences in self._said()):
             return 0
         for n, one in enumerate(self.lines):
             if line.repeats(one):
@@ -210,12 +210,12 @@ class Talk:
         self._texts.append(fenced)
         if not self.lines:
             return 0
-        known = self._said()[-1]
-        kept = [line for line in self.lines if not line.sentences <= known]
-        freed = sum(line.cost for line in self.lines) - sum(line.cost for line in kept)
-        if not kept:
+        sentences = self._said()[-1]
+        lines = [line for line in self.lines if not line.sentences <= sentences]
+        freed = sum(line.cost for line in self.lines) - sum(line.cost for line in lines)
+        if not lines:
             freed += _FENCE
-        self.lines = kept
+        self.lines = lines
         return freed
 
     def _said(self) -> list[frozenset[str]]:
@@ -243,8 +243,8 @@ def said_by(hit: MomentHit) -> str:
         del rest["text"]
     else:
         text = ""
-    told = json.dumps(rest, ensure_ascii=False) if rest else ""
-    return clean_text(" ".join(filter(None, (text, told))))
+    fields_text = json.dumps(rest, ensure_ascii=False) if rest else ""
+    return clean_text(" ".join(filter(None, (text, fields_text))))
 
 
 def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = str) -> str:
@@ -254,8 +254,8 @@ def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = s
         return line
     sought = sought.answering(asked())
     parts = passages(text)
-    wanted = frozenset(sought.terms)
-    having = [_wanted_in(part, wanted) for part in parts]
+    query_terms = frozenset(sought.terms)
+    having = [_wanted_in(part, query_terms) for part in parts]
     worth = {
         term: counts * log(1 + len(parts) / times)
         for term, counts in sought.terms.items()
@@ -263,8 +263,8 @@ def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = s
     }
 
     def fits(at: int) -> tuple[float, int]:
-        told = sought.when and has_time(parts[at]), sought.number and has_number(parts[at])
-        return sum(worth[term] for term in sorted(having[at])) + sum(told), -at
+        bonus = sought.when and has_time(parts[at]), sought.number and has_number(parts[at])
+        return sum(worth[term] for term in sorted(having[at])) + sum(bonus), -at
 
     best = max(range(len(parts)), key=fits)
     line = " ".join(parts[best].split())
@@ -295,19 +295,19 @@ def _least_of(line: str, most: int) -> int:
     return max(0, most - longest - len(" ") - _CUT)
 
 
-def _wanted_in(text: str, wanted: frozenset[str]) -> frozenset[str]:
+def _wanted_in(text: str, query_terms: frozenset[str]) -> frozenset[str]:
     """Return those of some terms that a text has."""
-    first = {term[0] for term in wanted if term}
+    first = {term[0] for term in query_terms if term}
     words = (
         one for one in set(split(text)) if one[0] in first or not one.isascii()
     )  # a stem begins as its word does
-    return wanted.intersection(term for word in words for term in terms_of(word))
+    return query_terms.intersection(term for word in words for term in terms_of(word))
 
 
-def _around(line: str, wanted: Collection[str], most: int) -> str:
+def _around(line: str, query_terms: Collection[str], most: int) -> str:
     """Return a passage of at most `most` bytes of a text without sentence ends: the part with most of the wanted terms."""
     words = line.split(" ")
-    sought = frozenset(wanted)
+    sought = frozenset(query_terms)
     start, best, size = 0, (0, 0), 0
     having = {word: len(sought.intersection(terms(word))) for word in set(words)}
     hits = [having[word] for word in words]
@@ -325,7 +325,7 @@ def _around(line: str, wanted: Collection[str], most: int) -> str:
 
 def sentences_of(text: str) -> frozenset[str]:
     """Return the sentences and lines of a text, without case and list marks."""
-    found = (
+    sentences = (
         _bullet("", " ".join(one.split())).casefold().rstrip(".!") for one in _sentences(clean_text(text))
     )
-    return frozenset(filter(None, found))
+    return frozenset(filter(None, sentences))

@@ -125,34 +125,34 @@ class Dreams:
         gathered = self.gathered(among)
         if dreamer is None:
             keys = sorted(gathered.seen)
-            meant = pairs_by_meaning([self._memories], keys, dict.fromkeys(keys, self._memories.scope))
+            pairs = pairs_by_meaning([self._memories], keys, dict.fromkeys(keys, self._memories.scope))
             with no_collection():
-                made = tidy(
+                proposal = tidy(
                     gathered.notes,
                     elsewhere=gathered.elsewhere,
                     index_key=INDEX_KEY,
-                    meant=meant,
+                    meant=pairs,
                     progress=progress,
                 )
         else:
-            made = dreamer(gathered.notes, progress)
-        return self.keep(made, gathered, by)
+            proposal = dreamer(gathered.notes, progress)
+        return self.keep(proposal, gathered, by)
 
     def keep(
-        self, made: Proposal, gathered: DreamInput, by: str, *, tokens: int = 0, refused: int = 0
+        self, proposal: Proposal, gathered: DreamInput, by: str, *, tokens: int = 0, refused: int = 0
     ) -> Proposed:
         """Store a proposal for the gathered memories, replacing the last one."""
-        wanted = {key for step in made.steps for key in step.keys}
+        keys = {key for step in proposal.steps for key in step.keys}
         proposed = Proposed(
             id=self._replica.world.random(6).hex(),
             scope=self._memories.scope,
             at=self._replica.world.now(),
             by=by,
-            steps=made.steps,
-            found=made.found,
-            looked_at=made.looked_at,
-            left=made.left,
-            seen={key: gathered.seen.get(key, ()) for key in sorted(wanted)},
+            steps=proposal.steps,
+            found=proposal.found,
+            looked_at=proposal.looked_at,
+            left=proposal.left,
+            seen={key: gathered.seen.get(key, ()) for key in sorted(keys)},
             tokens=tokens,
             refused=refused,
         )
@@ -173,9 +173,9 @@ class Dreams:
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
         with self._replica.reading(), no_collection():
-            named = (memory_name(name) for name in self._replica.store.names())
+            names = (memory_name(name) for name in self._replica.store.names())
             elsewhere = {
-                one.key for one in named if one is not None and (among is None or one.scope in among)
+                one.key for one in names if one is not None and (among is None or one.scope in among)
             }
             days = set[int]()
             for entry, view in memories.views():
@@ -198,15 +198,15 @@ class Dreams:
         """Return the notes, some of the expired ones marked doubtful. `written`: the days since 1970 on which memories of this
         scope were written."""
         days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MOST_DAYS}
-        said = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
-        days.update(filter(None, map(day_of, [*said, *(note.file.created for note in notes)])))
+        segment_days = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
+        days.update(filter(None, map(day_of, [*segment_days, *(note.file.created for note in notes)])))
         today = self._replica.world.today()
         return [_doubted(note, days, today) if note.expired else note for note in notes]
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
         """Return the keys of this scope that were not examined but are shown: links may refer to them."""
-        known = frozenset(seen)
-        return {view.key for _, view in self._memories.views() if view.key not in known and view.dots}
+        seen_keys = frozenset(seen)
+        return {view.key for _, view in self._memories.views() if view.key not in seen_keys and view.dots}
 
     # -- doing -----------------------------------------------------------------------------------------------------
 
@@ -236,7 +236,7 @@ class Dreams:
                 Timeline(replica, scope).note_in(change, DREAM, _said(dreamt, len(skipped), _cost(proposed)))
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
-            if (kept := kept_proposal(replica, scope)) is not None and kept.id == proposed.id:
+            if (stored := kept_proposal(replica, scope)) is not None and stored.id == proposed.id:
                 let_go_of_proposal(replica, scope)
                 if waiting:
                     keep_proposal(replica, msgspec.structs.replace(proposed, steps=waiting))
@@ -326,16 +326,16 @@ class Dreams:
                     hint="List the dreams: ipfsmem dream list. List the revisions of a memory: ipfsmem history KEY.",
                 )
             for one in dreamt.done:
-                where = changed
+                group = changed
                 if {value.body for value in change.entry(one.name).values()} == (
                     {one.body} if one.body else set()
                 ):
-                    where = back if self._put_back(change, one) else lost
-                where.append(_key(one.name))
+                    group = back if self._put_back(change, one) else lost
+                group.append(_key(one.name))
             forget_dream(replica, dreamt.id)
             if back:
-                said = {"dream": dreamt.id, "back": len(back), "changed": len(changed), "lost": len(lost)}
-                Timeline(replica, scope).note_in(change, DREAM_UNDONE, said)
+                data = {"dream": dreamt.id, "back": len(back), "changed": len(changed), "lost": len(lost)}
+                Timeline(replica, scope).note_in(change, DREAM_UNDONE, data)
                 note_irrevocable(replica, "a dream was undone")
         return Undoing(
             id=dreamt.id,
@@ -380,12 +380,12 @@ def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
     """Return the event's data: for each memory the hash of its new text, and of the texts that it replaced by their dots; and, if
     the line has room, which memories were changed or used together: once one of them is forgotten, no device restores the
     others."""
-    said = {
+    data = {
         "dream": dreamt.id,
         "by": dreamt.by,
         "skipped": skipped,
         **{
-            what: [
+            kind: [
                 {
                     "key": _key(one.name),
                     **({"text": one.body} if one.body else {}),
@@ -394,15 +394,15 @@ def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
                     },
                 }
                 for one in dreamt.done
-                if one.what == what
+                if one.what == kind
             ]
-            for what in ("written", "removed")
+            for kind in ("written", "removed")
         },
         **cost,
     }
     together = list(dict.fromkeys(one.together for one in dreamt.done if len(one.together) > 1))
-    whole = {**said, "together": [list(keys) for keys in together]}
-    return whole if len(encode(whole)) < MAX_LINE - _SPARE else said
+    whole = {**data, "together": [list(keys) for keys in together]}
+    return whole if len(encode(whole)) < MAX_LINE - _SPARE else data
 
 
 def _cost(proposed: Proposed) -> dict[str, Any]:
@@ -411,5 +411,5 @@ def _cost(proposed: Proposed) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    found = memory_name(name)
-    return found.key if found is not None else name
+    memory = memory_name(name)
+    return memory.key if memory is not None else name

@@ -54,17 +54,17 @@ def duplicates(
             if reading is not None:
                 file = reading.readable
                 texts[one.key] = file.body if file.body.strip() else file.description
-    found = [
+    pairs = [
         Duplicate(
             pair.one, scopes[pair.one], pair.other, scopes[pair.other], pair.how, round(pair.similarity, 3)
         )
         for pair in pairs_of(texts, least)
     ]
-    known = {frozenset((one.key, one.other)) for one in found}
-    return found + [
+    known_pairs = {frozenset((one.key, one.other)) for one in pairs}
+    return pairs + [
         Duplicate(one, scopes[one], other, scopes[other], "meaning", round(cosine, 3))
         for one, other, cosine in pairs_by_meaning(parts, sorted(texts), scopes)
-        if frozenset((one, other)) not in known
+        if frozenset((one, other)) not in known_pairs
     ]
 
 

@@ -72,11 +72,11 @@ def vector_keys(
     """Return the keys of the vectors of a day or a session, by id, in order: the hash of the entry, and that of the one before
     it, with which it may be read. That one is of the same scope, and own if this one is: nobody else's words are in the vector
     of an own entry. `known`: earlier keys."""
-    before, found = dict[tuple[str, bool], bytes](), dict[str, bytes]()
+    before, keys = dict[tuple[str, bool], bytes](), dict[str, bytes]()
     for id, moment in entries:
         there = known.get(id) if known is not None else None
         half = there[:HALF] if there is not None else blake2b(id.encode(), digest_size=HALF).digest()
         whose = (moment.scope, moment.own)
-        found[id] = half + before.get(whose, _ALONE)
+        keys[id] = half + before.get(whose, _ALONE)
         before[whose] = half
-    return found
+    return keys

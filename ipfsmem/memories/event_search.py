@@ -90,29 +90,29 @@ def read_groups(
         if group.kind == "message":
             if keys is None:
                 keys = _keys(parts, by_scope)
-            held = keys.get((group.scope, group.name), [])
-            yield group, *_session(by_scope.get(group.scope), group, held)
+            part_keys = keys.get((group.scope, group.name), [])
+            yield group, *_session(by_scope.get(group.scope), group, part_keys)
 
 
 def _days(parts: Sequence[MemoryStore], days: set[str]) -> Iterator[tuple[Group, list[EventSource], int]]:
     replica = parts[0].replica
     live = [part.scope for part in parts if not part.forgotten()]
-    held: dict[str, dict[str, list[tuple[SegmentName, Entry]]]] = {}
+    segments_of: dict[str, dict[str, list[tuple[SegmentName, Entry]]]] = {}
     for scope, segments in replica.store.segments_of(live).items():
         for segment, entry in segments:
             if segment.day in days:
-                held.setdefault(segment.day, {}).setdefault(scope, []).append((segment, entry))
+                segments_of.setdefault(segment.day, {}).setdefault(scope, []).append((segment, entry))
     for day in sorted(days):
-        there, sources, missing = held.get(day, {}), dict[bytes, str](), 0
-        found = []
+        there, sources, missing = segments_of.get(day, {}), dict[bytes, str](), 0
+        event_lists = []
         for scope in live:
             segments_there = there.get(scope, [])
             missing += missing_of(replica.store, segments_there) if segments_there else 0
-            found.append(events_of(replica.store, segments_there))
-            for event in found[-1]:
+            event_lists.append(events_of(replica.store, segments_there))
+            for event in event_lists[-1]:
                 sources.setdefault(event_line(event), scope)
         told_ = []
-        for event in union_of_scopes(*found):
+        for event in union_of_scopes(*event_lists):
             if is_use(event):
                 continue
             line = event_line(event)
@@ -144,12 +144,12 @@ class Reader:
 
     def read(self, moments: Mapping[str, Moment]) -> dict[str, EventSource]:
         """Return the words of these moments, by id; those no longer on this device are left out."""
-        found = dict(self._lines({id: one for id, one in moments.items() if one.kind == "event"}))
-        found.update(self._said({id: one for id, one in moments.items() if one.kind == "message"}))
-        groups = sorted({one.group for id, one in moments.items() if id not in found})
+        sources = dict(self._lines({id: one for id, one in moments.items() if one.kind == "event"}))
+        sources.update(self._said({id: one for id, one in moments.items() if one.kind == "message"}))
+        groups = sorted({one.group for id, one in moments.items() if id not in sources})
         for _, there, _ in read_groups(self._parts, groups):
-            found.update((one.id, one) for one in there if one.id in moments)
-        return found
+            sources.update((one.id, one) for one in there if one.id in moments)
+        return sources
 
     def _lines(self, moments: Mapping[str, Moment]) -> Iterator[tuple[str, EventSource]]:
         """Yield the events among these whose lines are unchanged, by id."""
@@ -179,33 +179,37 @@ class Reader:
         """Yield the messages among these at their expected places, by id."""
         if not moments:
             return
-        wanted: dict[tuple[Group, str], list[str]] = {}
+        ids_of: dict[tuple[Group, str], list[str]] = {}
         for id, one in moments.items():
-            wanted.setdefault((one.group, one.session), []).append(id)
-        self._open(wanted)
-        for (group, session), ids in sorted(wanted.items()):
+            ids_of.setdefault((one.group, one.session), []).append(id)
+        self._open(ids_of)
+        for (group, session), ids in sorted(ids_of.items()):
             if group.scope not in self._sessions:
                 continue
-            held = self._opened[group, session].entries(set(map(place_of, ids)))
-            found = {one.id: one for one in _messages(group, session, held)}
-            if found.keys() >= set(ids):  # else it is read whole, which has them in order
+            entries = self._opened[group, session].entries(set(map(place_of, ids)))
+            messages = {one.id: one for one in _messages(group, session, entries)}
+            if messages.keys() >= set(ids):  # else it is read whole, which has them in order
                 # The marks that make one pending may be in parts that were not read: the index knows of them.
                 yield from (
-                    (id, one._replace(moment=moments[id])) for id, one in found.items() if id in moments
+                    (id, one._replace(moment=moments[id])) for id, one in messages.items() if id in moments
                 )
 
     def _open(self, sessions: Collection[tuple[Group, str]]) -> None:
         new = [one for one in sessions if one not in self._opened and one[0].scope in self._sessions]
         if not new:
             return
-        wanted = {(group.scope, group.name) for group, _ in new}
-        keys = _keys(self._parts, self._sessions, wanted) if self._names is None else {}
+        names = {(group.scope, group.name) for group, _ in new}
+        keys = _keys(self._parts, self._sessions, names) if self._names is None else {}
         for group, session in new:
             if self._names is None:
-                held = keys.get((group.scope, group.name), [])
+                part_keys = keys.get((group.scope, group.name), [])
             else:
-                held = [place.key for name in self._names(group) if (place := memory_name(name)) is not None]
-            self._opened[group, session] = ItemsAt(self._sessions[group.scope], session, held, self._kept)
+                part_keys = [
+                    place.key for name in self._names(group) if (place := memory_name(name)) is not None
+                ]
+            self._opened[group, session] = ItemsAt(
+                self._sessions[group.scope], session, part_keys, self._kept
+            )
 
 
 def read_again(parts: Sequence[MemoryStore], moments: Mapping[str, Moment]) -> dict[str, EventSource]:
@@ -221,18 +225,18 @@ def read_by_pieces(
     this device."""
     here, store = True, part.replica.store
     if group.kind == "event":
-        found, mine = list[list[dict[str, Any]]](), dict[str, bool]()
+        event_lists, mine = list[list[dict[str, Any]]](), dict[str, bool]()
         for segment in filter(None, map(segment_name, sorted(names))):
             text = store.raw(segment.entry)
-            held = [] if text is None else [(segment, decode_entry(segment.entry, text))]
-            found.append(events_of(store, held))
-            here = here and not missing_of(store, held)
+            segments = [] if text is None else [(segment, decode_entry(segment.entry, text))]
+            event_lists.append(events_of(store, segments))
+            here = here and not missing_of(store, segments)
             mine[segment.dev] = part.replica.is_mine(segment.dev)
             yield
 
         def day() -> list[EventSource]:
             told_, is_mine = [], lambda device: mine.get(device, False)
-            for event in union_of_scopes(union(*found)):
+            for event in union_of_scopes(union(*event_lists)):
                 if not is_use(event):
                     told_.append(_event(is_mine, group.name, group.scope, event, event_line(event)))
             return told_
@@ -256,18 +260,18 @@ def read_by_pieces(
     return session if here else None
 
 
-def read_together(told: EventSource, before: EventSource | None) -> str:
+def read_together(source: EventSource, before: EventSource | None) -> str:
     """Return the text for the vector of an event or a message: its first passage, with the message before it if both are short."""
-    said = _said(told)
+    text = _said(source)
     earlier = "" if before is None else _said(before)
-    if earlier and len(earlier) + len(said) <= PACKED:
-        return f"{earlier}\n{said}"
-    return passages(said)[0]
+    if earlier and len(earlier) + len(text) <= PACKED:
+        return f"{earlier}\n{text}"
+    return passages(text)[0]
 
 
-def _said(told: EventSource) -> str:
-    name = told.event.get("speaker") if told.event is not None else None
-    return f"{name}: {told.text}" if isinstance(name, str) and name else told.text
+def _said(source: EventSource) -> str:
+    name = source.event.get("speaker") if source.event is not None else None
+    return f"{name}: {source.text}" if isinstance(name, str) and name else source.text
 
 
 def _hash_of(line: bytes) -> str:
@@ -284,13 +288,15 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
     device, at = writer[0] if writer is not None else "", ms_of(event["ts"], day)
     moment = Moment("event", scope, own, device, at, event["type"], day)
     text = event.get("text")
-    said = text if isinstance(text, str) else ""
-    rest = {k: v for k, v in event.items() if k not in ("ts", "type", "id") and not (said and k == "text")}
+    event_text = text if isinstance(text, str) else ""
+    rest = {
+        k: v for k, v in event.items() if k not in ("ts", "type", "id") and not (event_text and k == "text")
+    }
     words = " ".join([event["type"], *_texts(rest)])[:_LONGEST]
     id = f"event {day} {at:015} {scope} {_hash_of(line)}"
     return (
-        EventSource(id, moment, said[:_LONGEST], event, words)
-        if said
+        EventSource(id, moment, event_text[:_LONGEST], event, words)
+        if event_text
         else EventSource(id, moment, words, event)
     )
 
@@ -308,19 +314,19 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _keys(
-    parts: Sequence[MemoryStore], live: Mapping[str, object], wanted: Container[tuple[str, str]] | None = None
+    parts: Sequence[MemoryStore], live: Mapping[str, object], names: Container[tuple[str, str]] | None = None
 ) -> dict[tuple[str, str], list[str]]:
-    """Return the keys of the parts of sessions by scope and token, in one pass. `wanted`: of these alone."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Return the keys of the parts of sessions by scope and token, in one pass. `names`: of these alone."""
+    keys_of: dict[tuple[str, str], list[str]] = {}
     for name in parts[0].replica.store.names():
         if _PART_KEY not in name:
             continue
         place = memory_name(name)
         if place is not None and place.scope in live and (match := _part(place.key)) is not None:
-            if wanted is not None and (place.scope, match[1]) not in wanted:
+            if names is not None and (place.scope, match[1]) not in names:
                 continue
-            found.setdefault((place.scope, match[1]), []).append(place.key)
-    return found
+            keys_of.setdefault((place.scope, match[1]), []).append(place.key)
+    return keys_of
 
 
 def _session(sessions: SessionReader | None, group: Group, keys: list[str]) -> tuple[list[EventSource], int]:
@@ -335,15 +341,15 @@ def _session(sessions: SessionReader | None, group: Group, keys: list[str]) -> t
             continue
         if name is not None and not name.startswith(HISTORY):
             names[name] = None
-    found, missing = list[EventSource](), 0
+    sources, missing = list[EventSource](), 0
     for session in names:
         try:
             entries = sessions.entries(session, keys)
         except NotHereError:
             missing += 1
             continue
-        found += _messages(group, session, entries)
-    return found, missing or min(unread, 1)
+        sources += _messages(group, session, entries)
+    return sources, missing or min(unread, 1)
 
 
 def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[EventSource]:
@@ -351,9 +357,9 @@ def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[E
     for entry in session_told.messages:
         message = read_message(entry.item)
         if message.text and message.role != "system":
-            said = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
+            time = next(filter(None, (_own_time(entry.item.get(name)) for name in _TIMES)), 0)
             own = entry.place not in session_told.pending
-            yield _message(group, session, entry.place, message, said, own=own)
+            yield _message(group, session, entry.place, message, time, own=own)
 
 
 def _own_time(value: object) -> int:
@@ -369,11 +375,11 @@ def _own_time(value: object) -> int:
 
 
 def _message(
-    group: Group, session: str, place: Place, message: Message, said: int, *, own: bool
+    group: Group, session: str, place: Place, message: Message, own_time: int, *, own: bool
 ) -> EventSource:
-    """Return a message. `said`: its own time, else 0, for when it was added. A named speaker precedes the text."""
+    """Return a message. `own_time`: its own time, else 0, for when it was added. A named speaker precedes the text."""
     at, device, number = place
-    moment = Moment("message", group.scope, own, device, said or at, message.role, group.name, session)
+    moment = Moment("message", group.scope, own, device, own_time or at, message.role, group.name, session)
     text, speaker = message.text, message.speaker
     if speaker and not text.startswith(f"{speaker}:"):
         text = f"{speaker}: {text}"
@@ -382,16 +388,16 @@ def _message(
     return EventSource(id, moment, text[:_LONGEST], header="" if _speaks(text) else speaker)
 
 
-def document_of(told: EventSource) -> Document:
+def document_of(source: EventSource) -> Document:
     """Return the document to rank."""
     from ipfsmem.recall.ranking import Document
 
-    moment = told.moment
+    moment = source.moment
     name = f"{moment.kind} {moment.group.scope} {moment.group.name}"
-    header, text = told.header, told.text
+    header, text = source.header, source.text
     if speaks := _speaks(text):
         header, text = f"{header} {speaks[1]}".lstrip(), text[speaks.end() :]
-    return Document(told.id, text, header, group=name, at=day_of(moment.at))
+    return Document(source.id, text, header, group=name, at=day_of(moment.at))
 
 
 def ms_of(ts: str, day: str) -> int:

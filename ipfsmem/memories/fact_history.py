@@ -45,21 +45,21 @@ def keep_in(change: Writing, memories: MemoryStore, key: str, data: bytes, why: 
 
 def earlier(memories: MemoryStore, key: str) -> list[Earlier]:
     """Return the earlier texts of a memory, newest first. Raises NotFoundError if a part of them is not fetched."""
-    found, session = [], session_of(key)
+    revisions, session = [], session_of(key)
     with memories.replica.reading():
         entries = [entry for one in memories.stack()[::-1] for entry in Sessions(one).entries(session)]
     for entry in sorted(entries, key=lambda one: one.place):
         was, why = entry.item.get("was"), entry.item.get("why")
         if isinstance(was, str) and why in _WHYS:
-            found.append(Earlier(was.encode(errors="replace"), entry.place[0], why))
-    return found[::-1]
+            revisions.append(Earlier(was.encode(errors="replace"), entry.place[0], why))
+    return revisions[::-1]
 
 
 def keys_with_history(memories: MemoryStore) -> list[str]:
     """Return the keys of the memories that have earlier texts, last changed first."""
     with memories.replica.reading():
-        found = [one for part in memories.stack() for one in Sessions(part).listing(histories=True)]
-    newest = sorted(found, key=lambda one: one.changed, reverse=True)
+        sessions = [one for part in memories.stack() for one in Sessions(part).listing(histories=True)]
+    newest = sorted(sessions, key=lambda one: one.changed, reverse=True)
     return list(dict.fromkeys(one.session.removeprefix(HISTORY) for one in newest))
 
 

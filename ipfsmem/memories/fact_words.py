@@ -199,14 +199,14 @@ class FactWords:
         """Return the keys of the entries of a kind nearest to a text by words: the same words, one contained in the other, then
         the greatest share in common."""
         words = words_of(text)
-        wanted, different = frozenset(stems(words)), frozenset(words)
+        query_stems, different = frozenset(stems(words)), frozenset(words)
         entries = self.entries
-        found = [key for key in dict.fromkeys(self._inside(words)) if entries[key].kind == kind]
-        rows = [key for key in self._compared(wanted) if entries[key].kind == kind]
-        shares = _shares(wanted, different, map(entries.__getitem__, rows))
+        inside = [key for key in dict.fromkeys(self._inside(words)) if entries[key].kind == kind]
+        rows = [key for key in self._compared(query_stems) if entries[key].kind == kind]
+        shares = _shares(query_stems, different, map(entries.__getitem__, rows))
         scored = [(-share, key) for share, key in zip(shares, rows, strict=True) if share]
-        further = nsmallest(most + len(found), scored)
-        return list(dict.fromkeys((*found, *(key for _, key in further))))[:most]
+        further = nsmallest(most + len(inside), scored)
+        return list(dict.fromkeys((*inside, *(key for _, key in further))))[:most]
 
     def _inside(self, words: tuple[str, ...]) -> Iterable[str]:
         """Return the entries all of whose words occur in a text consecutively."""
@@ -220,26 +220,26 @@ class FactWords:
                     return
                 yield from islice(self._whole.get(words[start : start + length], ()), 2)
 
-    def _compared(self, wanted: frozenset[str]) -> Iterable[str]:
+    def _compared(self, query_stems: frozenset[str]) -> Iterable[str]:
         """Return entries with the rarest of these stems, of very many the newest."""
-        rows = sorted((self._having[stem] for stem in wanted if stem in self._having), key=len)
-        found: dict[str, None] = {}
+        rows = sorted((self._having[stem] for stem in query_stems if stem in self._having), key=len)
+        keys: dict[str, None] = {}
         for row in rows:
-            found.update(dict.fromkeys(islice(reversed(row), _COMPARED - len(found))))
-            if len(found) >= _COMPARED:
+            keys.update(dict.fromkeys(islice(reversed(row), _COMPARED - len(keys))))
+            if len(keys) >= _COMPARED:
                 break
-        return found
+        return keys
 
 
 def _shares(
-    wanted: frozenset[str], different: frozenset[str], entries: Iterable[FactEntry]
+    query_stems: frozenset[str], different: frozenset[str], entries: Iterable[FactEntry]
 ) -> Iterator[float]:
     """Yield the similarity of a text of these stems and words to each entry, 0 to 1. One loop: it is a quarter of the time of a
     new fact."""
-    all_of_it, all_words, in_common = len(wanted), len(different), different.intersection
+    all_of_it, all_words, in_common = len(query_stems), len(different), different.intersection
     for of_words, different_there, of_stems, _, _ in entries:
         share = 0.0
-        if both := len(wanted & of_stems):
+        if both := len(query_stems & of_stems):
             share = both / (all_of_it + len(of_stems) - both)
             if both == all_of_it and share < _SAYS_MORE:
                 share = _SAYS_MORE

@@ -131,21 +131,21 @@ class Facts:
     ) -> tuple[list[Fact], str]:
         """Return `limit` entries after a cursor, last written first, and the next cursor, "" at the end; those that are not fetched are
         left out. `hidden`: those hidden here instead."""
-        wanted = None if category is None else category_of(category)
+        category_wanted = None if category is None else category_of(category)
         with self._replica.reading():
             rest = self._held(kind, self._parts, hidden=hidden)
             if cursor:
                 behind = tuple(cursor.split("/", 1))
                 rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
-            if wanted is not None:
-                rest = [item for item in rest if category_of(item[1].category or "") == wanted]
-            found = (self._fact(key) for key, _ in rest[:limit])
+            if category_wanted is not None:
+                rest = [item for item in rest if category_of(item[1].category or "") == category_wanted]
+            facts = (self._fact(key) for key, _ in rest[:limit])
             more = (
                 ""
                 if limit is None or len(rest) <= limit
                 else f"{rest[limit - 1][1].hlc}/{rest[limit - 1][0]}"
             )
-            return [one for one in found if one is not None], more
+            return [one for one in facts if one is not None], more
 
     def get(self, key: str) -> Fact | None:
         """Return one entry; None if there is none."""
@@ -165,19 +165,19 @@ class Facts:
         known_hidden, scopes = hidden_texts(self._replica), {part.scope for part in parts}
         today = self._replica.world.today()
         out_of_sight = {(key, one.hlc): of for (of, key), one in known_hidden.items() if of in scopes}
-        found = [
+        rows = [
             (key, one)
             for key, one in index_of(parts).held.items()
             # First, as limits hide most of them.
             if (out_of_sight.get((key, one.hlc)) == one.scope) == hidden
             and not one.part
             and ENTITY not in one.tags
-            and (known := kind_of(one.type, one.category)) is not None
-            and kind in (None, known)
+            and (kind_here := kind_of(one.type, one.category)) is not None
+            and kind in (None, kind_here)
             and (one.own or not own)
             and (own or not one.factors.expired(today))
         ]
-        return sorted(found, key=lambda item: (item[1].hlc, item[0]), reverse=True)
+        return sorted(rows, key=lambda item: (item[1].hlc, item[0]), reverse=True)
 
     def _fact(self, key: str) -> Fact | None:
         reading = self._reading(key)
@@ -188,8 +188,10 @@ class Facts:
         use = None if self._memories.uses is None else self._memories.uses().of((fact.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
         today, fading = self._replica.world.today(), self._memories.fading
-        left = factors.confidence_on(today, used=used, uses=times, fading=fading)
-        return msgspec.structs.replace(fact, confidence_now=None if left is None else round(left, 6))
+        confidence = factors.confidence_on(today, used=used, uses=times, fading=fading)
+        return msgspec.structs.replace(
+            fact, confidence_now=None if confidence is None else round(confidence, 6)
+        )
 
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
         """Return the own entries of a kind nearest to a text, by words and, if a model is named and could decide otherwise, by
@@ -201,28 +203,30 @@ class Facts:
                 keys = dict.fromkeys(key for one in words for key in one.near(text, kind, _NEAREST))
                 near = [self._reading(key) for key in keys]
             today = self._replica.world.today()
-            known = [
+            candidates = [
                 Candidate(fact.key, fact.text, fact.category)
                 for one in near
                 if one is not None and (fact := fact_of(one)) and not expired_on(one.readable, today)
             ]
             meaning = self._memories.meaning()
-            if meaning is None or not meaning_matters(text, known):
-                return known, meaning is not None and meaning.named
-            said = meaning.ask(text[:MAX_QUERY])
-            close = self._meanings(said, [one.key for one in known])
-            return [one._replace(meaning=close.get(one.key)) for one in known], False
+            if meaning is None or not meaning_matters(text, candidates):
+                return candidates, meaning is not None and meaning.named
+            text_embedding = meaning.ask(text[:MAX_QUERY])
+            close = self._meanings(text_embedding, [one.key for one in candidates])
+            return [one._replace(meaning=close.get(one.key)) for one in candidates], False
         query = text[:MAX_QUERY]
         meaning = self._memories.meaning()
-        asked = None if meaning is None else meaning.ask(query)
+        query_embedding = None if meaning is None else meaning.ask(query)
         try:
-            matches = search(self._parts, Question(query, limit=_HITS, said=asked), read=True)
+            matches = search(self._parts, Question(query, limit=_HITS, said=query_embedding), read=True)
         except UsageError:
             return [], False  # it has no word
         readings = [hit.reading for one in matches.memories if (hit := one.hit) is not None]
-        found = [fact for one in readings if one.own and (fact := fact_of(one)) is not None]
-        nearest = found[:_NEAREST]
-        similar = {} if asked is None else self._meanings(asked, [one.key for one in nearest])
+        facts = [fact for one in readings if one.own and (fact := fact_of(one)) is not None]
+        nearest = facts[:_NEAREST]
+        similar = (
+            {} if query_embedding is None else self._meanings(query_embedding, [one.key for one in nearest])
+        )
         return [
             Candidate(one.key, one.text, one.category, similar.get(one.key))
             for one in nearest
@@ -232,15 +236,15 @@ class Facts:
     def _words(self) -> list[FactWords]:
         """Return the words of all entries by scope, once enough were added that loading them pays off."""
         added = self._memories.caches.of(AddedFacts)
-        known = added.words
+        words_of = added.words
         if added.number >= _MANY:
             from ipfsmem.memories.fact_words import FactWords  # not needed for adding a few
 
             for part in self._parts:
-                if part.scope not in known:
-                    known[part.scope] = FactWords(part)
-        found = [known[part.scope] for part in self._parts if part.scope in known]
-        return found if len(found) == len(self._parts) else []
+                if part.scope not in words_of:
+                    words_of[part.scope] = FactWords(part)
+        indexes = [words_of[part.scope] for part in self._parts if part.scope in words_of]
+        return indexes if len(indexes) == len(self._parts) else []
 
     def _reading(self, key: str) -> MemoryRecord | None:
         return first_own(self._readings(key))
@@ -256,16 +260,16 @@ class Facts:
             except NotHereError:
                 yield None
 
-    def _meanings(self, asked: QueryEmbedding, keys: list[str]) -> dict[str, float]:
+    def _meanings(self, embedding: QueryEmbedding, keys: list[str]) -> dict[str, float]:
         """Return by key the similarity of entries to the model's answer, as far as it knows the words."""
-        if not keys or asked.vectors is None or asked.share < _KNOWN:
+        if not keys or embedding.vectors is None or embedding.share < _KNOWN:
             return {}
         with self._replica.reading():
             vectors = index_of(self._parts).vectors
-        rows = [asked.vectors.at.get(vectors.get(key, b""), -1) for key in keys]
+        rows = [embedding.vectors.at.get(vectors.get(key, b""), -1) for key in keys]
         return {
             keys[place]: cosine
-            for place, cosine in asked.vectors.nearest(asked.question, rows, -1.0, len(rows)).items()
+            for place, cosine in embedding.vectors.nearest(embedding.question, rows, -1.0, len(rows)).items()
         }
 
     # -- writing -------------------------------------------------------------------------------------------------
@@ -294,9 +298,9 @@ class Facts:
             candidates, with_model = self._candidates(text, kind)
             decision = decide(text, category, candidates, with_model=with_model)
             with self._replica.reading():
-                found = self._fact(decision.key) if decision.key else None
-            old = found if found is not None else there
-            if found is None and decision.action != "added":
+                existing = self._fact(decision.key) if decision.key else None
+            old = existing if existing is not None else there
+            if existing is None and decision.action != "added":
                 decision = Decision("added", "", "nothing near", decision.similarity)
         if decision.action == "kept" and old is not None:
             self._in_sight_again(old)
@@ -349,9 +353,9 @@ class Facts:
             reading = first_own(part.read(key) for part in self._parts)
             if reading is None or not reading.own:
                 return key, None
-            found = fact_of(reading)
-            if found is not None and (found.text, found.kind) == (text, kind):
-                return key, found
+            fact = fact_of(reading)
+            if fact is not None and (fact.text, fact.kind) == (text, kind):
+                return key, fact
         raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
 
     def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
@@ -378,18 +382,18 @@ class Facts:
     def restore(self, key: str, number: int = 1, seen: str | None = None) -> MemoryRecord:
         """Restore an earlier text, numbered from the newest; the current one goes into the history. `seen`: only if it is still
         current, "" if nothing is shown. Raises NotFoundError, ChangedError."""
-        found = earlier(self._memories, key)
-        if not found:
+        revisions = earlier(self._memories, key)
+        if not revisions:
             raise NotFoundError(
                 f"there is no earlier text of {key}",
                 hint="List deleted facts: ipfsmem fact history",
             )
-        if not 1 <= number <= len(found):
+        if not 1 <= number <= len(revisions):
             raise NotFoundError(
-                f"{key} has {len(found)} earlier texts, so none is number {number}",
+                f"{key} has {len(revisions)} earlier texts, so none is number {number}",
                 hint=f"See them: ipfsmem fact history {key}",
             )
-        data = found[number - 1].data
+        data = revisions[number - 1].data
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in_stack(change, key)
             _check_seen(key, shown.seen if shown is not None else "", seen)
@@ -436,10 +440,10 @@ class Facts:
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _there(self, key: str) -> Fact:
-        found = self.get(key)
-        if found is None or not found.own:
+        fact = self.get(key)
+        if fact is None or not fact.own:
             raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
-        return found
+        return fact
 
     def _in_sight_again(self, fact: Fact) -> None:
         with self._replica.reading():
@@ -469,9 +473,9 @@ class Facts:
                 over = ranked[: max(0, len(ranked) - most)]
             else:
                 today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
-                held = self._held(kind, (self._memories,), own=True)
-                places = [self._place(key, one, today, fading, order) for key, one in held if not one.part]
-                over = beyond(places, most) if len(held) > most else []
+                rows = self._held(kind, (self._memories,), own=True)
+                places = [self._place(key, one, today, fading, order) for key, one in rows if not one.part]
+                over = beyond(places, most) if len(rows) > most else []
         if over:
             why = f"more than {most} of this kind ({self._limits.order})"
             now, scope = self._replica.world.now(), self._memories.scope
@@ -537,14 +541,14 @@ def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> li
     return them, the shown one first; a pending one alone is returned, and stored nowhere. `seen`: only if it is that. Raises
     NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
-        found = [one for part in memories.stack() if (one := part.shown_in(change, key)) is not None]
-        shown = first_own(found)
+        readings = [one for part in memories.stack() if (one := part.shown_in(change, key)) is not None]
+        shown = first_own(readings)
         if shown is None:
             raise NotFoundError(f"there is no memory {key}")
         _check_seen(key, shown.seen, seen)
         if not shown.own:
             return [shown]
-        removed = [shown, *(one for one in found if one.own and one is not shown)]
+        removed = [shown, *(one for one in readings if one.own and one is not shown)]
         for one in reversed(removed):
             keep_in(change, memories.in_scope(one.scope), key, one.data, "deleted")
     return removed
@@ -559,9 +563,9 @@ def _check_seen(key: str, shown: str, seen: str | None) -> None:
 def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
     """Return a text and a category in canonical form. Raises UsageError for a text that is too long, and for a category outside
     the closed list where only these are accepted."""
-    text, known = sanitised(said), category_of(category)
+    text, category_form = sanitised(said), category_of(category)
     try:
-        f"{text}{known}".encode()
+        f"{text}{category_form}".encode()
     except UnicodeEncodeError:
         raise UsageError("a fact is Unicode text, and this has half of a character in it") from None
     if len(text) > MAX_FACT:
@@ -569,9 +573,9 @@ def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
             f"a fact has at most {MAX_FACT:,} characters, and this has {len(text):,}",
             hint="Longer texts are memories: ipfsmem write",
         )
-    if closed and known not in CLOSED:
+    if closed and category_form not in CLOSED:
         raise UsageError(f"unknown category {category[:60]!r}", hint=f"Categories: {', '.join(CLOSED)}.")
-    return text, known
+    return text, category_form
 
 
 def fact_of(reading: MemoryRecord) -> Fact | None:

@@ -174,12 +174,12 @@ class GraphIndex:
             return False
         try:
             with no_collection():
-                kept = _kept(image.rest)
+                stored = _kept(image.rest)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return False
         self._clear(kind)
-        self._mark, self._unread, self._graph = kept.mark, kept.known, Graph.of_image(kept.graph)
-        self._not_here = kept.not_here
+        self._mark, self._unread, self._graph = stored.mark, stored.known, Graph.of_image(stored.graph)
+        self._not_here = stored.not_here
         self._stale = 0
         return True
 
@@ -188,8 +188,8 @@ class GraphIndex:
         self._own()
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
-        known = msgspec.Raw(_pack(self._known))
-        rest = _pack(_CachedGraph(self._mark, known, self._not_here, self._graph.image()))
+        packed = msgspec.Raw(_pack(self._known))
+        rest = _pack(_CachedGraph(self._mark, packed, self._not_here, self._graph.image()))
         if save_image(
             self._replica,
             RecallImage(self._kind, memoryview(rest), memoryview(b"")),
@@ -224,14 +224,14 @@ class GraphIndex:
 
     def _hidden(self) -> list[str]:
         """Return the keys of the own entities that are hidden here."""
-        known, memories, store = hidden_texts(self._replica), self._memories, self._replica.store
+        hidden, memories, store = hidden_texts(self._replica), self._memories, self._replica.store
         return [
             one.key
-            for one in known.values()
+            for one in hidden.values()
             if one.scope == memories.scope
             and one.key in self._graph.entities
             and is_hidden(
-                known, one.scope, one.key, memories.written(one.key, store.entry(memories.name(one.key)))
+                hidden, one.scope, one.key, memories.written(one.key, store.entry(memories.name(one.key)))
             )
         ]
 
@@ -241,9 +241,9 @@ class GraphIndex:
         """Return an entity with these observations, and whether it is new; an existing one of that name gets those that it lacks.
         Raises UsageError."""
         new = [observation(one) for one in said]
-        found = self.graph().find(name.strip())
-        key = found or entity_key(name)
-        made = self._change(
+        existing = self.graph().find(name.strip())
+        key = existing or entity_key(name)
+        entity = self._change(
             key,
             lambda old: (
                 name.strip() if old is None else old.name,
@@ -251,15 +251,15 @@ class GraphIndex:
                 list(dict.fromkeys((*(old.observations if old else ()), *new))),
                 list(old.out if old else ()),
             ),
-            must_exist=found is not None,
+            must_exist=existing is not None,
         )
-        return made, found is None
+        return entity, existing is None
 
     def observe(self, name: str, said: Iterable[str]) -> list[str]:
         """Add observations to an entity; returns the new ones. Raises NotFoundError, UsageError."""
-        wanted = [observation(one) for one in said]
+        observations = [observation(one) for one in said]
         old = self._there(name)
-        new = [one for one in dict.fromkeys(wanted) if one not in old.observations]
+        new = [one for one in dict.fromkeys(observations) if one not in old.observations]
         if new:
             self.add_entity(old.key, "", new)
         return new
@@ -279,26 +279,26 @@ class GraphIndex:
     def unrelate(self, begin: str, type: str, end: str) -> Relation | None:
         """Remove a relation; None if there is none."""
         graph = self.graph()
-        key, other, wanted = graph.find(begin), graph.find(end), relation_type(type)
+        key, other, kind = graph.find(begin), graph.find(end), relation_type(type)
         if key is None or other is None:
             return None
 
         def kept(one: Entity) -> list[Out]:
-            return [out for out in one.out if out.type != wanted or graph.find(out.to) != other]
+            return [out for out in one.out if out.type != kind or graph.find(out.to) != other]
 
         one = graph.entities[key]
         if len(kept(one)) == len(one.out):
             return None
         self._edit(key, out=kept)
-        return Relation(key, wanted, other)
+        return Relation(key, kind, other)
 
     def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
         """Remove observations of an entity; returns those that existed. Raises NotFoundError."""
         old, gone = self._there(name), {" ".join(one.split()) for one in said}
-        taken = [one for one in old.observations if one in gone]
-        if taken:
+        removed = [one for one in old.observations if one in gone]
+        if removed:
             self._edit(old.key, said=lambda now: [one for one in now.observations if one not in gone])
-        return taken
+        return removed
 
     def _there(self, name: str) -> Entity:
         graph = self.graph()
@@ -337,10 +337,10 @@ class GraphIndex:
                 raise NotFoundError(f"there is no entity {key}")
             file = parse_memory(shown.data) if shown is not None else MemoryFile({"created": today})
             old = entity_of(key, file) if shown is not None else None
-            name, kind, said, out = make(old)
-            new = entity_file(file, name, kind, said, out)
+            name, kind, observations, out = make(old)
+            new = entity_file(file, name, kind, observations, out)
             if old is not None and not _is_plain(file, old):
-                new = _added(file, old, said, out)
+                new = _added(file, old, observations, out)
             data = render_over(None if shown is None else shown.data, new, stamps={"updated": today})
             if shown is not None:
                 keep_in(change, memories, key, shown.data, "edited")
@@ -356,19 +356,19 @@ def _is_plain(file: MemoryFile, one: Entity) -> bool:
     return listed and (again.observations, again.out) == (one.observations, one.out)
 
 
-def _added(file: MemoryFile, old: Entity, said: list[str], out: list[Out]) -> MemoryFile:
+def _added(file: MemoryFile, old: Entity, observations: list[str], out: list[Out]) -> MemoryFile:
     """Return the text with the additions at the end. Raises UsageError if something would have to be removed from a person's
     prose."""
-    if not set(old.observations) <= set(said) or not set(old.out) <= set(out):
+    if not set(old.observations) <= set(observations) or not set(old.out) <= set(out):
         raise UsageError(
             f"{old.key} is not an entity of the graph tools, so nothing was removed from its text",
             hint=f"Change it: ipfsmem write {old.key}",
         )
-    lines = [f"- {one}" for one in said if one not in old.observations]
+    lines = [f"- {one}" for one in observations if one not in old.observations]
     lines += [f"- {one.type} [[{one.to}]]" for one in out if one not in old.out]
     if not lines:
         return file
-    made = file.with_fields({}, f"{file.body.rstrip()}\n\n" + "\n".join(lines))
-    if len(made.body) > 900_000:
+    edited = file.with_fields({}, f"{file.body.rstrip()}\n\n" + "\n".join(lines))
+    if len(edited.body) > 900_000:
         raise FormatError(f"{old.key} would be too long")
-    return made
+    return edited

@@ -42,12 +42,12 @@ def assign(
                 f"the scope {here} is forgotten here, so nothing can be put there",
                 hint=f"Restore it first: ipfsmem scope restore {here}. Or import it elsewhere: --map {scope}=NAME.",
             )
-    taken = [scope for scope in chosen if scope and scope not in maps and scope in live]
-    if taken and not same:
-        first = taken[0]
+    existing = [scope for scope in chosen if scope and scope not in maps and scope in live]
+    if existing and not same:
+        first = existing[0]
         raise UsageError(
-            f"there is {_list(taken)} here already, and the import has scopes of these names"
-            if len(taken) > 1
+            f"there is {_list(existing)} here already, and the import has scopes of these names"
+            if len(existing) > 1
             else f"there is a scope {first} here already, and the import has one of this name",
             hint=f"Merge it: --map {first}={first}. Keep it separate: --map {first}={_free(first, live)}. For a backup of this vault: --from-backup (in Python: maps=, same=True).",
         )
@@ -74,14 +74,14 @@ def _called(scope: str) -> str:
 
 
 def _list(scopes: Collection[str]) -> str:
-    named = [scope or "the default scope" for scope in sorted(scopes)]
-    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
-    return ", ".join(named[:_NAMED]) + more
+    names = [scope or "the default scope" for scope in sorted(scopes)]
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
-def _free(scope: str, taken: Collection[str]) -> str:
+def _free(scope: str, used: Collection[str]) -> str:
     """Return a free token similar to this one."""
     number = 2
-    while (made := f"{scope[:60]}-{number}") in taken:
+    while (candidate := f"{scope[:60]}-{number}") in used:
         number += 1
-    return made
+    return candidate

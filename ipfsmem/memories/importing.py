@@ -167,11 +167,11 @@ def import_files(
             )
         if dry_run:
             raise _TakenBackError
-        if any(total[what] for what in ("added", "replaced", "kept_beside", "forgotten")):
+        if any(total[kind] for kind in ("added", "replaced", "kept_beside", "forgotten")):
             note_irrevocable(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
-    taken = sum(total.values()) - total["events"] - total["forgotten"]
-    keys = {key for part in parts.values() for key in part.blob.files} if taken == 1 else set()
+    number = sum(total.values()) - total["events"] - total["forgotten"]
+    keys = {key for part in parts.values() for key in part.blob.files} if number == 1 else set()
     return Imported(
         **total,
         problems=tuple(problems),
@@ -224,16 +224,16 @@ class _Taking:
         memories, change = self._memories, self._change
         done: Counter[str] = Counter()
         wrong: list[str] = []
-        where = f"{memories.scope}/" if memories.scope else ""
+        prefix = f"{memories.scope}/" if memories.scope else ""
         # Before the hidden texts: one text too many is left out, and none comes back. A key that exists here is not forgotten,
         # and no forget of strangers is imported: it would hide what our other devices have under that key.
         texted = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
         for key in sorted(blob.forgotten & texted):
             if self._foreign:
-                wrong.append(f"{where}{key} was left out: it is forgotten there")
+                wrong.append(f"{prefix}{key} was left out: it is forgotten there")
             elif not change.entry(memories.name(key)):
                 change.forget(memories.name(key), ())
-        left = blob.forgotten if self._foreign else frozenset()
+        refused = blob.forgotten if self._foreign else frozenset()
         of = FOREIGN if self._foreign else ""
         # A second text for one key becomes a sibling, whatever the strategy: nobody was shown the first.
         texts = [
@@ -250,14 +250,16 @@ class _Taking:
         for at, (key, data, replaces, whose) in enumerate(texts):
             if not at % _AHEAD:
                 ahead = texts[at : at + _AHEAD]
-                change.seal_ahead((memories.name(text[0]), text[1]) for text in ahead if text[0] not in left)
-            if key in left:
+                change.seal_ahead(
+                    (memories.name(text[0]), text[1]) for text in ahead if text[0] not in refused
+                )
+            if key in refused:
                 continue
             if not whose and is_cut_off(key, data):
-                wrong.append(f"{where}{key} was left out: its last line is cut off")
+                wrong.append(f"{prefix}{key} was left out: its last line is cut off")
                 continue
             if key in unsure and not whose:
-                wrong.append(f"{where}{key} was left out: a later part of its session was")
+                wrong.append(f"{prefix}{key} was left out: a later part of its session was")
                 continue
             try:
                 check_body(key, data)
@@ -265,7 +267,7 @@ class _Taking:
                     check_incoming(memories, change, key, data, replaces=replaces)
                 done[_take(memories, change, key, data, replaces, whose)] += 1
             except IpfsmemError as error:
-                wrong.append(f"{where}{key} was left out: {error}")
+                wrong.append(f"{prefix}{key} was left out: {error}")
         if prune:
             if wrong:
                 raise FormatError(
@@ -343,15 +345,15 @@ def _take_card(
     elif foreign:
         return
     else:
-        said = strategy == "replace" or ours == Card(title=scope)
-        card = msgspec.structs.replace(theirs if said else ours, ids=(*ours.ids, *theirs.ids))
+        replaces = strategy == "replace" or ours == Card(title=scope)
+        card = msgspec.structs.replace(theirs if replaces else ours, ids=(*ours.ids, *theirs.ids))
     if card == ours:
         return
     try:
-        taken: set[ProjectId] = set(ours.ids) if ours is not None else set()
+        ids: set[ProjectId] = set(ours.ids) if ours is not None else set()
         for one in parted(card):  # each stays next to the ones before it
-            taken.update(one.ids)
-            put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(taken))))
+            ids.update(one.ids)
+            put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(ids))))
     except FormatError as error:
         problems.append(f"the card of the scope {scope} was skipped: {error}")
 
@@ -364,14 +366,14 @@ def _take(memories: MemoryStore, change: Writing, key: str, data: bytes, replace
         change.put(name, data, (), of=of)
         return "added"
     digest = sha256(data).hexdigest()
-    held = "unchanged" if of or memories.has_own(entry, digest) else "still_others"
+    outcome = "unchanged" if of or memories.has_own(entry, digest) else "still_others"
     if not replace and any(value.body == digest for value in entry.values()):
         change.keep_again(entry, data)
         hidden = any(value.kind == FORGOTTEN for value in entry.values())
-        return "still_forgotten" if hidden else held
+        return "still_forgotten" if hidden else outcome
     view = memories.view(key, entry, change.body)
     if view.data == data:
-        return held
+        return outcome
     if replace and view.dots:
         change.put(name, data, view.dots, of=of)
         return "replaced"

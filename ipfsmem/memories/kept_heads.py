@@ -33,10 +33,10 @@ def load_heads(replica: Replica, scope: str) -> dict[str, MemoryFile]:
     if image is None or image.state != _STATE:
         return {}
     try:
-        found = _decode(image.rest)
+        fields_of = _decode(image.rest)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
-    return {sha: MemoryFile(fields) for sha, fields in found.items()}
+    return {sha: MemoryFile(fields) for sha, fields in fields_of.items()}
 
 
 def save_heads(replica: Replica, scope: str, heads: Mapping[str, MemoryFile], mark: StateMark) -> bool:

@@ -119,11 +119,11 @@ def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
 
 def vector_files(replica: Replica) -> list[Path]:
     """Return the files of vectors of all models, newest first."""
-    folder, found = replica.folder, dict[Path, float]()
+    folder, times = replica.folder, dict[Path, float]()
     for path in () if folder is None else (*folder.glob(EARLIER), *folder.glob(_NAMES)):
         with contextlib.suppress(OSError):  # another process removes it just now
-            found[path] = path.stat().st_mtime
-    return sorted(found, key=lambda path: (-found[path], path.name))
+            times[path] = path.stat().st_mtime
+    return sorted(times, key=lambda path: (-times[path], path.name))
 
 
 def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
@@ -140,12 +140,14 @@ def load_kept(replica: Replica, model: EmbedderIdentity) -> StoredVectors | None
     if path is None or path.exists():
         return _opened(replica, path)
     # A file of another model is not removed here: a newer program may be able to read it.
-    found = [
-        kept
+    stored = [
+        opened
         for one in vector_files(replica)
-        if (kept := _opened(replica, one, removes=one.name == EARLIER)) is not None
+        if (opened := _opened(replica, one, removes=one.name == EARLIER)) is not None
     ]
-    return next((kept for kept in found if kept.vectors.identity == model), found[0] if found else None)
+    return next(
+        (opened for opened in stored if opened.vectors.identity == model), stored[0] if stored else None
+    )
 
 
 def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> StoredVectors | None:
@@ -170,9 +172,9 @@ def _restored(data: bytes | bytearray) -> StoredVectors:
     return StoredVectors(Vectors.restore(stored.vectors), stored.spoken)
 
 
-def prepared(replica: Replica, kept: StoredVectors) -> StagedFile | None:
+def prepared(replica: Replica, stored: StoredVectors) -> StagedFile | None:
     """Write the file that will replace the one before; only the rename is left to do. None in mode `none`. Raises StorageError."""
-    return _FILES.prepare(replica, vectors_path(replica, kept.vectors.identity), _dump(kept))
+    return _FILES.prepare(replica, vectors_path(replica, stored.vectors.identity), _dump(stored))
 
 
 def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float) -> None:
@@ -186,8 +188,8 @@ def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float
                 _remove(one)
 
 
-def _dump(kept: StoredVectors) -> bytes:
-    return msgspec.msgpack.encode(_VectorFile(kept.vectors.dump(), kept.spoken))
+def _dump(stored: StoredVectors) -> bytes:
+    return msgspec.msgpack.encode(_VectorFile(stored.vectors.dump(), stored.spoken))
 
 
 #: The stamp of a missing file.
@@ -201,10 +203,10 @@ def stamp(replica: Replica, model: EmbedderIdentity) -> tuple[int, int, int]:
 
 def _stamp_of(path: Path | None) -> tuple[int, int, int]:
     try:
-        found = path.stat() if path is not None else None
+        status = path.stat() if path is not None else None
     except OSError:
-        found = None
-    return (found.st_ino, found.st_size, found.st_mtime_ns) if found is not None else NO_FILE
+        status = None
+    return (status.st_ino, status.st_size, status.st_mtime_ns) if status is not None else NO_FILE
 
 
 @contextlib.contextmanager
@@ -248,13 +250,13 @@ def erase_forgotten(memories: MemoryStore) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
         for path in vector_files(replica):
-            known = erased.pop(path, None)  # unknown if this fails
-            living = known.living if known is not None else Living(memories)
-            if known is not None and known.stamp == _stamp_of(path):
-                left = _erased_since(replica, path, living)
+            entry = erased.pop(path, None)  # unknown if this fails
+            living = entry.living if entry is not None else Living(memories)
+            if entry is not None and entry.stamp == _stamp_of(path):
+                remains = _erased_since(replica, path, living)
             else:
-                left = _erased_in(replica, path, living)
-            if left:
+                remains = _erased_in(replica, path, living)
+            if remains:
                 erased[path] = Erased(_stamp_of(path), living)
 
 
@@ -266,37 +268,37 @@ def _erased_since(replica: Replica, path: Path, living: Living) -> bool:
     gone = living.take_gone()
     if not gone:
         return True
-    kept = _opened(replica, path)
-    if kept is None:
+    stored = _opened(replica, path)
+    if stored is None:
         return False
-    dead = gone_of(kept.vectors.ids, gone)
-    kept.vectors.drop(dead)
+    dead = gone_of(stored.vectors.ids, gone)
+    stored.vectors.drop(dead)
     # The keys of entries of days and sessions are in the file even if they have no vector.
     if dead or any(len(one) == HALF for one in gone):
-        _put_left(replica, path, kept, living)
+        _put_left(replica, path, stored, living)
     return True
 
 
 def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
     """Erase from a file that somebody wrote since, or that was never checked; returns whether it is sound."""
-    kept = _opened(replica, path)
-    if kept is None:
+    stored = _opened(replica, path)
+    if stored is None:
         return False
-    living.adopt(kept.spoken)
+    living.adopt(stored.spoken)
     with replica.reading():
         follow_at_once(living)
     living.take_gone()
-    dead = [id for id in set(kept.vectors.ids).difference(living.files) if not living.has(id)]
-    kept.vectors.drop(dead)
-    others = [one for one in kept.spoken if living.spoken.get(one.group) != one]
+    dead = [id for id in set(stored.vectors.ids).difference(living.files) if not living.has(id)]
+    stored.vectors.drop(dead)
+    others = [one for one in stored.spoken if living.spoken.get(one.group) != one]
     if dead or any(key[:HALF] not in living.entries for one in others for key in one.each()):
-        _put_left(replica, path, kept, living)
+        _put_left(replica, path, stored, living)
     return True
 
 
-def _put_left(replica: Replica, path: Path, kept: StoredVectors, living: Living) -> None:
+def _put_left(replica: Replica, path: Path, stored: StoredVectors, living: Living) -> None:
     was = path.stat().st_mtime
-    if _FILES.save(replica, path, _dump(StoredVectors(kept.vectors, list(living.spoken.values())))):
+    if _FILES.save(replica, path, _dump(StoredVectors(stored.vectors, list(living.spoken.values())))):
         os.utime(path, (was, was))  # erasing is not a use of the file
 
 

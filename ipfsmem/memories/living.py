@@ -129,13 +129,13 @@ class Living:
 
     def _compare(self, group: Group) -> None:
         """Compare a day or a session with what was read."""
-        known, pieces = self.spoken.get(group), self._pieces.get(group)
+        spoken, pieces = self.spoken.get(group), self._pieces.get(group)
         self._unread.discard(group)
         self._not_here.discard(group)
         if pieces is None:
-            if known is not None:
+            if spoken is not None:
                 self._let_go(self.spoken.pop(group), ())
-        elif known is None or known.made_of != self._made_of(pieces):
+        elif spoken is None or spoken.made_of != self._made_of(pieces):
             self._unread.add(group)
 
     def _as_seen(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
@@ -143,10 +143,10 @@ class Living:
         gone = frozenset(scope for scope in self._scopes if self._is_forgotten(scope, forgotten))
         return gone, strangers_of(self._memories.replica)
 
-    def _is_forgotten(self, scope: str, known: dict[str, bool]) -> bool:
-        if scope not in known:
-            known[scope] = self._memories.in_scope(scope).forgotten()
-        return known[scope]
+    def _is_forgotten(self, scope: str, cache: dict[str, bool]) -> bool:
+        if scope not in cache:
+            cache[scope] = self._memories.in_scope(scope).forgotten()
+        return cache[scope]
 
     def _look(self, name: str, text: bytes, forgotten: dict[str, bool]) -> None:
         place = memory_name(name)
@@ -182,15 +182,15 @@ class Living:
             self._gone.discard(id)
 
     def _may_be_gone(self, prefixes: Collection[str], journal: Iterable[str]) -> list[str]:
-        found = [name for name in journal if name in self._names.get(name_digits(name)[:_DIGITS], ())]
+        names = [name for name in journal if name in self._names.get(name_digits(name)[:_DIGITS], ())]
         for prefix in prefixes:
             digits = (
                 [prefix]
                 if prefix in self._names
                 else [d for d in self._names if d.startswith(prefix[:_DIGITS])]
             )
-            found += [name for one in digits for name in self._names.get(one, ())]
-        return found
+            names += [name for one in digits for name in self._names.get(one, ())]
+        return names
 
     def _drop(self, name: str) -> None:
         self._names.get(name_digits(name)[:_DIGITS], set()).discard(name)
@@ -311,12 +311,12 @@ class GroupReading:
         self.texts: dict[bytes, str] = {}
         if together is None:
             return
-        told = together()
-        of = {one.id: one for one in told}
-        keys = vector_keys((one.id, one.moment) for one in told)
+        sources = together()
+        of = {one.id: one for one in sources}
+        keys = vector_keys((one.id, one.moment) for one in sources)
         by_half = {key[:HALF]: of[id] for id, key in keys.items()}
         self.texts = {key: read_together(of[id], by_half.get(key[HALF:])) for id, key in keys.items()}
-        newest = max((one.moment.at for one in told), default=0)
+        newest = max((one.moment.at for one in sources), default=0)
         self.spoken = Spoken(group.kind, group.scope, group.name, made_of, newest, b"".join(self.texts))
 
 

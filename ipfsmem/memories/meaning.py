@@ -172,24 +172,24 @@ class Meaning:
                 except IpfsmemError as error:
                     self._failed(embedder, error)
             self._begin(embedder)
-        told = self._told(embedder, vectors)
+        notice = self._told(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
-            return QueryEmbedding(None, told, problem)
+            return QueryEmbedding(None, notice, problem)
         with self._alone:
             all_made = self._is_done() and self._whole and not self._refused | self._refused_before
             if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
-                return QueryEmbedding(None, told)
+                return QueryEmbedding(None, notice)
         try:
-            made = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
-            if isinstance(made, ProviderRefused):
+            vector = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
+            if isinstance(vector, ProviderRefused):
                 return QueryEmbedding(
-                    None, self._once(f"this question uses words only: {made}") or told, made
+                    None, self._once(f"this question uses words only: {vector}") or notice, vector
                 )
             with self._alone:
                 ready = vectors.comparable()
-            question = ready.asked(made)
+            question = ready.asked(vector)
             knows = embedder.knows(query[:_CHARACTERS])
-            return QueryEmbedding(ready, told, None, True, knows, question, embedder.unrelated)
+            return QueryEmbedding(ready, notice, None, True, knows, question, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
                 f"{embedder.identity.version} answers as another model than before: {error}",
@@ -198,7 +198,7 @@ class Meaning:
         except IpfsmemError as error:
             problem = error
         self._failed(embedder, problem)
-        return QueryEmbedding(None, self._once(f"recall uses words only: {problem}") or told, problem)
+        return QueryEmbedding(None, self._once(f"recall uses words only: {problem}") or notice, problem)
 
     @property
     def named(self) -> bool:
@@ -217,19 +217,19 @@ class Meaning:
         if embedder is None:
             return []
         with self._alone:
-            there, known, unread = self._counted(self._known(embedder))
+            there, embedded_here, unread = self._counted(self._known(embedder))
             refused = sum(map(self._living.has, self._refused | self._refused_before))
-        missing = count(there - known - refused, "text") if there > known + refused else ""
+        missing = count(there - embedded_here - refused, "text") if there > embedded_here + refused else ""
         of_groups = count(unread, "day or session", "days and sessions") if unread else ""
-        said = f"recall uses words and the model {embedder.identity.name}: {where(embedder)}"
+        notice = f"recall uses words and the model {embedder.identity.name}: {where(embedder)}"
         if self._before:
-            said += f"; embeddings of the earlier model {self._before} are not used"
+            notice += f"; embeddings of the earlier model {self._before} are not used"
         if missing or of_groups:
             which = " and those of ".join(filter(None, (missing, of_groups)))
-            said += f"; {which} not embedded yet; each recall embeds more"
+            notice += f"; {which} not embedded yet; each recall embeds more"
         if refused:
-            said += f"; {self._refusal()}"
-        return [said]
+            notice += f"; {self._refusal()}"
+        return [notice]
 
     def at_hand(self) -> Comparable | None:
         """Return the existing vectors for a caller without a question; None if recall goes by words, or there is none yet."""
@@ -243,8 +243,8 @@ class Meaning:
             vectors = self._known(embedder)
             with self._replica.reading():
                 self._at_once(self._living.follow())
-            found = vectors.of(self._living.files)
-            return found if found.at else None
+            comparable = vectors.of(self._living.files)
+            return comparable if comparable.at else None
 
     def state(self) -> EmbeddingState:
         """Return the vectors' model and how many are missing. Raises nothing: a problem is in the result."""
@@ -256,10 +256,10 @@ class Meaning:
             return EmbeddingState("", 0, 0, "")
         with self._alone:
             vectors = self._known(embedder)
-            there, known, _ = self._counted(vectors)
+            there, number, _ = self._counted(vectors)
             problem = self._rests(embedder)
             return EmbeddingState(
-                embedder.identity.name, known, there - known, "" if problem is None else str(problem)
+                embedder.identity.name, number, there - number, "" if problem is None else str(problem)
             )
 
     def _counted(self, vectors: Vectors) -> tuple[int, int, int]:
@@ -276,18 +276,18 @@ class Meaning:
 
     def complete(
         self,
-        told: Callable[[int, int], None],
+        report: Callable[[int, int], None],
         kinds: frozenset[str] = frozenset(),
         *,
         again: bool = True,
     ) -> str:
-        """Make all missing vectors while the caller waits; returns why that failed, "" if none is missing. `told` is called with
+        """Make all missing vectors while the caller waits; returns why that failed, "" if none is missing. `report` is called with
         the numbers made and wanted. `kinds`: kinds besides memories that get vectors from then on. `again`: also of texts that the
         model refused in an earlier process."""
         self._kinds |= kinds
         with contextlib.suppress(IpfsmemError):  # reported below
-            if again and (named := self._opener(True)) is not None:
-                self._load(named)
+            if again and (other_model := self._opener(True)) is not None:
+                self._load(other_model)
                 self._refused_before, self._done = frozenset(), None
         try:
             embedder, todo = self._opener(False), _Todo()
@@ -298,7 +298,7 @@ class Meaning:
                     if not self._make(embedder, todo):
                         break
                     state = self.state()
-                told(state.vectors, state.vectors + state.missing)
+                report(state.vectors, state.vectors + state.missing)
         except IpfsmemError as error:
             return f"no embeddings could be computed: {error}"
         return self._refusal() if embedder is not None else ""
@@ -307,8 +307,8 @@ class Meaning:
         """Make the vectors of one batch while the caller waits (holding `lock`); returns whether any was missing."""
         batch = self._batch(embedder, _LARGEST, todo)
         if batch:
-            made = _run(embedder, embedded(embedder, list(batch.values())))
-            self._take(embedder, dict(zip(batch, made, strict=True)))
+            vectors = _run(embedder, embedded(embedder, list(batch.values())))
+            self._take(embedder, dict(zip(batch, vectors, strict=True)))
         self._save(embedder, at_once=not batch)
         if not batch:
             self._say_whole(embedder)
@@ -322,8 +322,8 @@ class Meaning:
             if not len(vectors):
                 return
             with contextlib.suppress(IpfsmemError):
-                made = _run(embedder, embedder.embed(["dimensions"]))
-                if len(made[0]) != vectors.dimension:
+                vectors_made = _run(embedder, embedder.embed(["dimensions"]))
+                if len(vectors_made[0]) != vectors.dimension:
                     self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
                     self._stamp = stamp(self._replica, embedder.identity)
                     self._refused.clear()
@@ -358,22 +358,22 @@ class Meaning:
             raise _DroppedError
         model, whole = embedder.identity, None
         known_by, there = stamp(self._replica, model), vectors_kept(self._replica, model)
-        kept = load_kept(self._replica, model)
-        if kept is not None:
-            living = Living(self._memories, kept.spoken)
-        if kept is not None or known_by == NO_FILE:
+        stored = load_kept(self._replica, model)
+        if stored is not None:
+            living = Living(self._memories, stored.spoken)
+        if stored is not None or known_by == NO_FILE:
             whole = load_whole(self._replica, model)
         with self._alone:
             if self._vectors is not vectors:
                 return
-            if there and kept is None:
+            if there and stored is None:
                 self._later = "the saved embeddings were damaged, and are computed again"
-            if kept is not None:
-                self._living, self._kinds = living, self._kinds | {one.kind for one in kept.spoken}
-            if kept is not None and kept.vectors.identity == embedder.identity:
-                self._vectors, self._stamp = kept.vectors, known_by
+            if stored is not None:
+                self._living, self._kinds = living, self._kinds | {one.kind for one in stored.spoken}
+            if stored is not None and stored.vectors.identity == embedder.identity:
+                self._vectors, self._stamp = stored.vectors, known_by
             else:
-                self._before = kept.vectors.identity.name if kept is not None else ""
+                self._before = stored.vectors.identity.name if stored is not None else ""
                 self._vectors, self._stamp = Vectors(embedder.identity), known_by
             # Vectors of an earlier version are stored under the current name.
             self._done, self._unsaved = None, len(self._vectors) if known_by == NO_FILE else 0
@@ -423,8 +423,8 @@ class Meaning:
             while embedder is not None:
                 batch = self._batch(embedder, size, todo)
                 if batch:
-                    made = _run(embedder, embedded(embedder, list(batch.values())))
-                    self._take(embedder, dict(zip(batch, made, strict=True)))
+                    vectors = _run(embedder, embedded(embedder, list(batch.values())))
+                    self._take(embedder, dict(zip(batch, vectors, strict=True)))
                     self._later = self._refusal() or self._later
                 self._save(embedder, at_once=self._ended or not batch)
                 if not batch:
@@ -482,12 +482,12 @@ class Meaning:
     def _batch(self, embedder: Embedder, size: int, todo: _Todo) -> dict[bytes, str]:
         """Return texts without a vector, newest first, by the keys of their vectors."""
         with self._alone, self._replica.reading():
-            wanted = self._all()
+            every = self._all()
         vectors = self._follow(embedder)
         without = self._refused | self._refused_before
-        if todo.listed_for != (wanted, embedder.identity):
+        if todo.listed_for != (every, embedder.identity):
             todo.listed = self._in_steps(self._missing(vectors))
-            todo.listed_for, todo.queue = (wanted, embedder.identity), {}
+            todo.listed_for, todo.queue = (every, embedder.identity), {}
         texts = dict[bytes, str]()
         while len(texts) < size:
             if todo.queue:
@@ -511,7 +511,7 @@ class Meaning:
                 else:
                     texts[newest] = text_of
         if not texts:
-            self._done = wanted
+            self._done = every
             self._whole = self._living.all_here and not self._unreadable
             self._unreadable.clear()
             self._living.try_again()
@@ -521,25 +521,25 @@ class Meaning:
         """List the entries without a vector, newest last: memories, and days and sessions with such an entry; parts of sessions
         before all of these, as hardly anybody searches them."""
         living, without = self._living, self._unreadable | self._refused | self._refused_before
-        found: list[tuple[int, bytes | Group]] = []
+        rows: list[tuple[int, bytes | Group]] = []
         for number, (id, one) in enumerate(list(living.files.items()), 1):
             if id not in vectors and id not in without:
-                found.append((0 if is_part_key(one.place.key) else hlc_ms(one.hlc), id))
+                rows.append((0 if is_part_key(one.place.key) else hlc_ms(one.hlc), id))
             if number % _LISTED == 0:
                 yield
         for number, spoken in enumerate(list(living.spoken.values()), 1):
             missing = (key for key in spoken.each() if key not in vectors and key not in without)
             if spoken.kind in self._kinds and next(missing, None) is not None:
-                found.append((spoken.newest, spoken.group))
+                rows.append((spoken.newest, spoken.group))
             if number % _FEW == 0 or len(spoken.keys) > _LISTED:
                 yield
         unread = living.unread(self._kinds)
         for number, group in enumerate(unread, 1):
-            found.append((living.written(group), group))
+            rows.append((living.written(group), group))
             if number % _FEW == 0:
                 yield
-        found.sort(key=lambda one: one[0])
-        return found
+        rows.sort(key=lambda one: one[0])
+        return rows
 
     def _text(self, one: Live) -> str | None:
         """Return the embedded text of a memory; None if it shows none, or not on this device."""
@@ -554,14 +554,16 @@ class Meaning:
         header = " ".join(filter(None, (one.place.key, file.name, file.description, *file.tags)))
         return f"{header}\n{file.body}"[:_CHARACTERS]
 
-    def _take(self, embedder: Embedder, made: dict[bytes, list[float] | None]) -> None:
+    def _take(self, embedder: Embedder, embeddings: dict[bytes, list[float] | None]) -> None:
         """Add the vectors made, unless their texts were removed meanwhile; record texts without a vector."""
         vectors = self._follow(embedder)
         with self._alone:
             if self._dropped or self._vectors is not vectors:
                 return
-            self._refused.update(id for id, vector in made.items() if vector is None)
-            new = {id: vector for id, vector in made.items() if vector is not None and self._living.has(id)}
+            self._refused.update(id for id, vector in embeddings.items() if vector is None)
+            new = {
+                id: vector for id, vector in embeddings.items() if vector is not None and self._living.has(id)
+            }
             vectors.add(new)
             self._unsaved += len(new)
 
@@ -572,17 +574,17 @@ class Meaning:
         if not self._unsaved or (seldom and not at_once):
             return
         for _ in range(_TRIES):
-            there, kept = stamp(self._replica, embedder.identity), None
+            there, stored = stamp(self._replica, embedder.identity), None
             if there != self._stamp:
-                kept = load_kept(self._replica, embedder.identity)
+                stored = load_kept(self._replica, embedder.identity)
             vectors = self._known(embedder)
-            if kept is not None:
+            if stored is not None:
                 with self._alone:
-                    vectors.take(kept.vectors)
-                    self._living.adopt(kept.spoken)
+                    vectors.take(stored.vectors)
+                    self._living.adopt(stored.spoken)
             self._follow(embedder)
             with self._alone:
-                if kept is not None:
+                if stored is not None:
                     vectors.drop([id for id in vectors.ids if not self._living.has(id)])
                 now, spoken, mark = vectors.copy(), list(self._living.spoken.values()), self._living.mark
                 unsaved = self._unsaved
@@ -590,12 +592,12 @@ class Meaning:
             if ready is None:
                 self._unsaved = 0
                 return
-            with self._alone, contextlib.ExitStack() as held:
-                held.callback(ready.leave)
+            with self._alone, contextlib.ExitStack() as stack:
+                stack.callback(ready.leave)
                 if self._dropped or self._vectors is not vectors:
                     raise _DroppedError
-                held.enter_context(saving(self._replica))
-                held.enter_context(self._replica.reading())
+                stack.enter_context(saving(self._replica))
+                stack.enter_context(self._replica.reading())
                 if stamp(self._replica, embedder.identity) == there and self._replica.store.mark() == mark:
                     ready.put(durable=False)
                     self._stamp = stamp(self._replica, embedder.identity)
@@ -642,15 +644,15 @@ class Meaning:
     # -- said ------------------------------------------------------------------------------------------------
 
     def _told(self, embedder: Embedder, vectors: Vectors) -> str:
-        said = ""
+        notice = ""
         if self._later:
-            said, self._later = self._once(self._later), ""
-        if not said and not len(vectors):
+            notice, self._later = self._once(self._later), ""
+        if not notice and not len(vectors):
             anew = f" again, as the earlier model was {self._before}" if self._before else ""
-            said = self._once(
+            notice = self._once(
                 f"the texts of this memory are being embedded{anew} by the model {embedder.identity.name}, {where(embedder)}; until then recall uses words only"
             )
-        return said
+        return notice
 
     def _once(self, notice: str) -> str:
         if notice in self._said:
@@ -692,12 +694,12 @@ def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError(f"{embedder.identity.name} waits, though it says that it does not")
     import asyncio  # only needed to ask an endpoint
 
-    found: list[T] = []
+    results: list[T] = []
     failed: list[BaseException] = []
 
     def call() -> None:
         try:
-            found.append(asyncio.run(work))
+            results.append(asyncio.run(work))
         except BaseException as error:
             failed.append(error)
 
@@ -706,4 +708,4 @@ def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
     thread.join()
     if failed:
         raise failed[0]
-    return found[0]
+    return results[0]

@@ -216,17 +216,17 @@ class MemoryReader:
         store, name = self.replica.store, self.name(key)
         find = body or store.body
 
-        def bodies(wanted: str) -> bytes | None:
+        def bodies(body: str) -> bytes | None:
             for value in entry.values():
-                if value.body == wanted and (data := find(name, value)) is not None:
+                if value.body == body and (data := find(name, value)) is not None:
                     return data
             return None
 
-        def bases(wanted: str) -> bytes | None:
+        def bases(base: str) -> bytes | None:
             for value in entry.values():
-                if value.b and value.b[0] == wanted and (data := store.base(name, value)) is not None:
+                if value.b and value.b[0] == base and (data := store.base(name, value)) is not None:
                     return data
-                if value.body is not None and hash32(value.body) == wanted:
+                if value.body is not None and hash32(value.body) == base:
                     return bodies(value.body)
             return None
 
@@ -311,11 +311,11 @@ class MemoryReader:
             if there is not None:
                 yield there, parsed.key, entry
 
-    def _entries(self, held: Iterable[tuple[str, Entry]] | None = None) -> Iterator[tuple[str, Entry]]:
+    def _entries(self, entries: Iterable[tuple[str, Entry]] | None = None) -> Iterator[tuple[str, Entry]]:
         """Yield the memories of this scope; none while it is forgotten."""
         if self.forgotten():
             return iter(())
-        return self.replica.store.memories(self.scope) if held is None else iter(held)
+        return self.replica.store.memories(self.scope) if entries is None else iter(entries)
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of memories in this scope, and of those not fetched; opens a text only if there are several. Parts
@@ -329,13 +329,13 @@ class MemoryReader:
         with self.replica.reading():
             return self._counted(self._everywhere())
 
-    def _counted(self, found: Iterator[tuple[Self, str, Entry]]) -> dict[str, tuple[int, int]]:
+    def _counted(self, entries: Iterator[tuple[Self, str, Entry]]) -> dict[str, tuple[int, int]]:
         shown: Counter[str] = Counter()
         not_fetched: Counter[str] = Counter()
         single: list[tuple[str, bytes]] = []
         from ipfsmem.bundle.session_parts import is_part_key
 
-        for memories, key, entry in found:
+        for memories, key, entry in entries:
             if is_part_key(key):
                 continue
             scope = memories.scope
@@ -363,10 +363,10 @@ class MemoryReader:
         *,
         sessions: bool = False,
         hidden: bool = False,
-        held: Iterable[tuple[str, Entry]] | None = None,
+        entries: Iterable[tuple[str, Entry]] | None = None,
     ) -> list[MemorySummary]:
         """Return all memories that are shown, ordered by key, headers only; parts of sessions, and memories hidden on this
-        device, only on request. `held`: the entries of this scope, if the caller has them."""
+        device, only on request. `entries`: the entries of this scope, if the caller has them."""
         from ipfsmem.bundle.session_parts import PART_PREFIX, is_part
         from ipfsmem.device.hidden import (  # a read or a write of one memory does not need it
             hidden_texts,
@@ -379,22 +379,22 @@ class MemoryReader:
             self._heads = load_heads(self.replica, self.scope)
         heads: dict[str, MemoryFile] = {}
         with self.replica.reading():
-            known = {} if hidden else hidden_texts(self.replica)
+            hidden_here = {} if hidden else hidden_texts(self.replica)
             by_head: list[tuple[str, str]] = []
-            found = [
+            items = [
                 self._listed(key, entry, heads, by_head)
-                for key, entry in self._entries(held)
-                if (self.scope, key) not in known
-                or not is_hidden(known, self.scope, key, self.written(key, entry))
+                for key, entry in self._entries(entries)
+                if (self.scope, key) not in hidden_here
+                or not is_hidden(hidden_here, self.scope, key, self.written(key, entry))
             ]
             if by_head and (lost := self._without_text(by_head)):
-                found = [one for one in found if one is None or one.key not in lost]
-                found += [self._listed(key, self.entry(key), heads) for key in lost]
+                items = [one for one in items if one is None or one.key not in lost]
+                items += [self._listed(key, self.entry(key), heads) for key in lost]
             self._remember_heads(heads)
         self._keep_heads()
         listed = [
             item
-            for item in found
+            for item in items
             if item is not None
             and (sessions or not (item.key.startswith(PART_PREFIX) and is_part(item.key, item.file)))
         ]
@@ -452,8 +452,8 @@ class MemoryReader:
             ((dot, value),) = entry.items()
             if value.body is None:
                 return None
-            kept = self._heads if by_head is not None and value.loc is not None else None
-            file = kept.get(value.body) if kept is not None else None
+            heads_here = self._heads if by_head is not None and value.loc is not None else None
+            file = heads_here.get(value.body) if heads_here is not None else None
             if file is not None and by_head is not None and value.loc is not None:
                 by_head.append((key, value.loc.sha))
             else:
@@ -477,18 +477,18 @@ class MemoryReader:
         """Return every key whose view hides or sets apart a sibling, or that has texts of others which nobody approved; with all
         texts on this device. `key`: only this one."""
         with self.replica.reading():
-            found = [
+            items = [
                 self.conflict_of(view, entry) for view, entry in self._contested() if key in (None, view.key)
             ]
-        return sorted(found, key=lambda item: item.key)
+        return sorted(items, key=lambda item: item.key)
 
     def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
         """Return the view of an entry, and the siblings for `conflict_of` (inside `reading`). `behind_a_forget`: of a scope that is
         forgotten."""
         if behind_a_forget:
             return self._behind_the_forget(key, entry), entry
-        known = self.entry(key, entry)
-        return self.view(key, known), known
+        whole = self.entry(key, entry)
+        return self.view(key, whole), whole
 
     def _behind_the_forget(self, key: str, entry: Entry) -> KeyView:
         """Return the view of a memory of a forgotten scope: nothing is shown, every text is listed."""
@@ -503,16 +503,16 @@ class MemoryReader:
     def all_conflicts(self, key: str | None = None) -> list[Conflict]:
         """Return those memories as `conflicts` does, the default scope first."""
         with self.replica.reading():
-            found = [
+            items = [
                 one.conflict_of(*one.looked_at(name, entry, behind_a_forget=one.forgotten()))
                 for one, name, entry in self._contested_everywhere()
                 if key in (None, name)
             ]
-        return sorted(found, key=lambda item: (item.scope, item.key))
+        return sorted(items, key=lambda item: (item.scope, item.key))
 
     def _contested_everywhere(self) -> Iterator[tuple[Self, str, Entry]]:
-        known = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
-        for name, entry in known.items():
+        entries = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
+        for name, entry in entries.items():
             parsed = memory_name(name)
             if parsed is not None:
                 memories = self.in_scope(parsed.scope)
@@ -527,11 +527,11 @@ class MemoryReader:
                 if view.hidden:
                     yield view, entry
             return
-        found = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
-        for name, known in found.items():
+        entries = dict([*self.replica.store.entries_with_siblings(), *entries_of_others(self.replica)])
+        for name, stored in entries.items():
             parsed = memory_name(name)
             if parsed is not None and parsed.scope == self.scope:
-                entry = self.entry(parsed.key, known)
+                entry = self.entry(parsed.key, stored)
                 view = self.view(parsed.key, entry)
                 if view.conflicts or view.hidden or view.others or view.unheeded:
                     yield view, entry
@@ -562,11 +562,11 @@ class MemoryReader:
                 return [], []
             return self._index(self.overview.look(self.scope, keep=keep), self.view, self.is_own)
 
-    def index_of(self, looked: ScopeView) -> str:
+    def index_of(self, scope_view: ScopeView) -> str:
         """Return `index` for the `SummaryCache` of this scope, which is not forgotten (inside `reading`)."""
         from ipfsmem.bundle.index import assemble_index
 
-        return assemble_index(*self._index(looked, self.view, self.is_own))
+        return assemble_index(*self._index(scope_view, self.view, self.is_own))
 
     def whole_index(self, seen: ScopeView) -> str:
         """Return the text of MEMORY.md in a published root, whoever wrote there; `seen` is the result of `SummaryCache.look`."""
@@ -578,7 +578,7 @@ class MemoryReader:
         self,
         seen: ScopeView,
         view_of: Callable[[str, Entry], KeyView],
-        wanted: Callable[[str, str], bool],
+        is_wanted: Callable[[str, str], bool],
     ) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
         from ipfsmem.bundle.index import index_line, item_of
         from ipfsmem.bundle.session_parts import is_part
@@ -587,7 +587,7 @@ class MemoryReader:
         attention: list[IndexItem] = []
         entries = dict(seen[1])
         for one in seen[0]:
-            if wanted(one.dot, one.of):
+            if is_wanted(one.dot, one.of):
                 lines.append((one.key, one.section, one.line))
             else:
                 entries[self.name(one.key)] = self.replica.store.entry(self.name(one.key))
@@ -596,11 +596,11 @@ class MemoryReader:
             if parsed is None:
                 continue
             dot, value = next(iter(entry.items()))
-            if len(entry) == 1 and (value.body is None or wanted(dot, value.author)):
+            if len(entry) == 1 and (value.body is None or is_wanted(dot, value.author)):
                 if value.body is None:
                     continue
-                known = self.overview.line(name, value)
-                line = None if known is None else (known.section, known.text)
+                cached = self.overview.line(name, value)
+                line = None if cached is None else (cached.section, cached.text)
             else:
                 view = view_of(parsed.key, entry)
                 for copy in view.conflicts:
@@ -618,20 +618,20 @@ class MemoryReader:
 def listed(parts: Sequence[MemoryReader], *, hidden: bool = False) -> list[MemorySummary]:
     """Return the memories that a reader of these scopes is shown, by key, headers only; those hidden on this device only with
     `hidden`."""
-    found: dict[str, MemorySummary] = {}
+    items: dict[str, MemorySummary] = {}
     first = parts[0]
     with first.replica.reading():
-        held = first.replica.store.memories_of([part.scope for part in parts]) if len(parts) > 1 else None
+        entries = first.replica.store.memories_of([part.scope for part in parts]) if len(parts) > 1 else None
         for part in parts:
-            if held is not None and part.scope not in held:
+            if entries is not None and part.scope not in entries:
                 continue
-            for item in part.listing(hidden=hidden, held=None if held is None else held[part.scope]):
-                before = found.get(item.key)
+            for item in part.listing(hidden=hidden, entries=None if entries is None else entries[part.scope]):
+                before = items.get(item.key)
                 if before is None or (item.own and not before.own):
-                    found[item.key] = item
+                    items[item.key] = item
     for part in parts:
         part._keep_heads()
-    return sorted(found.values(), key=attrgetter("key"))
+    return sorted(items.values(), key=attrgetter("key"))
 
 
 def _listed(key: str, file: MemoryFile, sha256: str | None, scope: str, **more: Any) -> MemorySummary:
@@ -657,8 +657,8 @@ def from_plain_files(replica: Replica) -> str:
 def text_not_fetched(replica: Replica, key: str, dots: tuple[str, ...] = ()) -> NotHereError:
     """Return the error of a known text that is not on this device."""
     by = f" (written by device {dots[0][:16]})" if dots else ""
-    if found := from_plain_files(replica):
-        return NotHereError(f"{key} is known but its text is not on this disk any more", hint=found)
+    if hint := from_plain_files(replica):
+        return NotHereError(f"{key} is known but its text is not on this disk any more", hint=hint)
     return NotHereError(
         f"{key} is known but its text is not fetched yet{by}",
         hint="Run: ipfsmem sync. Then try again.",

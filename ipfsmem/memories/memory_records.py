@@ -87,7 +87,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the reading of the text `data`, which its caller is shown. `file`: the text, if it is parsed already."""
         if file is None:
             file = readable_file(data)
-        made = cls(
+        record = cls(
             key=key,
             scope=scope,
             sha256=sha256(data).hexdigest(),
@@ -102,8 +102,8 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             conflicts=conflicts,
             own=own,
         )
-        vars(made)["data"] = data
-        return made
+        vars(record)["data"] = data
+        return record
 
     @cached_property
     def data(self) -> bytes:
@@ -178,8 +178,8 @@ def first_own(readings: Iterable[R | None]) -> R | None:
     """Return the shown one of the readings of one key in several scopes: the first own one, else the first. None are read after
     it."""
     others: R | None = None
-    for found in readings:
-        if found is not None and found.own:
-            return found
-        others = others or found
+    for record in readings:
+        if record is not None and record.own:
+            return record
+        others = others or record
     return others

@@ -101,12 +101,12 @@ class SummaryCache:
         """
         return self.scopes({scope}, keep=keep).get(scope, ([], {}))
 
-    def scopes(self, wanted: Collection[str] | None = None, *, keep: bool = False) -> dict[str, ScopeView]:
+    def scopes(self, chosen: Collection[str] | None = None, *, keep: bool = False) -> dict[str, ScopeView]:
         """Return `look` for each of these scopes, or for all (None); a scope without entries is left out."""
         views: dict[str, ScopeView] = {}
 
         def view_of(scope: str) -> ScopeView | None:
-            if wanted is not None and scope not in wanted:
+            if chosen is not None and scope not in chosen:
                 return None
             return views.setdefault(scope, ([], {}))
 
@@ -161,13 +161,13 @@ class SummaryCache:
         """Return the line in MEMORY.md of an entry with this one text; None if the text is not on this device."""
         if value.body is None:
             return None
-        known = self._lines.get((name, value.body, value.h))
-        if known is None:
+        cached = self._lines.get((name, value.body, value.h))
+        if cached is None:
             data = self._replica.store.body(name, value)
             if data is None:
                 return None
-            known = self.keep_line(name, value, head_of(data))
-        return known
+            cached = self.keep_line(name, value, head_of(data))
+        return cached
 
     def keep_line(self, name: str, value: Value, head: MemoryFile) -> IndexLine:
         """Cache the line of an entry with this one text, whose header a caller has read, so that `line` does not read the text again."""
@@ -208,9 +208,9 @@ class SummaryCache:
         return leaf, complete
 
     def _cached_leaf(self, prefix: str, digest: bytes) -> _Leaf | None:
-        known = self._leaves.get(prefix)
-        if known is not None and known[0] == digest:
-            return known[1]
+        leaf = self._leaves.get(prefix)
+        if leaf is not None and leaf[0] == digest:
+            return leaf[1]
         try:
             stored = self._replica.db.get_meta(meta.SHOWN + prefix)
             row = _decoder().decode(self._replica.codec.open_row(stored)) if stored is not None else None

@@ -56,20 +56,20 @@ def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dic
 def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[PlacedItem]:
     """Return these items, each with its place."""
     form = _parts_of(session)
-    given = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
+    texts = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
     return entries_of_texts(
-        (key, data) for key, data in given if parse_memory(data).fields.get(SESSION) == session
+        (key, data) for key, data in texts if parse_memory(data).fields.get(SESSION) == session
     )
 
 
 def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[PlacedItem]:
     """Return the items of texts of parts of one session, by key, each with its place."""
-    held = []
+    session_parts = []
     for key, data in parts:
         if (match := PART.fullmatch(key)) is not None:
             lines = [line for _, line in lines_of(data) if line is not None]
-            held.append(SessionPart(key, match[1], int(match[2]), lines, ()))
-    return entries_of_parts(held)
+            session_parts.append(SessionPart(key, match[1], int(match[2]), lines, ()))
+    return entries_of_parts(session_parts)
 
 
 def entries_of_parts(parts: list[SessionPart]) -> list[PlacedItem]:
@@ -153,14 +153,14 @@ def _line_of_others(text: bytes) -> PartLine | None:
     try:
         written = _decode_written(filled)
         raw = {name: bytes(getattr(written, name)) for name in written.__struct_fields__}
-        given = {name for name, value in raw.items() if value not in (b"", b"null")}
-        fields = {name: _whole(decoded_item(raw[name])) for name in given - {"item", "text"}}
-        if "text" in given:
+        names = {name for name, value in raw.items() if value not in (b"", b"null")}
+        fields = {name: _whole(decoded_item(raw[name])) for name in names - {"item", "text"}}
+        if "text" in names:
             fields["text"] = decoded_item(text)["text"]
         line = msgspec.convert(fields, PartLine)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
-    if "item" in given:
+    if "item" in names:
         at = filled.rfind(raw["item"])
         line = msgspec.structs.replace(line, item=msgspec.Raw(text[at : at + len(raw["item"])]))
     return _sound(line)
@@ -182,7 +182,7 @@ def items_of_parts(
     parts: list[SessionPart], places: Collection[Place] | None = None
 ) -> list[tuple[Place, str]]:
     """Return the items of all parts in order, without removed ones. `places`: of these alone."""
-    found: dict[Place, str] = {}
+    items: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
     gone: set[Place] = set()
     for part in parts:
@@ -193,15 +193,15 @@ def items_of_parts(
             elif line.piece is not None:
                 pieces.setdefault((place, line.piece[1]), {})[line.piece[0]] = line.text or ""
             elif places is None or place in places:
-                found[place] = bytes(line.item).decode()
-    for (place, many), held in pieces.items():
+                items[place] = bytes(line.item).decode()
+    for (place, many), pieces_here in pieces.items():
         if (
             (places is None or place in places)
-            and len(held) == many
-            and _is_object(text := _joined(held[i] for i in range(many)))
+            and len(pieces_here) == many
+            and _is_object(text := _joined(pieces_here[i] for i in range(many)))
         ):
-            found[place] = text
-    return sorted((place, text) for place, text in found.items() if place not in gone)
+            items[place] = text
+    return sorted((place, text) for place, text in items.items() if place not in gone)
 
 
 def decoded_item(text: str | bytes, **options: Any) -> Any:

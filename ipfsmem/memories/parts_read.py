@@ -72,16 +72,16 @@ class PartsRead:
 
     def part(self, name: str, version: int, read: Callable[[], Found]) -> Found:
         """Return a part, read only if it is not cached."""
-        known = self._parts.get(name)
-        if known is None or known.version != version:
-            found = read()
-            known = _Read(version, found, _BESIDE if found is None else _size(found[1]))
+        entry = self._parts.get(name)
+        if entry is None or entry.version != version:
+            content = read()
+            entry = _Read(version, content, _BESIDE if content is None else _size(content[1]))
         self.drop(name)
-        self._parts[name] = known
-        self._size += known.size
+        self._parts[name] = entry
+        self._size += entry.size
         while self._size > _MOST:
             self.drop(next(iter(self._parts)))
-        return known.found
+        return entry.found
 
     def drop(self, name: str) -> None:
         """Drop the text of a part that changed."""

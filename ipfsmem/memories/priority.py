@@ -39,8 +39,8 @@ def worth_tags(tags: Iterable[str]) -> int:
 def _last_change(file: MemoryFile, written: int) -> date | None:
     """Return the day of the last change: by the header, unless that is before the day on which it was written here."""
     there = local_day(written) if written else None
-    said = day_of(file.updated) or day_of(file.created)
-    return min(said, there) if said and there else said or there
+    day = day_of(file.updated) or day_of(file.created)
+    return min(day, there) if day and there else day or there
 
 
 def day_of(text: str) -> date | None:

@@ -84,11 +84,11 @@ def promote_to(
             forget_in_dreams(source.replica, source.scope, key)
             with contextlib.suppress(NotHereError):  # earlier texts that are not fetched stay where they are
                 Sessions(source).move_in(change, session_of(key), Sessions(target))
-        said = {"key": key, "from": source.scope, "to": target.scope}
-        Timeline(target.replica, target.scope).note_in(change, PROMOTED, said)
+        data = {"key": key, "from": source.scope, "to": target.scope}
+        Timeline(target.replica, target.scope).note_in(change, PROMOTED, data)
         note_irrevocable(
             source.replica, f"{place_of(source.scope, key)} was moved to {place_of(target.scope, key)}"
         )
-        made = target.shown_in(change, key)
-        assert made is not None
-        return made
+        record = target.shown_in(change, key)
+        assert record is not None
+        return record

@@ -197,30 +197,30 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
     ]
     today = replica.world.today()
     with replica.reading():
-        found = index_of(parts, kind, searched)
-        index = found.index(parts, searched)
-        only = found.passing(index, filter)
+        search_index = index_of(parts, kind, searched)
+        index = search_index.index(parts, searched)
+        only = search_index.passing(index, filter)
         if by is not None:
-            written = _written_by(by, parts, found, index)
+            written = _written_by(by, parts, search_index, index)
             only = written if only is None else only & written
         if question.about is not None:
-            named = _naming(question.about, index)
-            only = named if only is None else only & named
+            named_ids = _naming(question.about, index)
+            only = named_ids if only is None else only & named_ids
         hidden = hidden_texts(replica)
-        expired = found.expired(today)
+        expired = search_index.expired(today)
         # With several phrasings the number is fixed, so that few hits are the first of many.
         most = limit if len(phrasings) == 1 else MAX_HITS
         lists, by_model = list[list[Ranked]](), False
         for phrasing, answer in zip(phrasings, answers, strict=True):
             weighed = _weighed(parts[0], answer)
             if threshold is None:
-                answer = _where_most_have_one(found, index, answer)
+                answer = _where_most_have_one(search_index, index, answer)
             search = _Search(
-                found,
+                search_index,
                 index,
                 phrasing,
                 today,
-                _similar(found, index, answer, threshold, only),
+                _similar(search_index, index, answer, threshold, only),
                 threshold is not None,
                 weighed,
                 kind != "memory" and _is_lookup(phrasing),
@@ -232,30 +232,37 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
                     hit
                     for hit in best
                     if hit.id not in expired
-                    if hit.id not in found.held
-                    or not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
+                    if hit.id not in search_index.held
+                    or not is_hidden(
+                        hidden, search_index.held[hit.id].scope, hit.id, search_index.held[hit.id].hlc
+                    )
                 ][:most]
             lists.append(best)
             by_model |= answer.vectors is not None
-        ranked = lists[0] if len(lists) == 1 else _fused(found, lists)[:limit]
+        ranked = lists[0] if len(lists) == 1 else _fused(search_index, lists)[:limit]
         texts = _HitReader(
             parts,
-            found,
+            search_index,
             _meant(words, index) if why else {},
             explain=why,
             include_relations=question.include_relations,
         )
         matches = [
-            Match(hit, place, found.moments[hit.id] if hit.id in found.moments else found.held[hit.id], texts)
+            Match(
+                hit,
+                place,
+                search_index.moments[hit.id] if hit.id in search_index.moments else search_index.held[hit.id],
+                texts,
+            )
             for place, hit in enumerate(ranked, 1)
         ]
         if read:
             texts.read(matches)
         return Matches(
             matches,
-            found,
+            search_index,
             len(index) if only is None else len(only),
-            found.pieces_missing() + texts.missing,
+            search_index.pieces_missing() + texts.missing,
             by_model,
             next((one.notice for one in answers if one.notice), ""),
         )
@@ -267,15 +274,15 @@ class _HitReader:
     def __init__(
         self,
         parts: Sequence[MemoryStore],
-        found: SearchIndex,
-        meant: dict[str, tuple[str, ...]],
+        search_index: SearchIndex,
+        terms_meant: dict[str, tuple[str, ...]],
         *,
         explain: bool,
         include_relations: bool,
     ) -> None:
         self.parts = parts
-        self._found = found
-        self._meant = meant
+        self._found = search_index
+        self._meant = terms_meant
         self._why = explain
         self._joined = include_relations
         self._told: dict[str, EventSource | None] = {}
@@ -288,9 +295,9 @@ class _HitReader:
 
     def hit(self, match: Match) -> Hit | None:
         """Return a memory with its text."""
-        held = match.held
-        assert held is not None
-        part = self._part_of[held.scope]
+        indexed = match.held
+        assert indexed is not None
+        part = self._part_of[indexed.scope]
         try:
             entry = self._entries.get(match.id)
             if entry is None:
@@ -299,12 +306,12 @@ class _HitReader:
         except NotHereError:
             self.missing += 1  # since the search, or damaged
             return None
-        if reading is None or (held.own and not reading.own):
+        if reading is None or (indexed.own and not reading.own):
             return None  # forgotten since: the texts of others under its key were not found
         reasons = match.ranked.parts if self._why else {}
         has = _words_in(self._meant, _searched(reading)) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()
-        return Hit(reading, match.ranked.score, held.hides, reasons, has, relations, match.place)
+        return Hit(reading, match.ranked.score, indexed.hides, reasons, has, relations, match.place)
 
     def moment_hit(self, match: Match) -> MomentHit | None:
         """Return an event or a message with its text."""
@@ -338,11 +345,11 @@ class _HitReader:
 
     def _read_moments(self, moments: Mapping[str, Moment]) -> None:
         store = self.parts[0].replica.store
-        kept = {id: one for id in moments if (one := self._found.told(id, store)) is not None}
-        new = {id: one for id, one in moments.items() if id not in kept}
-        told = self._reader.read(new) if new else {}
-        self._found.keep_told(told.values())
-        self._told |= {id: kept.get(id) or told.get(id) for id in moments}
+        cached = {id: one for id in moments if (one := self._found.told(id, store)) is not None}
+        new = {id: one for id, one in moments.items() if id not in cached}
+        sources = self._reader.read(new) if new else {}
+        self._found.keep_told(sources.values())
+        self._told |= {id: cached.get(id) or sources.get(id) for id in moments}
 
     @cached_property
     def _reader(self) -> Reader:
@@ -362,20 +369,20 @@ def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
     """Return the different phrasings of a question. Raises UsageError."""
     if isinstance(queries, str):
         raise UsageError("queries is a list of texts; one text is query")
-    found = list(dict.fromkeys([*([] if query is None else [query]), *queries]))
-    if not found:
+    phrasings = list(dict.fromkeys([*([] if query is None else [query]), *queries]))
+    if not phrasings:
         raise UsageError("recall needs a query, or queries with several phrasings")
-    if len(found) > MAX_PHRASINGS:
-        raise UsageError(f"queries has at most {MAX_PHRASINGS} phrasings, not {len(found)}")
-    return found
+    if len(phrasings) > MAX_PHRASINGS:
+        raise UsageError(f"queries has at most {MAX_PHRASINGS} phrasings, not {len(phrasings)}")
+    return phrasings
 
 
-def _fused(found: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
+def _fused(search_index: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
     """Return the hits of several phrasings as one list, own ones before those of others."""
     from ipfsmem.recall.fusion import fused
 
     def is_own(id: str) -> bool:
-        return found.moments[id].own if id in found.moments else found.held[id].own
+        return search_index.moments[id].own if id in search_index.moments else search_index.held[id].own
 
     return [
         hit
@@ -389,8 +396,8 @@ def _relations(part: MemoryStore, key: str) -> tuple[tuple[str, str, str], ...]:
     from ipfsmem.memories.graph import graph_of  # few questions load a graph
 
     graph = graph_of(part).graph()
-    found = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
-    return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in found))[:MOST_JOINED]
+    edges = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
+    return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in edges))[:MOST_JOINED]
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
@@ -421,31 +428,37 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
     """
     words = query_words(query)
     replica = parts[0].replica
-    asked = _asked(parts, query, None, "memory", Filter())
-    weighed = _weighed(parts[0], asked)
+    embedding = _asked(parts, query, None, "memory", Filter())
+    weighed = _weighed(parts[0], embedding)
     with replica.reading():
-        found = index_of(parts, filter=Filter())
-        if key in found.not_fetched:
+        search_index = index_of(parts, filter=Filter())
+        if key in search_index.not_fetched:
             raise NotHereError(
                 f"{key} is known, and its text is not on this device",
                 hint="Run: ipfsmem sync. Then try again.",
             )
-        held = found.held.get(key)
-        scope = next((part for part in parts if held is not None and part.scope == held.scope), parts[0])
+        entry = search_index.held.get(key)
+        scope = next((part for part in parts if entry is not None and part.scope == entry.scope), parts[0])
         reading = scope.reading_of(key, replica.store.entry(scope.name(key)))
-        if held is None or reading is None:
+        if entry is None or reading is None:
             raise NotFoundError(f"there is no memory {key}")
-        index = found.index(parts, Filter())
-        asked = _where_most_have_one(found, index, asked)
+        index = search_index.index(parts, Filter())
+        embedding = _where_most_have_one(search_index, index, embedding)
         search = _Search(
-            found, index, query, replica.world.today(), _similar(found, index, asked, None), False, weighed
+            search_index,
+            index,
+            query,
+            replica.world.today(),
+            _similar(search_index, index, embedding, None),
+            False,
+            weighed,
         )
-        hidden, expired = hidden_texts(replica), found.expired(replica.world.today())
+        hidden, expired = hidden_texts(replica), search_index.expired(replica.world.today())
         ranked = [
             hit
             for hit in (search.best(words, len(index)) if index.number(key) is not None else ())
             if hit.id not in expired
-            if not is_hidden(hidden, found.held[hit.id].scope, hit.id, found.held[hit.id].hlc)
+            if not is_hidden(hidden, search_index.held[hit.id].scope, hit.id, search_index.held[hit.id].hlc)
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
@@ -453,12 +466,12 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
         before = ranked[place - 2] if place > 1 else None
         if hit is not None:
             reason = ""
-        elif is_hidden(hidden, held.scope, key, held.hlc):
+        elif is_hidden(hidden, entry.scope, key, entry.hlc):
             reason = "it is hidden on this device"
         elif key in expired:
             reason = f"it held until {reading.readable.expires[:10]}"
         else:
-            reason = _not_found(held, has)
+            reason = _not_found(entry, has)
         return Explained(
             key=reading.key,
             scope=reading.scope,
@@ -471,24 +484,24 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
             words=has,
             missing=tuple(word for word in words if word not in has),
             reason=reason,
-            hides=held.hides,
+            hides=entry.hides,
             before=before.id if before is not None else "",
             before_parts=before.parts if before is not None else {},
         )
 
 
-def _not_found(held: IndexedEntry, has: tuple[str, ...]) -> str:
-    if held.part:
+def _not_found(entry: IndexedEntry, has: tuple[str, ...]) -> str:
+    if entry.part:
         return "it is a part of a session, and these are found only where sessions are asked for"
     if not has:
         return "none of the words occurs in it"
     return "too many others match better"
 
 
-def _weighed(part: MemoryStore, asked: QueryEmbedding) -> RankingWeights:
+def _weighed(part: MemoryStore, embedding: QueryEmbedding) -> RankingWeights:
     """Return the weights: less for meaning if the model was not made for such words."""
     usual = USUAL if part.weighed is None else part.weighed()
-    return usual if asked.vectors is None else usual.with_meaning(asked.share)
+    return usual if embedding.vectors is None else usual.with_meaning(embedding.share)
 
 
 def _asked(
@@ -497,25 +510,27 @@ def _asked(
     """Ask the model about a query, if one is named and most of the searched entries have a vector. Raises as `search`."""
     meaning = parts[0].meaning()
     if meaning is None:
-        asked = _NOT_ASKED
+        embedding = _NOT_ASKED
     elif threshold is not None:
-        asked = meaning.ask(query, newest=True, kind=kind)
+        embedding = meaning.ask(query, newest=True, kind=kind)
     else:
-        asked = meaning.ask(query, kind=kind, worth_it=_most_have_one(parts, kind, filter))
-    if threshold is not None and asked.vectors is None:
-        if asked.problem is not None:
-            raise asked.problem
-        if not asked.named:
+        embedding = meaning.ask(query, kind=kind, worth_it=_most_have_one(parts, kind, filter))
+    if threshold is not None and embedding.vectors is None:
+        if embedding.problem is not None:
+            raise embedding.problem
+        if not embedding.named:
             raise UsageError("a threshold needs a model, and none is named", hint=NOT_NAMED_HINT)
-    return asked
+    return embedding
 
 
-def _where_most_have_one(found: SearchIndex, index: Index, asked: QueryEmbedding) -> QueryEmbedding:
+def _where_most_have_one(
+    search_index: SearchIndex, index: Index, embedding: QueryEmbedding
+) -> QueryEmbedding:
     """Return the model's answer if nearly all of the searched entries have a vector; otherwise one for words alone."""
-    if asked.vectors is None:
-        return asked
-    _, missing = found.rows(index, asked.vectors.at)
-    return asked if _are_most(len(index), missing) else msgspec.structs.replace(asked, vectors=None)
+    if embedding.vectors is None:
+        return embedding
+    _, missing = search_index.rows(index, embedding.vectors.at)
+    return embedding if _are_most(len(index), missing) else msgspec.structs.replace(embedding, vectors=None)
 
 
 def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
@@ -523,9 +538,9 @@ def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> 
 
     def do(vectors: Vectors) -> bool:
         with parts[0].replica.reading():
-            found = index_of(parts, kind, filter)
-            index = found.index(parts, filter)
-            return _are_most(len(index), found.without_vector(index, vectors.ids))
+            search_index = index_of(parts, kind, filter)
+            index = search_index.index(parts, filter)
+            return _are_most(len(index), search_index.without_vector(index, vectors.ids))
 
     return do
 
@@ -536,28 +551,28 @@ def _are_most(count: int, missing: int) -> bool:
 
 
 def _similar(
-    found: SearchIndex,
+    search_index: SearchIndex,
     index: Index,
-    asked: QueryEmbedding,
+    embedding: QueryEmbedding,
     threshold: float | None,
     only: frozenset[int] | None = None,
 ) -> dict[int, float]:
     """Return by number how similar the memories of an index are to the query: the related ones, of very many the most similar."""
-    if asked.vectors is None:
+    if embedding.vectors is None:
         return {}
-    rows: Sequence[int] = found.rows(index, asked.vectors.at)[0]
+    rows: Sequence[int] = search_index.rows(index, embedding.vectors.at)[0]
     if only is not None:
         rows = [row if number in only else -1 for number, row in enumerate(rows)]
-    least = asked.unrelated if threshold is None else threshold
-    mine, others = found.parted(index)
+    least = embedding.unrelated if threshold is None else threshold
+    mine, others = search_index.parted(index)
     if len(index) <= _ALL or not others:
-        return asked.vectors.nearest(
-            asked.question, rows, least, len(index) if len(index) <= _ALL else _CLOSE
+        return embedding.vectors.nearest(
+            embedding.question, rows, least, len(index) if len(index) <= _ALL else _CLOSE
         )
     near = dict[int, float]()
     for part in (mine, others):
         of_part = [row if number in part else -1 for number, row in enumerate(rows)]
-        near |= asked.vectors.nearest(asked.question, of_part, least, _CLOSE)
+        near |= embedding.vectors.nearest(embedding.question, of_part, least, _CLOSE)
     return near
 
 
@@ -618,13 +633,13 @@ class _Search(msgspec.Struct, frozen=True):
         self, limit: int, only: frozenset[int] | None, terms: list[str] | None = None
     ) -> list[Ranked]:
         """Return the best `limit` that may be hits; `terms`: searched in place of the query's."""
-        wanted = limit
+        number = limit
         while True:
             ranked = rank(
                 self.words,
                 self.query,
                 today=self.today,
-                limit=wanted,
+                limit=number,
                 wanted=terms,
                 similar=self.similar,
                 weighed=self.weighed,
@@ -635,9 +650,9 @@ class _Search(msgspec.Struct, frozen=True):
             ]
             if self.only_having:
                 hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
-            if len(hits) >= limit or len(ranked) < wanted:
+            if len(hits) >= limit or len(ranked) < number:
                 return hits[:limit]
-            wanted *= 8
+            number *= 8
 
 
 def _is_lookup(query: str) -> bool:
@@ -658,9 +673,9 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
     """Return the words of a query, each with its terms according to `spelling`."""
     sought = list(dict.fromkeys(term for word in words for term in terms(word)))
     having = index.words.having
-    meant = likened(spelled(sought, having, index.words.among), having, index.words.alike)
-    taken = dict(zip(sought, meant, strict=True))
-    return {word: tuple(taken[term] for term in terms(word)) for word in words}
+    likened_terms = likened(spelled(sought, having, index.words.among), having, index.words.alike)
+    terms_by_word = dict(zip(sought, likened_terms, strict=True))
+    return {word: tuple(terms_by_word[term] for term in terms(word)) for word in words}
 
 
 def _searched(reading: MemoryRecord) -> str:
@@ -669,9 +684,11 @@ def _searched(reading: MemoryRecord) -> str:
     return f"{searched_header(reading.key, file)}\n{file.body}"
 
 
-def _words_in(meant: dict[str, tuple[str, ...]], text: str) -> tuple[str, ...]:
+def _words_in(terms_meant: dict[str, tuple[str, ...]], text: str) -> tuple[str, ...]:
     """Return those of the words of a query that a text has."""
-    first = {term[0] for word, taken in meant.items() for term in (word, *taken) if term}
+    first = {
+        term[0] for word, likened_terms in terms_meant.items() for term in (word, *likened_terms) if term
+    }
     there = frozenset(
         term
         for word in set(split(text))
@@ -680,8 +697,8 @@ def _words_in(meant: dict[str, tuple[str, ...]], text: str) -> tuple[str, ...]:
     )
     return tuple(
         word
-        for word, taken in meant.items()
-        if not there.isdisjoint(taken) or (taken and _begins(word, there))
+        for word, likened_terms in terms_meant.items()
+        if not there.isdisjoint(likened_terms) or (likened_terms and _begins(word, there))
     )
 
 
@@ -689,29 +706,33 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
     return len(word) >= PREFIX and any(term.startswith(word) for term in terms)
 
 
-def _written_by(by: str, parts: Sequence[MemoryStore], found: SearchIndex, index: Index) -> frozenset[int]:
+def _written_by(
+    by: str, parts: Sequence[MemoryStore], search_index: SearchIndex, index: Index
+) -> frozenset[int]:
     """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError if there is nobody of
     that name."""
-    writers, named = Writers(parts[0].replica), by.strip().casefold()
-    if not named:
+    writers, name = Writers(parts[0].replica), by.strip().casefold()
+    if not name:
         raise UsageError("by is empty, so nobody is named: give a name, such as Ana")
-    known = found.writers()
+    authors = search_index.writers()
     devices = {
         device
-        for device in known
-        if named in (device, writers.device(device).casefold(), writers.member(device).casefold())
+        for device in authors
+        if name in (device, writers.device(device).casefold(), writers.member(device).casefold())
     }
     numbers = set[int]()
     for number, id in enumerate(index.ids):
         if not id:
             continue
-        one: Moment | IndexedEntry = found.moments[id] if id in found.moments else found.held[id]
-        is_role = isinstance(one, Moment) and one.kind == "message" and one.type == named
+        one: Moment | IndexedEntry = (
+            search_index.moments[id] if id in search_index.moments else search_index.held[id]
+        )
+        is_role = isinstance(one, Moment) and one.kind == "message" and one.type == name
         if one.device in devices or is_role:
             numbers.add(number)
     sought, events = terms(by), dict[str, Moment]()
     for number in _having(index.headers, sought):
-        moment = found.moments.get(index.ids[number])
+        moment = search_index.moments.get(index.ids[number])
         if moment is not None and moment.kind == "message":
             numbers.add(number)
         elif moment is not None:
@@ -719,12 +740,12 @@ def _written_by(by: str, parts: Sequence[MemoryStore], found: SearchIndex, index
     if events:
         from ipfsmem.memories.event_search import read_again
 
-        for id, told in read_again(parts, events).items():
-            said = [told.event.get(field) for field in _WHO] if told.event is not None else []
-            if any(isinstance(one, str) and set(sought) <= set(terms(one)) for one in said):
+        for id, source in read_again(parts, events).items():
+            names = [source.event.get(field) for field in _WHO] if source.event is not None else []
+            if any(isinstance(one, str) and set(sought) <= set(terms(one)) for one in names):
                 numbers.update(one for one in [index.number(id)] if one is not None)
     if not numbers and not devices:
-        called = ", ".join(sorted({writers.device(device) for device in known})[:10]) or "nobody yet"
+        called = ", ".join(sorted({writers.device(device) for device in authors})[:10]) or "nobody yet"
         raise UsageError(
             f"nobody who wrote here is called {by[:60]!a}, and no speaker in the searched texts",
             hint=f"Writers: {called}.",

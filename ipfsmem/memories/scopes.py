@@ -80,11 +80,11 @@ class Scopes:
         """Return the scopes that are not forgotten, with `forgotten` those that are instead, by token."""
         with self.replica.reading():
             store = self.replica.store
-            found = [
+            scopes = [
                 Scope(token, read_card(store, token, entry), is_forgotten(entry))
                 for token, entry in self._known_here().items()
             ]
-        return [scope for scope in found if scope.forgotten == forgotten]
+        return [scope for scope in scopes if scope.forgotten == forgotten]
 
     def get(self, token: str) -> Scope | None:
         """Return one scope, also a forgotten one; None if nothing was ever written there. Raises KeyNameError."""
@@ -106,14 +106,14 @@ class Scopes:
         """Return the cards of the scopes that are not forgotten, by token. Unchanged cards are not read again."""
         with self.replica.reading():
             store = self.replica.store
-            known: dict[str, tuple[bytes, Card | None]] = {}
+            cards_read: dict[str, tuple[bytes, Card | None]] = {}
             for token, text in store.cards().items():
-                held = self._known.get(token)
-                if held is None or held[0] != text or held[1] is None:
-                    held = text, read_card(store, token, decode_entry(card_entry(token), text))
-                known[token] = held
-        self._known = known
-        return {token: card for token, (_, card) in known.items() if card is not None}
+                card_read = self._known.get(token)
+                if card_read is None or card_read[0] != text or card_read[1] is None:
+                    card_read = text, read_card(store, token, decode_entry(card_entry(token), text))
+                cards_read[token] = card_read
+        self._known = cards_read
+        return {token: card for token, (_, card) in cards_read.items() if card is not None}
 
     def _onward(self) -> dict[str, str]:
         """Return the redirections of scopes."""
@@ -123,7 +123,7 @@ class Scopes:
                 return self._leads[1]
             cards = self.cards()
             leads = redirects(cards)
-            absent = [held for token, held in self._known.items() if token not in cards]
+            absent = [card_read for token, card_read in self._known.items() if token not in cards]
             # A card that is not fetched may arrive without any change of an entry.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
             self._leads = None if waits else (version, leads)
@@ -187,10 +187,10 @@ class Scopes:
             entry = change.entry(card_entry(token))
             if is_forgotten(entry):
                 raise _forgotten(token)
-            known = known_scopes(store)
-            if token not in known:
+            cards = known_scopes(store)
+            if token not in cards:
                 raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
-            if into is not None and (not known.get(into) or is_forgotten(known[into])):
+            if into is not None and (not cards.get(into) or is_forgotten(cards[into])):
                 raise NotFoundError(f"there is no scope {into}", hint="List them with: ipfsmem scope list")
             others = {scope: card for scope, card in self.cards().items() if scope != token}
             if (
@@ -230,17 +230,17 @@ class Scopes:
             if not entry and token not in self._known_here():
                 raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
             gone = 0
-            for key, held in list(store.memories(token)):
-                live = tuple(dot for dot, value in held.items() if value.kind != FORGOTTEN)
+            for key, stored in list(store.memories(token)):
+                live = tuple(dot for dot, value in stored.items() if value.kind != FORGOTTEN)
                 if live:
                     with change.by_session():  # each is forgotten as a whole
                         change.forget(memory_entry(key, token), live)
                     gone += 1
-            for segment, held in list(store.segments(token)):
-                change.remove(segment.entry, tuple(held))
+            for segment, stored in list(store.segments(token)):
+                change.remove(segment.entry, tuple(stored))
             change.forget(name, tuple(entry))
-            said = {"scope": token, **({"reason": reason} if reason else {})}
-            Timeline(self.replica).note_in(change, "forgot", said)
+            data = {"scope": token, **({"reason": reason} if reason else {})}
+            Timeline(self.replica).note_in(change, "forgot", data)
             forget_in_dreams(self.replica, token)
             forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
@@ -266,35 +266,37 @@ class Scopes:
                 raise NotFoundError(f"the scope {token} is not forgotten")
             check_room(change, token)
             then = [
-                (parsed, one, held) for one, held in past or () if (parsed := parse_entry(one)).scope == token
+                (parsed, one, stored)
+                for one, stored in past or ()
+                if (parsed := parse_entry(one)).scope == token
             ]
             card = next(
-                (c for _, one, held in then if one == name and (c := read_card(store, token, held))), None
+                (c for _, one, stored in then if one == name and (c := read_card(store, token, stored))), None
             )
             change.put(name, write_card(card or Card(title=token)), tuple(entry))
             texts = missing = 0
             lines: list[bytes] = []
             parts = {
-                parsed.key: (one, held)
-                for parsed, one, held in then
+                parsed.key: (one, stored)
+                for parsed, one, stored in then
                 if isinstance(parsed, MemoryName) and is_part_key(parsed.key)
             }
             unsure = unsure_parts(
                 parts,
                 (
                     key
-                    for key, (one, held) in parts.items()
-                    if any(store.body(one, held[text.dots[0]]) is None for text in siblings(held))
+                    for key, (one, stored) in parts.items()
+                    if any(store.body(one, stored[text.dots[0]]) is None for text in siblings(stored))
                 ),
             )
-            for parsed, one, held in then:
+            for parsed, one, stored in then:
                 if isinstance(parsed, MemoryName) and parsed.key in unsure:
-                    missing += len(siblings(held))
+                    missing += len(siblings(stored))
                 elif isinstance(parsed, MemoryName):
-                    back, absent = self._write_back(change, one, held)
+                    back, absent = self._write_back(change, one, stored)
                     texts, missing = texts + back, missing + absent
                 elif isinstance(parsed, SegmentName):
-                    for value in held.values():
+                    for value in stored.values():
                         data = store.body(one, value)
                         missing += data is None
                         lines += segment_lines(data or b"")
@@ -308,22 +310,22 @@ class Scopes:
 
     def _is_empty(self, token: str) -> bool:
         store = self.replica.store
-        memories = (held for _, held in store.memories(token))
+        memories = (entry for _, entry in store.memories(token))
         return not any(store.segments(token)) and all(
-            value.kind == FORGOTTEN for held in memories for value in held.values()
+            value.kind == FORGOTTEN for entry in memories for value in entry.values()
         )
 
-    def _write_back(self, change: Writing, name: str, held: Entry) -> tuple[int, int]:
+    def _write_back(self, change: Writing, name: str, entry: Entry) -> tuple[int, int]:
         """Write the missing past texts of one memory; returns how many were written, and how many are not on this device."""
         now = change.entry(name)
         replaces = tuple(dot for dot, value in now.items() if value.kind == FORGOTTEN)
         here = {value.body for value in now.values()}
         texts = missing = 0
-        for sibling in reversed(siblings(held)):
+        for sibling in reversed(siblings(entry)):
             if sibling.body in here:
                 continue
-            words = {of_when_copied(dot, held[dot], self.replica.is_mine) for dot in sibling.dots}
-            data = self.replica.store.body(name, held[sibling.dots[0]])
+            words = {of_when_copied(dot, entry[dot], self.replica.is_mine) for dot in sibling.dots}
+            data = self.replica.store.body(name, entry[sibling.dots[0]])
             if data is None:
                 missing += 1
                 continue

@@ -271,7 +271,7 @@ class SearchIndex:
             return False
         try:
             rest = _rest.decode(image.rest)
-            told = _moments.decode(image.moments) if image.moments else _Moments({}, [], [], set())
+            stored_moments = _moments.decode(image.moments) if image.moments else _Moments({}, [], [], set())
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return False
         if len(rest.vectors) != VECTOR_ID * len(rest.held):
@@ -280,9 +280,9 @@ class SearchIndex:
         self._made = _Made(rest.mark, rest.today)
         self._hashes_kept, self.not_fetched = rest.known, rest.not_fetched
         self.held, self._vectors_kept = DecodedLater(IndexedEntry, rest.held), rest.vectors
-        self.moments = DecodedLater(Moment, told.moments)
-        self._groups, self._missing = dict(told.groups), dict(told.missing)
-        self._others, self._ending = rest.others | told.others, rest.ending
+        self.moments = DecodedLater(Moment, stored_moments.moments)
+        self._groups, self._missing = dict(stored_moments.groups), dict(stored_moments.missing)
+        self._others, self._ending = rest.others | stored_moments.others, rest.ending
         self._categorized, self._standing_kept = rest.categorized, rest.standing
         self._may_have_moments = rest.may_have_moments
         if ours:
@@ -307,21 +307,21 @@ class SearchIndex:
 
     def _holds(self, parts: Sequence[MemoryStore]) -> bool:
         """Return whether all that it was made of is unchanged (inside `reading`)."""
-        made = self._made
-        if made is None or self._kind != index_kind(parts):
+        state = self._made
+        if state is None or self._kind != index_kind(parts):
             return False
-        return stand(parts[0].replica.store, made.mark, self._known)
+        return stand(parts[0].replica.store, state.mark, self._known)
 
     def _to_keep(self, *, always: bool) -> RecallImage | None:
         """What is written down; None where too little is new."""
-        words, made = self._indexes.get(_ALL), self._made
+        words, state = self._indexes.get(_ALL), self._made
         few = len(self.held) + len(self.moments) < _FEW and not self._is_kept
-        if made is None or words is None or ((few or self._stale < _STALE) and not always):
+        if state is None or words is None or ((few or self._stale < _STALE) and not always):
             return None
         others, vectors = self._whose(), self.vectors
         rest = (
-            made.today,
-            made.mark,
+            state.today,
+            state.mark,
             self._known,
             self.held.stored(),
             b"".join(vectors[key] for key in self.held),
@@ -332,14 +332,17 @@ class SearchIndex:
             self._numbered(),
             self._has_names_of_moments(),
         )
-        told = (
+        stored_moments = (
             self.moments.stored(),
             list(self._groups.items()),
             list(self._missing.items()),
             others & self.moments.keys(),
         )
-        kept, moments = memoryview(msgspec.msgpack.encode(rest)), memoryview(msgspec.msgpack.encode(told))
-        return RecallImage(self._kind, kept, memoryview(words.image()), moments)
+        packed, moments = (
+            memoryview(msgspec.msgpack.encode(rest)),
+            memoryview(msgspec.msgpack.encode(stored_moments)),
+        )
+        return RecallImage(self._kind, packed, memoryview(words.image()), moments)
 
     def behind(self, parts: Sequence[MemoryStore]) -> int:
         """Return how many memories changed since (inside `reading`); their indexed data is outdated."""
@@ -349,22 +352,22 @@ class SearchIndex:
     def _known(self) -> dict[str, bytes]:
         """The entries that it was made of: the hash of each in the state."""
         if self._hashes_kept is not None:
-            kept, self._hashes_kept = self._hashes_kept, None
-            self._hashes = _decoded(_known, kept)
+            packed, self._hashes_kept = self._hashes_kept, None
+            self._hashes = _decoded(_known, packed)
         return self._hashes
 
     # -- what changed --------------------------------------------------------------------------------------------
 
     def not_taken_in(self, parts: Sequence[MemoryStore]) -> Iterator[int]:
         """Yield for each entry that `refresh` would examine the bytes of its texts plus `_EACH` (inside `reading`)."""
-        store, made = parts[0].replica.store, self._made
-        same = made is not None and self._kind == index_kind(parts)
-        if same and made is not None and made.today != parts[0].replica.world.today():
+        store, state = parts[0].replica.store, self._made
+        same = state is not None and self._kind == index_kind(parts)
+        if same and state is not None and state.today != parts[0].replica.world.today():
             yield from (_EACH for one in self.held.values() if one.fades)
-        if same and made is not None and store.is_at(made.mark):
+        if same and state is not None and store.is_at(state.mark):
             return
         scopes = {part.scope for part in parts if not part.forgotten()}
-        mark = made.mark if same and made is not None else StateMark()
+        mark = state.mark if same and state is not None else StateMark()
         for name, text in store.changes_since(mark).texts.items():
             if _scope_of(name) in scopes and not (
                 same and self._known.get(name) == blake2b(text, digest_size=8).digest()
@@ -392,7 +395,7 @@ class SearchIndex:
         if same and not self.not_fetched and not self._missing:
             return
         changed, groups, mark = self._changed(parts, before.mark if before is not None else StateMark())
-        made = _Made(mark, today)
+        state = _Made(mark, today)
         if before is not None and before.today != today:
             changed |= {key for key, one in self.held.items() if one.fades}
         changed |= self.not_fetched
@@ -414,9 +417,9 @@ class SearchIndex:
             if groups:
                 from ipfsmem.memories.event_search import read_groups
 
-                for group, told, missing in read_groups(parts, sorted(groups)):
-                    self._take_group(group, told, missing)
-        self._made = made
+                for group, sources, missing in read_groups(parts, sorted(groups)):
+                    self._take_group(group, sources, missing)
+        self._made = state
 
     def _changed(
         self, parts: Sequence[MemoryStore], mark: StateMark
@@ -477,9 +480,9 @@ class SearchIndex:
         if self._pieces is None:
             self._pieces = {}
             for name in self._known:
-                found = self._place(name)[1]
-                if found is not None:
-                    self._pieces.setdefault(found, set()).add(name)
+                owner = self._place(name)[1]
+                if owner is not None:
+                    self._pieces.setdefault(owner, set()).add(name)
         return self._pieces.get(group, set())
 
     def told(self, id: str, store: StateStore) -> EventSource | None:
@@ -491,9 +494,9 @@ class SearchIndex:
             self._told[id] = one  # last in the order, as most recently used
         return one
 
-    def keep_told(self, told: Iterable[EventSource]) -> None:
+    def keep_told(self, sources: Iterable[EventSource]) -> None:
         """Cache what was read; the least recently used entries are dropped first, and those of forgotten texts at once."""
-        for one in told:
+        for one in sources:
             if one.id in self.moments:
                 self._drop_told(one.id)
                 self._told[one.id] = one
@@ -508,18 +511,18 @@ class SearchIndex:
 
     def may_have_moments(self, parts: Sequence[MemoryStore]) -> bool:
         """Return whether an event or a message may be in these scopes (inside `reading`); applies no changes."""
-        store, made = parts[0].replica.store, self._made
+        store, state = parts[0].replica.store, self._made
         if self._kind != index_kind(parts):
-            made = None
-        if made is not None and store.is_at(made.mark):
+            state = None
+        if state is not None and store.is_at(state.mark):
             return self._has_names_of_moments()
-        known = self._known if made is not None else {}
+        hashes = self._known if state is not None else {}
         scopes = {part.scope for part in parts if not part.forgotten()}
-        since = store.changes_since(StateMark() if made is None else made.mark)
-        gone = set(since.may_be_gone(known))
-        here = (name for name in since.texts if name not in known and _scope_of(name) in scopes)
+        since = store.changes_since(StateMark() if state is None else state.mark)
+        gone = set(since.may_be_gone(hashes))
+        here = (name for name in since.texts if name not in hashes and _scope_of(name) in scopes)
         return any(map(_may_be_moment, here)) or any(
-            name not in gone and _may_be_moment(name) for name in known
+            name not in gone and _may_be_moment(name) for name in hashes
         )
 
     def _has_names_of_moments(self) -> bool:
@@ -527,7 +530,7 @@ class SearchIndex:
             self._may_have_moments = any(map(_may_be_moment, self._known))
         return self._may_have_moments
 
-    def _take_group(self, group: Group, told: Sequence[EventSource], missing: int) -> None:
+    def _take_group(self, group: Group, sources: Sequence[EventSource], missing: int) -> None:
         """Replace the content of a day or a session. An unchanged beginning is kept."""
         from ipfsmem.memories.event_search import document_of
 
@@ -535,11 +538,11 @@ class SearchIndex:
         self._missing.pop(group, None)
         if missing:
             self._missing[group] = missing
-        before, now = self._groups.pop(group, []), [one.id for one in told]
+        before, now = self._groups.pop(group, []), [one.id for one in sources]
         same = next(
             (
                 at
-                for at, (old, new) in enumerate(zip(before, told, strict=False))
+                for at, (old, new) in enumerate(zip(before, sources, strict=False))
                 if old != new.id or self.moments[old] != new.moment
             ),
             min(len(before), len(now)),
@@ -555,7 +558,7 @@ class SearchIndex:
             self._rows = ({}, {})
             for index in self._indexes.values():
                 index.remove(id)
-        for one in told[same:]:
+        for one in sources[same:]:
             self._stale += 1
             self.moments[one.id] = one.moment
             self._note_whose(one.id, own=one.moment.own)
@@ -566,7 +569,7 @@ class SearchIndex:
         if now:
             self._groups[group] = now
             if self._vector_keys is not None:
-                there = ((one.id, one.moment) for one in told)
+                there = ((one.id, one.moment) for one in sources)
                 self._vector_keys.update(vector_keys(there, self._vector_keys))
 
     def _look(self, parts: Sequence[MemoryStore], key: str, today: date, fading: float) -> None:
@@ -575,11 +578,11 @@ class SearchIndex:
         self._moved.add(key)
         store = parts[0].replica.store
         there = [
-            (part, found)
+            (part, text_shown)
             for part in parts
             if (name := part.name(key)) in self._known
             and (text := store.raw(name)) is not None
-            and (found := shown_of(part, key, decode_entry(name, text))) is not None
+            and (text_shown := shown_of(part, key, decode_entry(name, text))) is not None
         ]
         chosen = next((one for one in there if one[1].own), there[0] if there else None)
         if chosen is None or chosen[1].data is None:
@@ -598,15 +601,15 @@ class SearchIndex:
                 for index in self._indexes.values():
                     index.remove(key)
             return
-        part, found = chosen
+        part, text_shown = chosen
         self._made_of.clear()
         self._stale += 1
         self._rows = ({}, {})
-        file = self._searched(key, found.data or b"")
+        file = self._searched(key, text_shown.data or b"")
         hides = tuple(other.scope for other, _ in there if other is not part)
         name = part.name(key)
         self.vectors[key] = entry_id(name, store.raw(name) or b"")
-        one = self.held[key] = _held(key, part.scope, found, file, hides)
+        one = self.held[key] = _held(key, part.scope, text_shown, file, hides)
         self._note_whose(key, own=one.own)
         if self._ending is not None:
             (self._ending.add if one.factors.until else self._ending.discard)(key)
@@ -627,11 +630,11 @@ class SearchIndex:
 
     def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
         """Return the result of `make` for the current memories, cached until one changes. `author`: its other inputs."""
-        known = self._made_of.get(name)
-        if known is None or known[0] != of:
-            known = self._made_of[name] = (of, make())
-        made: Made = known[1]
-        return made
+        cached = self._made_of.get(name)
+        if cached is None or cached[0] != of:
+            cached = self._made_of[name] = (of, make())
+        value: Made = cached[1]
+        return value
 
     def forget_made(self, name: str) -> None:
         """Drop a cached result that was made without a text that is not on this device."""
@@ -648,8 +651,8 @@ class SearchIndex:
 
     def categorized(self) -> list[str]:
         """Return the keys of own memories that may be facts."""
-        known = self._with_a_category()
-        return [key for key in self.held if key in known] if known else []
+        keys = self._with_a_category()
+        return [key for key in self.held if key in keys] if keys else []
 
     def _with_a_category(self) -> set[str]:
         if self._categorized is None:
@@ -660,8 +663,8 @@ class SearchIndex:
         """Return the own memories that have a line, by priority factors, in each group newest first; and the keys for which this is
         outdated. Finds the best without examining all."""
         if self._standing is None or len(self._moved) > _STALE:
-            keys, kept, self._standing_kept = list(self.held), self._standing_kept, None
-            numbered = self._numbered() if kept is None else _decoded(_standing, kept)
+            keys, packed, self._standing_kept = list(self.held), self._standing_kept, None
+            numbered = self._numbered() if packed is None else _decoded(_standing, packed)
             self._standing = [(factors, [keys[at] for at in numbers]) for factors, numbers in numbered]
             self._moved = set()
         return self._standing, self._moved
@@ -681,10 +684,10 @@ class SearchIndex:
     def vectors(self) -> dict[str, bytes]:
         """The key of each memory's vector, by key."""
         if self._vectors_kept:
-            kept, self._vectors_kept = self._vectors_kept.tobytes(), memoryview(b"")
-            begins = range(0, len(kept), VECTOR_ID)
+            packed, self._vectors_kept = self._vectors_kept.tobytes(), memoryview(b"")
+            begins = range(0, len(packed), VECTOR_ID)
             self._vectors = {
-                key: kept[at : at + VECTOR_ID] for key, at in zip(self.held, begins, strict=True)
+                key: packed[at : at + VECTOR_ID] for key, at in zip(self.held, begins, strict=True)
             }
         return self._vectors
 
@@ -695,37 +698,37 @@ class SearchIndex:
         from ipfsmem.recall.ranking import Index
 
         self._open_words()
-        made = self._indexes.pop(filter, None)
-        if made is None:
+        words = self._indexes.pop(filter, None)
+        if words is None:
             by_scope, today = {part.scope: part for part in parts}, parts[0].replica.world.today()
             fading = parts[0].fading
             with no_collection():
-                made = Index()
+                words = Index()
                 for key, one in self.held.items():
                     if not filter.takes(one):
                         continue
                     part = by_scope[one.scope]
-                    found = shown_of(part, key, part.replica.store.entry(part.name(key)))
-                    if found is not None and found.data is not None:
-                        file = self._searched(key, found.data)
-                        made.add(_document(key, one, file, today, fading))
+                    text_shown = shown_of(part, key, part.replica.store.entry(part.name(key)))
+                    if text_shown is not None and text_shown.data is not None:
+                        file = self._searched(key, text_shown.data)
+                        words.add(_document(key, one, file, today, fading))
                 if self._groups:
-                    self._add_moments(parts, filter, made)
-        self._indexes[filter] = made
-        return made
+                    self._add_moments(parts, filter, words)
+        self._indexes[filter] = words
+        return words
 
     def passing(self, index: Index, filter: Filter) -> frozenset[int] | None:
         """Return the numbers of the entries of an index that pass a filter; None if it is the filter of the index."""
         if filter == filter.of_index:
             return None
-        found = index.passing.get(filter)
-        if found is None:
+        numbers = index.passing.get(filter)
+        if numbers is None:
             if len(index.passing) >= _FILTERS:
                 index.passing.clear()
-            found = index.passing[filter] = frozenset(
+            numbers = index.passing[filter] = frozenset(
                 number for number, id in enumerate(index.ids) if id and self._passes(id, filter)
             )
-        return found
+        return numbers
 
     def _passes(self, id: str, filter: Filter) -> bool:
         moment = self.moments.get(id)
@@ -734,8 +737,8 @@ class SearchIndex:
     def rows(self, index: Index, at: Mapping[bytes, int]) -> tuple[array[int], int]:
         """Return the row of each entry's vector, by the entry's number in an index of these, -1 if it has none; and how many have
         none. `at`: the rows."""
-        known, by_filter = self._rows
-        if known is not at:
+        comparable, by_filter = self._rows
+        if comparable is not at:
             by_filter = {}
             self._rows = (at, by_filter)
         filter = next(filter for filter, one in self._indexes.items() if one is index)
@@ -763,10 +766,10 @@ class SearchIndex:
     def _add_moments(self, parts: Sequence[MemoryStore], filter: Filter, index: Index) -> None:
         from ipfsmem.memories.event_search import document_of, read_groups
 
-        wanted = {id for id, one in self.moments.items() if filter.takes_moment(one)}
-        for _, told, _ in read_groups(parts, sorted({self.moments[id].group for id in wanted})):
-            for one in told:
-                if one.id in wanted:
+        ids = {id for id, one in self.moments.items() if filter.takes_moment(one)}
+        for _, sources, _ in read_groups(parts, sorted({self.moments[id].group for id in ids})):
+            for one in sources:
+                if one.id in ids:
                     index.add(document_of(one))
 
     def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
@@ -795,8 +798,8 @@ class SearchIndex:
 
     def writers(self) -> set[str]:
         """Return the devices that wrote its entries; devices that wrote only elsewhere are not included."""
-        found = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}
-        return found - {""}
+        devices = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}
+        return devices - {""}
 
     def pieces_missing(self) -> int:
         """Return the number of memories, and segments and parts of sessions, without a text on this device."""
@@ -830,10 +833,10 @@ class SearchIndex:
                 self._stale = _STALE  # read them from the texts, and store the index again
 
 
-def _decoded(decoder: msgspec.msgpack.Decoder[Made], kept: msgspec.Raw) -> Made:
+def _decoded(decoder: msgspec.msgpack.Decoder[Made], packed: msgspec.Raw) -> Made:
     """Decode a part of a stored index. Raises FormatError."""
     try:
-        return decoder.decode(kept)
+        return decoder.decode(packed)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise damaged_index("a table") from None
 
@@ -856,13 +859,14 @@ def _size(one: EventSource) -> int:
 _ALL = Filter()
 
 
-def stand(store: StateStore, mark: StateMark, known: Mapping[str, bytes]) -> bool:
+def stand(store: StateStore, mark: StateMark, hashes: Mapping[str, bytes]) -> bool:
     """Whether entries that had these hashes at a mark stand as they did; what is new is no matter."""
     if store.is_at(mark):
         return True
     since = store.changes_since(mark)
-    return not since.may_be_gone(known) and all(
-        known.get(name) in (None, blake2b(text, digest_size=8).digest()) for name, text in since.texts.items()
+    return not since.may_be_gone(hashes) and all(
+        hashes.get(name) in (None, blake2b(text, digest_size=8).digest())
+        for name, text in since.texts.items()
     )
 
 
@@ -885,9 +889,9 @@ def index_of(
     parts: Sequence[MemoryStore], kind: Kind = "memory", filter: Filter | None = None
 ) -> SearchIndex:
     """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held. `filter`: as of `refresh`."""
-    found = _at_hand(parts, kind) or SearchIndex(kind)
-    found.refresh(parts, filter)
-    return _held_last(parts, found)
+    search_index = _at_hand(parts, kind) or SearchIndex(kind)
+    search_index.refresh(parts, filter)
+    return _held_last(parts, search_index)
 
 
 def has_moments(parts: Sequence[MemoryStore]) -> bool:
@@ -895,9 +899,9 @@ def has_moments(parts: Sequence[MemoryStore]) -> bool:
     scopes = {part.scope for part in parts if not part.forgotten()}
     with parts[0].replica.reading():
         for kind in _KNOWING:
-            found = _at_hand(parts, kind)
-            if found is not None:
-                return _held_last(parts, found).may_have_moments(parts)
+            search_index = _at_hand(parts, kind)
+            if search_index is not None:
+                return _held_last(parts, search_index).may_have_moments(parts)
         for name in parts[0].replica.store.names():
             if _may_be_moment(name) and _scope_of(name) in scopes:
                 return True
@@ -921,89 +925,89 @@ def _may_be_moment(name: str) -> bool:
 def is_ready(parts: Sequence[MemoryStore], kind: Kind, most: int) -> bool:
     """Return whether updating or making an index needs texts of at most `most` bytes."""
     with parts[0].replica.reading():
-        found = _at_hand(parts, kind)
-        if found is None or not _held_last(parts, found).has_words():
+        search_index = _at_hand(parts, kind)
+        if search_index is None or not _held_last(parts, search_index).has_words():
             return _few(SearchIndex(kind).not_taken_in(parts), most)
-        if not _few(found.not_taken_in(parts), most):
+        if not _few(search_index.not_taken_in(parts), most):
             return False
-        found.refresh(parts)
+        search_index.refresh(parts)
         return True
 
 
 def is_at_hand(parts: Sequence[MemoryStore], kind: Kind) -> bool:
     """Return whether an index is held, or was stored by an earlier process, of any state."""
     with parts[0].replica.reading():
-        found = _at_hand(parts, kind)
-        return found is not None and _held_last(parts, found).has_words()
+        search_index = _at_hand(parts, kind)
+        return search_index is not None and _held_last(parts, search_index).has_words()
 
 
-def _few(left: Iterator[int], most: int) -> bool:
-    return sum(islice(left, most // _EACH + 1)) <= most
+def _few(rest: Iterator[int], most: int) -> bool:
+    return sum(islice(rest, most // _EACH + 1)) <= most
 
 
 def make_index(parts: Sequence[MemoryStore], kind: Kind) -> None:
     """Make an index, or update it, and store it at once, however small it is. Raises StorageError."""
     with parts[0].replica.reading():
-        found = index_of(parts, kind, _ALL)
-        found.index(parts, _ALL)
-    found.keep(parts, always=True)
+        search_index = index_of(parts, kind, _ALL)
+        search_index.index(parts, _ALL)
+    search_index.keep(parts, always=True)
 
 
 def index_at_hand(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     """Return the index if it need not be made: it is held, or was stored by an earlier process. An index of everything has the
     same data of the memories as one of memories alone."""
-    found = _at_hand(parts, words=False)
-    if found is None and _stack(parts, "all") in indexes_of(parts[0]):
-        found = _at_hand(parts, "all")
-    if found is None:
-        made = SearchIndex()
-        found = made if made.open(parts, "all") else None
-    if found is None:
+    search_index = _at_hand(parts, words=False)
+    if search_index is None and _stack(parts, "all") in indexes_of(parts[0]):
+        search_index = _at_hand(parts, "all")
+    if search_index is None:
+        saved = SearchIndex()
+        search_index = saved if saved.open(parts, "all") else None
+    if search_index is None:
         return None
-    found.refresh(parts)
-    return _held_last(parts, found)
+    search_index.refresh(parts)
+    return _held_last(parts, search_index)
 
 
 def _at_hand(
     parts: Sequence[MemoryStore], kind: Kind = "memory", *, words: bool = True
 ) -> SearchIndex | None:
     """Return the index that is held, else the stored one; `words` False: without its words, until they are needed."""
-    found = indexes_of(parts[0]).pop(_stack(parts, kind), None)
-    if found is None or (words and found.lacks_words()):
-        made = SearchIndex(kind)
-        found = made if made.open(parts, words=words) else found
-    return found
+    search_index = indexes_of(parts[0]).pop(_stack(parts, kind), None)
+    if search_index is None or (words and search_index.lacks_words()):
+        saved = SearchIndex(kind)
+        search_index = saved if saved.open(parts, words=words) else search_index
+    return search_index
 
 
-def _held_last(parts: Sequence[MemoryStore], found: SearchIndex) -> SearchIndex:
-    held = indexes_of(parts[0])
-    if len(held) >= _STACKS:
-        held.pop(next(iter(held)))
-    held[_stack(parts, found.kind)] = found
-    return found
+def _held_last(parts: Sequence[MemoryStore], search_index: SearchIndex) -> SearchIndex:
+    indexes = indexes_of(parts[0])
+    if len(indexes) >= _STACKS:
+        indexes.pop(next(iter(indexes)))
+    indexes[_stack(parts, search_index.kind)] = search_index
+    return search_index
 
 
 def kept_index(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     """Return the stored index of a stack of scopes, not updated."""
-    found = SearchIndex()
-    return found if found.open(parts) else None
+    search_index = SearchIndex()
+    return search_index if search_index.open(parts) else None
 
 
 def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
     """Return the keys for which the updated stored index of a stack of scopes differs from the texts (inside `reading`); None if
     none is stored."""
-    kept, fresh = kept_index(parts), SearchIndex()
-    if kept is None:
+    saved, fresh = kept_index(parts), SearchIndex()
+    if saved is None:
         return None
     words = []
-    for one in (kept, fresh):
+    for one in (saved, fresh):
         one.refresh(parts)
         words.append(one.index(parts, _ALL).signatures())
     return sorted(
         key
-        for key in kept.held.keys() | fresh.held.keys()
-        if kept.held.get(key) != fresh.held.get(key)
-        or kept.vectors.get(key) != fresh.vectors.get(key)
+        for key in saved.held.keys() | fresh.held.keys()
+        if saved.held.get(key) != fresh.held.get(key)
+        or saved.vectors.get(key) != fresh.vectors.get(key)
         or words[0].get(key) != words[1].get(key)
     )
 
@@ -1013,12 +1017,12 @@ def rebuilt_index(parts: Sequence[MemoryStore]) -> SearchIndex:
     replica, indexes = parts[0].replica, indexes_of(parts[0])
     remove_images(replica, begun=False)  # another process may be making one too
     indexes.clear()
-    found = SearchIndex()
+    search_index = SearchIndex()
     with replica.reading():
-        found.refresh(parts, _ALL)
-        found.index(parts, _ALL)
-    found.keep(parts)
-    return _held_last(parts, found)
+        search_index.refresh(parts, _ALL)
+        search_index.index(parts, _ALL)
+    search_index.keep(parts)
+    return _held_last(parts, search_index)
 
 
 class SearchIndexes(dict[str, SearchIndex]):
@@ -1066,13 +1070,15 @@ def _is_list_alone(key: str, file: MemoryFile) -> bool:
     return key == INDEX_KEY and not file.body
 
 
-def _held(key: str, scope: str, found: _ScopeText, file: MemoryFile, hides: tuple[str, ...]) -> IndexedEntry:
+def _held(
+    key: str, scope: str, text_shown: _ScopeText, file: MemoryFile, hides: tuple[str, ...]
+) -> IndexedEntry:
     is_list = _is_list_alone(key, file)
     return IndexedEntry(
         scope,
-        found.own,
-        found.device,
-        found.hlc,
+        text_shown.own,
+        text_shown.device,
+        text_shown.hlc,
         is_list or is_part(key, file),
         bool(file.fields.keys() & {"decay", "expires", "confidence"}),
         file.type,
@@ -1080,7 +1086,7 @@ def _held(key: str, scope: str, found: _ScopeText, file: MemoryFile, hides: tupl
         file.tags,
         hides,
         *(("", "") if is_list else index_line(item_of(key, file))),
-        priority_factors(file, hlc_ms(found.hlc) if found.hlc else 0),
+        priority_factors(file, hlc_ms(text_shown.hlc) if text_shown.hlc else 0),
     )
 
 

@@ -72,7 +72,7 @@ class SecretCheck:
 
     def _next(self, replica: Replica) -> list[tuple[str, str, bytes]]:
         """Return some texts that were not checked yet, in a short transaction of its own."""
-        found: list[tuple[str, str, bytes]] = []
+        texts: list[tuple[str, str, bytes]] = []
         size = 0
         with replica.transaction():
             names = own_entries(replica) if self._is_new(replica) else unscanned(replica, self._most)
@@ -84,11 +84,11 @@ class SecretCheck:
                     if data is None:
                         self._ahead[name, body] = []
                     else:
-                        found.append((name, body, data))
+                        texts.append((name, body, data))
                         size += len(data)
                 if size > _AT_ONCE:
                     break
-        return found
+        return texts
 
     @property
     def _most(self) -> int | None:
@@ -108,29 +108,35 @@ class SecretCheck:
         if self._is_new(replica):
             names = own_entries(replica)
             replica.db.set_meta(meta.SECRET_RULES, _rules())
-        met = [suspect for name in names for suspect in self._suspects(replica, name)]
-        if not met:
+        suspects_found = [suspect for name in names for suspect in self._suspects(replica, name)]
+        if not suspects_found:
             self.found = []
             return
         stored = replica.db.get_meta(meta.KNOWN_SECRETS)
-        known = set(msgspec.json.decode(replica.codec.open_row(stored), type=list[str])) if stored else set()
+        known_marks = (
+            set(msgspec.json.decode(replica.codec.open_row(stored), type=list[str])) if stored else set()
+        )
         self.found = [
-            suspect for mark, suspect in met if mark not in known and suspect.place not in self._allow
+            suspect
+            for mark, suspect in suspects_found
+            if mark not in known_marks and suspect.place not in self._allow
         ]
         if self.found and self._strict:
             raise SecretsError(_message(self.found), hint=_hint(self.found))
-        known.update(mark for mark, _ in met)
-        replica.db.set_meta(meta.KNOWN_SECRETS, replica.codec.seal_row(msgspec.json.encode(sorted(known))))
+        known_marks.update(mark for mark, _ in suspects_found)
+        replica.db.set_meta(
+            meta.KNOWN_SECRETS, replica.codec.seal_row(msgspec.json.encode(sorted(known_marks)))
+        )
 
     def _suspects(self, replica: Replica, name: str) -> list[_Met]:
-        found: list[_Met] = []
+        suspects: list[_Met] = []
         for body, value in _bodies(replica, name).items():
-            known = self._ahead.get((name, body))
-            if known is None:
+            suspects_here = self._ahead.get((name, body))
+            if suspects_here is None:
                 data = replica.store.body(name, value)
-                known = _in_text(name, data.decode("utf-8", "replace")) if data is not None else []
-            found += known
-        return found
+                suspects_here = _in_text(name, data.decode("utf-8", "replace")) if data is not None else []
+            suspects += suspects_here
+        return suspects
 
 
 def _rules() -> bytes:
@@ -149,13 +155,13 @@ def _bodies(replica: Replica, name: str) -> dict[str, Value]:
 def _in_text(name: str, text: str) -> list[_Met]:
     place, segment = entry_place(name), segment_name(name)
     lines = text.split("\n") if segment is not None else []
-    found: list[_Met] = []
+    suspects: list[_Met] = []
     for finding in secrets.find_secrets(text):
-        where = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
-        suspect = Suspect(place, where, finding.kind)
+        line = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
+        suspect = Suspect(place, line, finding.kind)
         mark = sha256(text[finding.start : finding.end].encode("utf-8", "replace")).hexdigest()[:32]
-        found.append((mark, suspect))
-    return found
+        suspects.append((mark, suspect))
+    return suspects
 
 
 class _Event(msgspec.Struct):
@@ -172,10 +178,10 @@ def _event(line: str, device: str) -> str:
     return f"event {event.id} ({event.type})"
 
 
-def in_words(found: list[Suspect]) -> list[str]:
+def in_words(suspects: list[Suspect]) -> list[str]:
     """Return findings as lines for a person: one for each memory or segment, so that a text full of them hides nothing else."""
     places: dict[str, list[Suspect]] = {}
-    for suspect in found:
+    for suspect in suspects:
         places.setdefault(suspect.place, []).append(suspect)
     return [
         str(first) + (f" (and {count(len(others), 'more such place')} in it)" if others else "")
@@ -183,13 +189,13 @@ def in_words(found: list[Suspect]) -> list[str]:
     ]
 
 
-def _message(found: list[Suspect]) -> str:
-    named = "; ".join(map(str, found[:_NAMED]))
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"nothing was published, because everyone could read what looks like a secret: {named}{more}"
+def _message(suspects: list[Suspect]) -> str:
+    names = "; ".join(map(str, suspects[:_NAMED]))
+    more = f"; and {len(suspects) - _NAMED} more" if len(suspects) > _NAMED else ""
+    return f"nothing was published, because everyone could read what looks like a secret: {names}{more}"
 
 
-def _hint(found: list[Suspect]) -> str:
-    places = list(dict.fromkeys(suspect.place for suspect in found))
+def _hint(suspects: list[Suspect]) -> str:
+    places = list(dict.fromkeys(suspect.place for suspect in suspects))
     flags = " ".join(f"--allow {place}" for place in places[:_NAMED])
     return f"Take it out. Or, when it may be public for good: ipfsmem sync {flags}"

@@ -84,8 +84,12 @@ class PartKeys:
         """Return the keys of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
         if not store.is_at(self._mark):
             self._follow(store)
-        held = self._of.get(scope, {})
-        return held.get(token, ()) if token is not None else [key for keys in held.values() for key in keys]
+        keys_of = self._of.get(scope, {})
+        return (
+            keys_of.get(token, ())
+            if token is not None
+            else [key for keys in keys_of.values() for key in keys]
+        )
 
     def _follow(self, store: StateStore) -> None:
         since = store.changes_since(self._mark)
@@ -104,11 +108,13 @@ class ItemsAt:
     """Reads items of a session by their places, each in the parts of its device: no line of a part is later than those of the
     next. Of the other parts only a few are read, none whose first and last line are known (inside `reading`)."""
 
-    def __init__(self, sessions: SessionReader, session: str, keys: Iterable[str], kept: PartsRead) -> None:
-        """`keys`: of its parts; `kept`: the cache of parts, which is added to."""
+    def __init__(
+        self, sessions: SessionReader, session: str, keys: Iterable[str], parts_read: PartsRead
+    ) -> None:
+        """`keys`: of its parts; `parts_read`: the cache of parts, which is added to."""
         self._sessions = sessions
         self._session = session
-        self._kept = kept
+        self._kept = parts_read
         self._parts: dict[str, SessionPart | None] = {}
         self._looked: dict[str, Ends] = {}
         #: The keys of each device's parts, in order.
@@ -119,24 +125,24 @@ class ItemsAt:
     def entries(self, places: Collection[Place]) -> list[PlacedItem]:
         """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
         this does not tell what is pending or removed."""
-        taken: dict[str, SessionPart | None] = {}
+        parts: dict[str, SessionPart | None] = {}
         try:
             for at, device, n in places:
-                held = self._of.get(device, [])
-                begin = bisect_left(range(len(held)), (at, n), key=partial(self._last, held))
-                for key in held[begin:]:
+                keys = self._of.get(device, [])
+                begin = bisect_left(range(len(keys)), (at, n), key=partial(self._last, keys))
+                for key in keys[begin:]:
                     if self._ends_of(key).first > (at, n):
                         break
-                    taken[key] = self._read(key)
+                    parts[key] = self._read(key)
         except NotHereError:
             return []
-        there = items_of_parts([part for part in taken.values() if part is not None], places)
+        there = items_of_parts([part for part in parts.values() if part is not None], places)
         return [PlacedItem(place, decoded_item(text)) for place, text in there]
 
     def _read(self, key: str) -> SessionPart | None:
         if key not in self._parts:
-            found = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
-            self._parts[key] = found[1] if found is not None and found[0] == self._session else None
+            content = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
+            self._parts[key] = content[1] if content is not None and content[0] == self._session else None
         return self._parts[key]
 
     def _ends_of(self, key: str) -> Ends:
@@ -146,18 +152,18 @@ class ItemsAt:
 
     def _ends_now(self, key: str) -> Ends:
         name, version = self._sessions.version(key)
-        known = self._kept.ends.get(name)
-        if known is None or known.version != version:
+        ends = self._kept.ends.get(name)
+        if ends is None or ends.version != version:
             part = self._read(key)
             lines = [(line.at, line.n) for line in part.lines] if part is not None else []
             first, last = min(lines, default=_NOWHERE), max(lines, default=_NOWHERE)
-            known = self._kept.ends[name] = Ends(version, first, last)
-        return known
+            ends = self._kept.ends[name] = Ends(version, first, last)
+        return ends
 
-    def _last(self, held: list[str], number: int) -> tuple[int, int]:
+    def _last(self, keys: list[str], number: int) -> tuple[int, int]:
         # A part may be empty after removals: then it ends where the one before it does.
-        found = (self._ends_of(held[one]).last for one in range(number, -1, -1))
-        return next((one for one in found if one != _NOWHERE), _NOWHERE)
+        positions = (self._ends_of(keys[one]).last for one in range(number, -1, -1))
+        return next((one for one in positions if one != _NOWHERE), _NOWHERE)
 
 
 class SessionReader:
@@ -179,13 +185,13 @@ class SessionReader:
                 entry = self._memories.entry(key).items()
                 clocks = [value.h for dot, value in entry if self._memories.is_own(dot, value.author)]
                 try:
-                    named = self.name_of(key) if clocks else None
+                    session = self.name_of(key) if clocks else None
                 except NotHereError as error:
                     not_here.append((_token_of(key), max(clocks), error))
                     continue
-                if named is not None:
-                    names[session_token(named)] = named
-                    parts.setdefault(named, []).append(max(clocks))
+                if session is not None:
+                    names[session_token(session)] = session
+                    parts.setdefault(session, []).append(max(clocks))
         for token, clock, why in not_here:
             if token in names:
                 parts[names[token]].append(clock)
@@ -275,8 +281,8 @@ class SessionReader:
         """Return the keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
         if self._memories.forgotten():
             return []
-        known = self._memories.caches.of(PartKeys)
-        return sorted(known.of(self._replica.store, self._memories.scope, token))
+        part_keys = self._memories.caches.of(PartKeys)
+        return sorted(part_keys.of(self._replica.store, self._memories.scope, token))
 
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
@@ -330,11 +336,11 @@ class SessionReader:
     def names_beside(self, key: str) -> set[str]:
         """Return the names of the sessions with a part under this key or one that differs only in device and number (inside a
         transaction)."""
-        found = set()
+        names = set()
         for part in self._keys(_token_of(key)):
             with contextlib.suppress(NotHereError, StorageError):
-                found.add(self.name_of(part))
-        return {session for session in found if session is not None}
+                names.add(self.name_of(part))
+        return {session for session in names if session is not None}
 
     def readable(
         self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
@@ -358,14 +364,14 @@ class SessionReader:
     def pending_by(self, key: str) -> str | None:
         """Return the session of which a part marks messages as pending; None for any other part."""
         with self._replica.reading():
-            found = None
+            content = None
             try:
-                found = self.part(key)
-                if found is None or not any(is_import(line) for line in found[1].lines):
+                content = self.part(key)
+                if content is None or not any(is_import(line) for line in content[1].lines):
                     return None
-                return found[0] if pending_of(self.entries(found[0])) else None
+                return content[0] if pending_of(self.entries(content[0])) else None
             except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part marks some
-                return found[0] if found is not None else None
+                return content[0] if content is not None else None
 
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
         """Return `pending` (inside `reading` or a transaction)."""
@@ -374,12 +380,12 @@ class SessionReader:
             with contextlib.suppress(NotHereError, StorageError):
                 if (session := self.name_of(key)) is not None and not session.startswith(HISTORY):
                     names.add(session)
-        found = {}
+        pending_of_sessions = {}
         for session in sorted(names):
             with contextlib.suppress(NotHereError, StorageError):
                 if pending := pending_of(entries_of_parts(self._parts(session, change))):
-                    found[session] = pending
-        return found
+                    pending_of_sessions[session] = pending
+        return pending_of_sessions
 
 
 def _forgotten_until(own: Iterable[Value]) -> int:

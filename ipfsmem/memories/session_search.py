@@ -37,20 +37,20 @@ def search(
 ) -> list[SessionHit]:
     """Return the messages that share a word with the question, best first. Days are those of `zone`, None: of this machine.
     Summaries are not searched: the messages that they cover are."""
-    found: dict[str, tuple[str, PlacedItem, Message, bool]] = {}
+    messages: dict[str, tuple[str, PlacedItem, Message, bool]] = {}
     index = Index()
     for session, entries in sessions.items():
         session_told = told(entries)
         for entry in session_told.messages:
             message = read_message(entry.item)
             if message.text and message.role != "system":
-                number = f"{len(found):09}"
-                found[number] = session, entry, message, entry.place not in session_told.pending
+                number = f"{len(messages):09}"
+                messages[number] = session, entry, message, entry.place not in session_told.pending
                 # Each alone in its group: the search is for that message, not for the answers around it.
                 index.add(Document(number, message.text, at=local_day(entry.place[0], zone)))
     chosen = []
     for hit in rank(index, query, today=today, limit=limit):
-        session, entry, message, own = found[hit.id]
+        session, entry, message, own = messages[hit.id]
         score = round(hit.score, 3)
         chosen.append(SessionHit(session, entry.place[0], message.role, message.text, score, own))
     return chosen

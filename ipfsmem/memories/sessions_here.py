@@ -57,21 +57,21 @@ def scopes_with_sessions_here(replica: Replica) -> set[str]:
 def named_sessions_here(replica: Replica, scope: str | None = None) -> list[tuple[str, str]]:
     """Return scope and name of each session that is kept here, of one scope or all (inside `reading` or a transaction), sorted;
     without those of forgotten scopes."""
-    found = {(one.scope, one.session) for _, one in _newest_of_each(replica) if scope in (None, one.scope)}
-    return sorted(one for one in found if not scope_forgotten(replica.store, one[0]))
+    places = {(one.scope, one.session) for _, one in _newest_of_each(replica) if scope in (None, one.scope)}
+    return sorted(one for one in places if not scope_forgotten(replica.store, one[0]))
 
 
 def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:
     """Return mark and last undamaged item of each session, also of one with a damaged row."""
-    db, found = replica.db.connection, []
+    db, rows = replica.db.connection, []
     for mark, row in list(table.last_of_each(db)):
         one = _opened_if_sound(replica, row)
         if one is None:
             sound = (_opened_if_sound(replica, other) for _, other in reversed([*table.rows(db, mark)]))
             one = next((other for other in sound if other is not None), None)
         if one is not None:
-            found.append((mark, one))
-    return found
+            rows.append((mark, one))
+    return rows
 
 
 def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
@@ -107,10 +107,10 @@ class AllSessions:
         first, *below = [scope.listing() for scope in self._scopes]
         if not any(below):
             return first
-        found = {one.session: one for one in first}
+        facts_of = {one.session: one for one in first}
         for one in (one for listed in below for one in listed):
-            other = found.get(one.session)
-            found[one.session] = (
+            other = facts_of.get(one.session)
+            facts_of[one.session] = (
                 one
                 if other is None
                 else SessionFacts(
@@ -121,7 +121,7 @@ class AllSessions:
                     here=other.here or one.here,
                 )
             )
-        return sorted(found.values(), key=lambda one: -one.changed)
+        return sorted(facts_of.values(), key=lambda one: -one.changed)
 
     def is_here(self, session: str) -> bool:
         """Return whether some of it is kept here only."""
@@ -132,15 +132,15 @@ class AllSessions:
         """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             first, *below = [scope.entries(session) for scope in self._scopes]
-        found = [*first, *(entry for entries in below for entry in entries)]
-        return sorted(found, key=lambda one: one.place) if any(below) else first
+        entries_found = [*first, *(entry for entries in below for entry in entries)]
+        return sorted(entries_found, key=lambda one: one.place) if any(below) else first
 
     def seen(self, session: str) -> str:
         """Return a hash that stands for all of it."""
         with self._replica.reading():
             seen = [scope.seen(session) for scope in self._scopes]
-        held = [one for one in seen if one != NOTHING_SEEN] or seen[:1]
-        return held[0] if len(held) == 1 else sha256("".join(held).encode()).hexdigest()[: len(held[0])]
+        marks = [one for one in seen if one != NOTHING_SEEN] or seen[:1]
+        return marks[0] if len(marks) == 1 else sha256("".join(marks).encode()).hexdigest()[: len(marks[0])]
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
         """Add items at the end, durable together on return; returns the keys of the parts that changed: none if they stay here.
@@ -196,19 +196,19 @@ class _ScopeSessions:
 
     def listing(self) -> list[SessionFacts]:
         """Return all, last written first. Raises NotFoundError if one is not fetched."""
-        found = {one.session: one for one in self.everywhere.listing()}
+        facts_of = {one.session: one for one in self.everywhere.listing()}
         with self._replica.reading():
             here = self._last_of_each()
             for one in here:
-                other = found.get(one.session)
-                found[one.session] = SessionFacts(
+                other = facts_of.get(one.session)
+                facts_of[one.session] = SessionFacts(
                     one.session,
                     one.scope,
                     other.parts if other is not None else 0,
                     max(one.at, other.changed if other is not None else 0),
                     here=True,
                 )
-        return sorted(found.values(), key=lambda one: -one.changed) if here else list(found.values())
+        return sorted(facts_of.values(), key=lambda one: -one.changed) if here else list(facts_of.values())
 
     def is_here(self, session: str) -> bool:
         """Return whether some of it is kept here only."""
@@ -218,12 +218,12 @@ class _ScopeSessions:
     def entries(self, session: str) -> list[PlacedItem]:
         """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
-            found = self.everywhere.entries(session)
+            entries_found = self.everywhere.entries(session)
             here = [
                 PlacedItem((one.at, self._replica.device.id, one.n), json.loads(one.text))
                 for _, one in self._items(session)
             ]
-        return sorted([*found, *here], key=lambda one: one.place) if here else found
+        return sorted([*entries_found, *here], key=lambda one: one.place) if here else entries_found
 
     def seen(self, session: str) -> str:
         """Return a hash that stands for all of it."""
@@ -232,8 +232,8 @@ class _ScopeSessions:
             rows = list(table.rows(self._replica.db.connection, self._mark(session)))
         if not rows:
             return everywhere
-        told = b"".join(blob(row) or b"" for _, row in rows)
-        return sha256(everywhere.encode() + told).hexdigest()[: len(everywhere)]
+        row_bytes = b"".join(blob(row) or b"" for _, row in rows)
+        return sha256(everywhere.encode() + row_bytes).hexdigest()[: len(everywhere)]
 
     def add(
         self, session: str, items: Iterable[Mapping[str, Any]], *, stays_here: bool, after: int
@@ -298,7 +298,7 @@ class _ScopeSessions:
         """Return all of a session, by number. Raises StorageError for a damaged row: an item would be missing in between."""
         if self._memories.forgotten():
             return []
-        found = []
+        rows = []
         for number, row in table.rows(self._replica.db.connection, self._mark(session)):
             one = _opened_if_sound(self._replica, row)
             if one is None:
@@ -306,8 +306,8 @@ class _ScopeSessions:
                     f"{self._replica.db.path} is damaged: a message of the session {session[:60]!r} differs from the written one",
                     hint="Forget that session: ipfsmem session delete SESSION.",
                 )
-            found.append((number, one))
-        return found
+            rows.append((number, one))
+        return rows
 
     def _last_of_each(self) -> list[_Item]:
         """Return the last undamaged item of each session of this scope."""

@@ -129,11 +129,11 @@ def since_until(
 ) -> TimeRange:
     """Return the intersection of all that is given: from the beginning of `since`, to the end of `until`, in `when`. Raises
     UsageError."""
-    found = EVER
-    for said, form in ((since, "since {}"), (until, "until {}"), (when, "{}")):
-        if said is not None:
-            found = found.within(time_range(said, now, zone, form=form))
-    return found
+    range_ = EVER
+    for text, form in ((since, "since {}"), (until, "until {}"), (when, "{}")):
+        if text is not None:
+            range_ = range_.within(time_range(text, now, zone, form=form))
+    return range_
 
 
 class _NotNamed(Exception):

@@ -56,9 +56,9 @@ def usage_data(
     agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
 ) -> dict[str, Any]:
     """Return the data of a new event. Numbers are in bounds. Raises UsageError for names."""
-    for what, name in (("agent", agent), ("provider", provider), ("model", model)):
+    for kind, name in (("agent", agent), ("provider", provider), ("model", model)):
         if len(name) > MAX_NAME or not name.isprintable():
-            raise UsageError(f"the {what} has at most {MAX_NAME} printable characters")
+            raise UsageError(f"the {kind} has at most {MAX_NAME} printable characters")
     if not (provider or model):
         raise UsageError("say which provider or which model was used")
     return {
@@ -88,19 +88,19 @@ def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
     ]
 
 
-def totals(found: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[UsageTotal]:
+def totals(uses_noted: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[UsageTotal]:
     """Return the sums by agent, provider, model or day of a time zone: days in order, else highest cost first."""
     sums: dict[str, list[int]] = {}
-    for one in found:
+    for one in uses_noted:
         name = _day_of(one.at, zone) if by == "day" else getattr(one, by)
         into = sums.setdefault(name, [0, 0, 0, 0])
         for place, number in enumerate((1, one.input_tokens, one.output_tokens, one.cost)):
             into[place] += number
-    made = [
-        UsageTotal(name=name, uses=uses, input_tokens=given, output_tokens=said, cost=cost)
-        for name, (uses, given, said, cost) in sums.items()
+    rows = [
+        UsageTotal(name=name, uses=uses, input_tokens=tokens_in, output_tokens=tokens_out, cost=cost)
+        for name, (uses, tokens_in, tokens_out, cost) in sums.items()
     ]
-    return sorted(made, key=lambda one: (one.name,) if by == "day" else (-one.cost, one.name))
+    return sorted(rows, key=lambda one: (one.name,) if by == "day" else (-one.cost, one.name))
 
 
 def _day_of(at: str, zone: tzinfo | None) -> str:
@@ -110,12 +110,12 @@ def _day_of(at: str, zone: tzinfo | None) -> str:
     return str(local_day(ms_of(at, at[:10]), zone) or at[:10])
 
 
-def as_csv(found: Iterable[Used]) -> str:
+def as_csv(uses: Iterable[Used]) -> str:
     """Return a row for each use. A name that a spreadsheet would read as a formula gets a leading apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for one in found:
+    for one in uses:
         names = (_cell(name) for name in (one.agent, one.provider, one.model))
         writer.writerow((one.at, *names, one.input_tokens, one.output_tokens, dollars(one.cost)))
     return text.getvalue()

@@ -57,16 +57,17 @@ class Values:
 
     def get(self, name: str) -> KeyValue | None:
         """Return the value of a key; None if there is none, or it expired."""
-        found = self._at(self.place(name))
-        return None if found is None or found.key != name or self._expired(found) else found
+        value = self._at(self.place(name))
+        return None if value is None or value.key != name or self._expired(value) else value
 
     def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[KeyValue]:
         """Return the values with a key prefix, by key; `expired`: expired values instead."""
-        found = (self._at(key) for key in self._keys())
+        values = (self._at(key) for key in self._keys())
         chosen = {
             one.key: one
             for one in sorted(
-                filter(None, found), key=lambda one: (one.own, one.memory == memory_key(one.key), one.changed)
+                filter(None, values),
+                key=lambda one: (one.own, one.memory == memory_key(one.key), one.changed),
             )
             if one.key.startswith(prefix) and level in (None, one.level) and self._expired(one) is expired
         }
@@ -98,13 +99,13 @@ class Values:
         key = memory_key(name)
         with self._replica.reading():
             shows = any(part.shows(key) for part in self._parts)
-        if shows and ((found := self._at(key)) is None or found.key == name):
+        if shows and ((value := self._at(key)) is None or value.key == name):
             return key
         title = index_line(IndexItem(key, name))[1].partition("](")[0]
         for one, line in self._lines().items():
             # Imported before values had keys of their own form, or renamed by hand.
             elsewhere = not is_memory_key(one) or line.startswith(f"{title}](")
-            if elsewhere and (found := self._at(one)) and found.key == name and found.own:
+            if elsewhere and (value := self._at(one)) and value.key == name and value.own:
                 return one
         return key
 
@@ -114,9 +115,9 @@ class Values:
     def _lines(self) -> dict[str, str]:
         """Return the lines in MEMORY.md of memories that may hold a value, by key."""
         with self._replica.reading():
-            held = index_of(self._parts).held
-        found = (key for key, one in held.items() if TAG in one.tags or one.category == _IMPORTED)
-        return {key: held[key].line for key in sorted(found)}
+            entries = index_of(self._parts).held
+        keys = (key for key, one in entries.items() if TAG in one.tags or one.category == _IMPORTED)
+        return {key: entries[key].line for key in sorted(keys)}
 
     def _at(self, key: str) -> KeyValue | None:
         try:
@@ -156,11 +157,11 @@ class Values:
         """Return the texts of a key that are not shown as they could not be merged, and are on this device."""
         key = self.place(name)
         with self._replica.reading():
-            found = [
+            conflicts = [
                 part.conflict_of(*part.looked_at(key, self._replica.store.entry(part.name(key))))
                 for part in self._parts
             ]
-        return [copy.reading for one in found for copy in one.copies if copy.reading is not None]
+        return [copy.reading for one in conflicts for copy in one.copies if copy.reading is not None]
 
     def _expired(self, one: KeyValue) -> bool:
         return bool(one.expires) and is_past(one.expires, self._replica.world.now())

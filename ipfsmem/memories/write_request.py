@@ -37,11 +37,11 @@ def scope_of_type(type: str, workspace: str) -> str:
     return workspace
 
 
-def check_values(given: Mapping[str, str | None]) -> None:
+def check_values(fields: Mapping[str, str | None]) -> None:
     """Raise UsageError for an unknown type or decay."""
     allowed = {"type": (*TYPES, *ENTRY_TYPES, SESSION), "decay": DECAYS}
     for field, values in allowed.items():
-        value = given.get(field)
+        value = fields.get(field)
         if value and value not in values:
             raise UsageError(f"unknown {field} {value[:60]!r}", hint=f"It is one of {', '.join(values)}.")
 
@@ -90,8 +90,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _has_header(self) -> bool:
         """Whether any header field is given."""
-        named = (self.name, self.description, self.type)
-        return bool(any(value is not None for value in named) or self.tags or self.fields)
+        texts = (self.name, self.description, self.type)
+        return bool(any(value is not None for value in texts) or self.tags or self.fields)
 
     def check(self) -> None:
         """Raise UsageError for a contradiction, an empty text, or an invalid field."""
@@ -128,14 +128,14 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
         A whole file is accepted unchanged: its author may know of more fields than we do.
         """
-        named = {
+        texts = {
             "name": self.name,
             "description": self.description,
             "type": self.type,
             "tags": self.tags or None,
         }
         for field, value in self.fields.items():
-            if named.get(field) is not None:
+            if texts.get(field) is not None:
                 raise UsageError(f"the field {field} is given twice")
             if not value:
                 continue

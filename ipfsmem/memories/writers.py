@@ -24,10 +24,10 @@ def members_of(replica: Replica) -> list[RingMember]:
     ring = replica.ring
     if ring is None:
         return []
-    known = ring.view.members
+    members = ring.view.members
     return [
-        msgspec.structs.replace(one, label=known[one.family].label) if one.family in known else one
-        for one in known.values()
+        msgspec.structs.replace(one, label=members[one.family].label) if one.family in members else one
+        for one in members.values()
     ]
 
 
