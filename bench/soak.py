@@ -17,6 +17,7 @@ import pytest
 PROOFS = {
     "git": "bench.soak_git",
     "handles": "bench.soak_handles",
+    "mailbox": "bench.soak_mailbox",
     "mutants": "bench.soak_mutants",
     "parsers": "bench.soak_parsers",
     "vaults": "bench.soak_vaults",

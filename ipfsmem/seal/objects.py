@@ -23,10 +23,10 @@ RING_BODY: Final = 1
 COMMIT: Final = 2
 MEMORY: Final = 3
 SEGMENT: Final = 4
-CAPSULE: Final = 6
+MAILBOX_ENTRY: Final = 6
 STATE_NODE: Final = 7
 CARD: Final = 8
-TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, CAPSULE, STATE_NODE, CARD})
+TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, MAILBOX_ENTRY, STATE_NODE, CARD})
 
 MAGIC: Final = b"IPM1"
 SUITE: Final = 1
@@ -158,7 +158,7 @@ class Sealer:
         """Seal `payload`; equal arguments return equal bytes on every device.
 
         `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3),
-        empty for ring body, commit and capsule. Raises LimitError when the object would exceed 1 MiB.
+        empty for ring body and commit. Raises LimitError when the object would exceed 1 MiB.
         """
         return self._seal(kind, ctx, payload, 0)
 

@@ -1,0 +1,441 @@
+"""Admission of mailbox entries: a full device writes their ops under its own dots (format section 5.3). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.session_parts import PART_PREFIX, is_part, session_token
+from ipfsmem.causal.authorship import IsMine, is_own, of_when_copied
+from ipfsmem.causal.clock import MAX_AHEAD_MS, ZERO, hlc_ms
+from ipfsmem.causal.entries import MemoryName, card_entry, memory_entry, parse_entry
+from ipfsmem.causal.mailbox_entry import (
+    EVENT,
+    LINES,
+    MAX_PART,
+    MailboxOp,
+    PlacedOp,
+    StoredEntry,
+    line_numbers,
+    op_mark,
+    ops_of,
+)
+from ipfsmem.causal.mailbox_markers import (
+    ADMITTED_MS,
+    FOREVER,
+    FULL,
+    MAILBOX,
+    WEEK_MS,
+    MarkerName,
+    Marks,
+    entry_token,
+    marker_text,
+    marker_value,
+    op_token,
+    tokens_of,
+)
+from ipfsmem.causal.state import State, write
+from ipfsmem.causal.value import FORGOTTEN, LIVE, MAX_DOTS, Entry, Value
+from ipfsmem.causal.value import dot as make_dot
+from ipfsmem.causal.view import Bodies
+from ipfsmem.errors import FormatError, UsageError
+
+#: Roles of an agent key.
+WRITER: Final = "writer"
+APPEND: Final = "append"
+#: Scopes that no agent writes to: they hold the rights of agents, mounts, providers and the markers.
+PROTECTED: Final = frozenset({"agents", MAILBOX, "mounts", "places"})
+
+
+class AgentRights(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent may write: `scopes` None means all, "" is the nameless one; `until_ms` is when its key expires,
+    in milliseconds since 1970, None for never."""
+
+    role: str
+    scopes: frozenset[str] | None = None
+    until_ms: int | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """An op that is not admitted, and why. A person decides; readers do not show it."""
+
+    op: PlacedOp
+    reason: str
+
+
+class AdmittedEvent(msgspec.Struct, frozen=True):
+    """An event to append to the timeline of a scope; one with the same id and line is the same event."""
+
+    scope: str
+    line: bytes
+
+
+class AdmittedOps(msgspec.Struct, frozen=True):
+    """The state after an admission. `changed` names the entries that differ, `texts` holds their new bodies by SHA-256.
+
+    New values are unsigned and without a location. State, texts and events are stored in one transaction.
+    """
+
+    state: State
+    changed: tuple[str, ...] = ()
+    texts: dict[str, bytes] = {}
+    events: tuple[AdmittedEvent, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+
+class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+    """What an admission needs besides state and entries.
+
+    `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices, `rights` holds those of each
+    agent that is a member now, and `bodies` returns the texts of the state.
+    """
+
+    dev: str
+    now_ms: int
+    mine: IsMine
+    rights: Mapping[str, AgentRights]
+    bodies: Bodies
+
+
+class PendingOps(NamedTuple):
+    """Ops of some entries that no marker names: those to admit, ascending, and those that wait."""
+
+    ready: list[PlacedOp]
+    waiting: list[Waiting]
+
+
+def pending_ops(
+    entries: Iterable[StoredEntry],
+    marks: Marks,
+    rights: Mapping[str, AgentRights],
+    now_ms: int,
+    forgotten: frozenset[str] = frozenset(),
+) -> PendingOps:
+    """Return the ops that no marker names, each once, in the order of admission. `forgotten`: scopes that are forgotten."""
+    found: dict[str, PlacedOp] = {}
+    for stored in entries:
+        for placed in ops_of(stored):
+            mark = placed.mark
+            if op_token(mark) not in marks.tokens and not marks.has_entry(placed.place.sha):
+                found.setdefault(mark, placed)
+    ready: list[PlacedOp] = []
+    waiting: list[Waiting] = []
+    for placed in sorted(found.values(), key=lambda each: each.order):
+        reason = _refusal(placed, rights.get(placed.agent), now_ms, forgotten)
+        if reason is None:
+            ready.append(placed)
+        else:
+            waiting.append(Waiting(placed, reason))
+    return PendingOps(ready, waiting)
+
+
+def _refusal(
+    placed: PlacedOp, rights: AgentRights | None, now_ms: int, forgotten: frozenset[str]
+) -> str | None:
+    op = placed.op
+    if rights is None:
+        return "its agent key is not a member"
+    if rights.until_ms is not None and now_ms >= rights.until_ms:
+        return "its agent key has expired"
+    if rights.role not in (WRITER, APPEND):
+        return "its agent key may not write"
+    if rights.role == APPEND and (op.dots or op.sees or op.kind == FORGOTTEN):
+        return "its agent key may only add"
+    if op.scope in PROTECTED:
+        return "no agent writes to this scope"
+    if rights.scopes is not None and op.scope not in rights.scopes:
+        return "its agent key may not write to this scope"
+    if op.scope in forgotten:
+        return "the scope is forgotten"
+    if hlc_ms(op.h) < now_ms - ADMITTED_MS:
+        return "it is older than 90 days"
+    return None
+
+
+def forgotten_scopes(entries: Mapping[str, Entry], ops: Iterable[MailboxOp]) -> frozenset[str]:
+    """Return the scopes of these ops whose card is forgotten."""
+    scopes = {op.scope for op in ops} - {""}
+    return frozenset(
+        scope
+        for scope in scopes
+        if any(value.kind == FORGOTTEN for value in entries.get(card_entry(scope), {}).values())
+    )
+
+
+def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitting) -> AdmittedOps:
+    """Write all ops that no marker names under dots of `by.dev`, and the markers.
+
+    `state` is the join of all heads, or the entries of it that the ops and markers name. The result does not depend on
+    the order of the entries; admitting them again changes nothing. Raises UsageError when a marker could not be read.
+    """
+    if marks.missing:
+        raise UsageError(
+            f"the marker {marks.missing[0]} is not fetched: nothing can be admitted before it is"
+        )
+    found = sorted(entries, key=lambda each: each.sha)
+    gone = forgotten_scopes(state.entries, (op for each in found for op in each.entry.ops))
+    pending = pending_ops(found, marks, by.rights, by.now_ms, gone)
+    work = _Work(state, by, marks)
+    for placed in pending.ready:
+        if op_token(placed.mark) not in work.tokens:
+            work.admit(placed)
+    work.close(found)
+    return AdmittedOps(
+        State(work.ctx, work.entries),
+        tuple(sorted(work.changed)),
+        work.texts,
+        tuple(work.events),
+        (*pending.waiting, *work.waiting),
+    )
+
+
+def replaced_dots(entry: Entry, op: MailboxOp) -> set[str]:
+    """Return the dots of `entry` that an op replaces: those that its writer was shown, and the ops that it was shown,
+    if somebody admitted them meanwhile."""
+    if not (op.dots or op.sees):
+        return set()
+    seen = {(h, each.body or None) for each in op.sees for h in (each.h, without_time(each.h))}
+    return {dot for dot, value in entry.items() if dot in op.dots or (value.h, value.body) in seen}
+
+
+def superseded_marks(op: MailboxOp) -> list[str]:
+    """Return the marks of the ops that this one replaces, whether or not they arrived."""
+    return [op_mark(each.agent, each.start, each.sha, each.n, op.e) for each in op.sees]
+
+
+def is_admitted(entry: Entry, op: MailboxOp, body: str | None) -> bool:
+    """Tell whether another device admitted this op: a text alone proves nothing, since an old one may return."""
+    clocks = (op.h, without_time(op.h))
+    return any(v.kind == op.kind and v.body == body and v.h in clocks for v in entry.values())
+
+
+def without_time(h: str) -> str:
+    """Return a clock value whose time is zero: that of an op whose clock is ahead. Its counter tells it from others."""
+    return ZERO[:12] + h[12:]
+
+
+def is_ahead(h: str, now_ms: int) -> bool:
+    """Tell whether a clock value is too far ahead to be believed."""
+    return hlc_ms(h) > now_ms + MAX_AHEAD_MS
+
+
+class _Work:
+    """One admission under way."""
+
+    def __init__(self, state: State, by: Admitting, marks: Marks) -> None:
+        self.by = by
+        self.ctx = dict(state.ctx)
+        self.entries = dict(state.entries)
+        self.tokens = set(marks.tokens)
+        self.forever: set[str] = set()
+        self.new: set[str] = set()
+        self.changed: set[str] = set()
+        self.texts: dict[str, bytes] = {}
+        self.events: list[AdmittedEvent] = []
+        self.waiting: list[Waiting] = []
+
+    def admit(self, placed: PlacedOp) -> None:
+        op = placed.op
+        if op.kind == EVENT:
+            self.events.append(AdmittedEvent(op.scope, (op.text or "").encode()))
+        elif op.kind == LINES:
+            self._lines(placed)
+        elif not self._memory(placed):
+            self.waiting.append(Waiting(placed, "the device has no free dot for it"))
+            return
+        ahead = is_ahead(max([op.h, *(each.h for each in op.sees)]), self.by.now_ms)
+        for mark in [placed.mark, *superseded_marks(op)]:
+            self._mark(op_token(mark), ahead)
+
+    def _mark(self, token: str, forever: bool) -> None:
+        if token not in self.tokens:
+            self.tokens.add(token)
+            self.new.add(token)
+            if forever:
+                self.forever.add(token)
+
+    def _memory(self, placed: PlacedOp) -> bool:
+        op = placed.op
+        entry = self.entries.get(op.e, {})
+        gone = replaced_dots(entry, op)
+        rest = {dot: value for dot, value in entry.items() if dot not in gone}
+        h = without_time(op.h) if is_ahead(op.h, self.by.now_ms) else op.h
+        body = op.body
+        if is_admitted(rest, op, body):
+            if gone:
+                self._set(op.e, rest)
+            return True
+        value = Value(b=op.b, body=body, h=h, kind=op.kind)
+        value = msgspec.structs.replace(value, author=self._author(placed))
+        if self._has_room(entry, rest, op.kind):
+            self._write(op.e, gone, value)
+            if body is not None and op.text is not None:
+                self.texts[body] = op.text.encode()
+            return True
+        if body is None or op.text is None:
+            return False
+        self._beside(op, body, value)
+        return True
+
+    def _beside(self, op: MailboxOp, body: str, value: Value) -> None:
+        """Write a text for which this device has no dot left under a key of its own."""
+        name = parse_entry(op.e)
+        if not isinstance(name, MemoryName):
+            return
+        there = memory_entry(f"{name.key[:40]}-{body[:16]}", name.scope)
+        if any(held.body == body for held in self.entries.get(there, {}).values()):
+            return
+        self._write(there, (), msgspec.structs.replace(value, b=(), h=ZERO))
+        self.texts[body] = (op.text or "").encode()
+
+    def _has_room(self, entry: Entry, rest: Entry, kind: str) -> bool:
+        """Tell whether another own value fits; a text leaves one dot free for the device's person."""
+        before, after = self._own(entry), self._own(rest) + 1
+        return after <= max(MAX_DOTS - (kind == LIVE), before)
+
+    def _own(self, entry: Entry) -> int:
+        return sum(dot[:16] == self.by.dev for dot in entry)
+
+    def _author(self, placed: PlacedOp) -> str:
+        if placed.op.kind == FORGOTTEN:
+            return ""
+        as_theirs = Value(b=(), body="", h=ZERO, kind=LIVE, author=placed.op.author)
+        return of_when_copied(make_dot(placed.agent, 1), as_theirs, self.by.mine)
+
+    def _lines(self, placed: PlacedOp) -> None:
+        """Unite the lines of an op with those of the part, and move a line whose numbers another one has."""
+        op = placed.op
+        name = parse_entry(op.e)
+        file = parse_memory((op.text or "").encode())
+        if not isinstance(name, MemoryName):
+            return
+        stem, _, number = name.key.rpartition("-")
+        author = self._author(placed)
+        left = self._put_lines(name.scope, stem, int(number), file, _lines_in(file), author, op.h)
+        if left:
+            moved = f"{PART_PREFIX}{session_token(file.session)}-{placed.mark}"
+            self._put_lines(name.scope, moved, 0, file, left, author, op.h)
+
+    def _put_lines(
+        self, scope: str, stem: str, i: int, file: MemoryFile, lines: list[bytes], author: str, h: str
+    ) -> list[bytes]:
+        """Write lines into the first part from `i` on with space. Returns those whose numbers another line there has."""
+        while True:
+            name = memory_entry(f"{stem}-{i}", scope)
+            entry = self.entries.get(name, {})
+            until = max(
+                (
+                    hlc_ms(value.h)
+                    for dot, value in entry.items()
+                    if value.kind == FORGOTTEN and is_own(dot, value.author, self.by.mine)
+                ),
+                default=-1,
+            )
+            wanted = [line for line in lines if line_numbers(line).at > until]
+            held, texts = self._held_parts(name, entry, author)
+            there = {line for text in texts for line in text}
+            taken = {_numbers(line) for line in there} - {None}
+            left = [line for line in wanted if line not in there and _numbers(line) in taken]
+            new = set(wanted) - there - set(left)
+            if not new:
+                return left
+            kept = {line for line in there if line_numbers(line).at > until}
+            text = render_memory(file.with_fields({}, _body(kept | new)))
+            rest = {dot: value for dot, value in entry.items() if dot not in held}
+            if len(text) <= MAX_PART and self._has_room(entry, rest, LIVE):
+                clock = without_time(h) if is_ahead(h, self.by.now_ms) else h
+                clock = max([clock, *(entry[dot].h for dot in held)])
+                body = sha256(text).hexdigest()
+                self._write(name, held, Value(b=(), body=body, h=clock, kind=LIVE, author=author))
+                self.texts[body] = text
+                return left
+            i += 1
+
+    def _held_parts(self, name: str, entry: Entry, author: str) -> tuple[list[str], list[list[bytes]]]:
+        """Return the dots of an entry whose text is a part of this author here, and the lines of each."""
+        dots: list[str] = []
+        texts: list[list[bytes]] = []
+        key = name.rpartition("/")[2]
+        for dot, value in entry.items():
+            if value.body is None or of_when_copied(dot, value, self.by.mine) != author:
+                continue
+            data = self.texts.get(value.body) or self.by.bodies(value.body)
+            if data is None or not is_part(key, file := parse_memory(data)):
+                continue
+            lines = _lines_in(file)
+            if all(_numbers(line) != UNREADABLE for line in lines):
+                dots.append(dot)
+                texts.append(lines)
+        return dots, texts
+
+    def _write(self, name: str, replaces: Iterable[str], value: Value) -> None:
+        n = self.ctx.get(self.by.dev, 0) + 1
+        self._set(name, write(self.entries.get(name, {}), replaces, make_dot(self.by.dev, n), value))
+        self.ctx[self.by.dev] = n
+
+    def _set(self, name: str, entry: Entry) -> None:
+        self.changed.add(name)
+        if entry:
+            self.entries[name] = entry
+        else:
+            self.entries.pop(name, None)
+
+    def close(self, entries: Iterable[StoredEntry]) -> None:
+        """Write the markers: of an entry whose ops are all done its own token replaces those of the ops."""
+        for stored in entries:
+            of: dict[str, list[str]] = {}
+            for placed in ops_of(stored):
+                of.setdefault(placed.place.sha, []).append(op_token(placed.mark))
+            for sha, ops in of.items():
+                if entry_token(sha) not in self.tokens and self.tokens.issuperset(ops):
+                    self._mark(entry_token(sha), not self.forever.isdisjoint(ops))
+                    self.new.difference_update(ops)
+        self._put_marker(self.by.now_ms // WEEK_MS, self.new - self.forever)
+        self._put_marker(FOREVER, self.new & self.forever)
+
+    def _put_marker(self, week: int, tokens: set[str]) -> None:
+        i = 0
+        while tokens:
+            name = MarkerName(self.by.dev, week, i).entry
+            entry = self.entries.get(name, {})
+            held = {dot: self._text(value) for dot, value in entry.items()}
+            known = {dot: tokens_of(data) for dot, data in held.items() if data is not None}
+            text = marker_text(tokens.union(*known.values()))
+            room = self._has_room(entry, {dot: v for dot, v in entry.items() if dot not in known}, LIVE)
+            if room and (len(text) <= FULL or not entry):
+                body = sha256(text).hexdigest()
+                self._write(name, known, marker_value(body))
+                self.texts[body] = text
+                return
+            i += 1
+
+    def _text(self, value: Value) -> bytes | None:
+        return None if value.body is None else self.texts.get(value.body) or self.by.bodies(value.body)
+
+
+#: The numbers of a line that is not of the form of section 5.1: such a part is left as it is.
+UNREADABLE: Final = (-1, -1, -1)
+
+
+def _lines_in(file: MemoryFile) -> list[bytes]:
+    return [line for line in file.body.encode().split(b"\n") if line]
+
+
+def _numbers(line: bytes) -> tuple[int, int, int] | None:
+    """Return the numbers by which a reader tells items and pieces apart; None for a line that removes an item."""
+    try:
+        numbers = line_numbers(line)
+    except (msgspec.DecodeError, RecursionError, FormatError):
+        return UNREADABLE
+    if numbers.gone is not None:
+        return None
+    return (numbers.at, numbers.n, numbers.piece[0] if numbers.piece else -1)
+
+
+def _body(lines: Iterable[bytes]) -> str:
+    ordered = sorted(lines, key=lambda line: (line_numbers(line).at, line_numbers(line).n, line))
+    return b"\n".join(ordered).decode()

@@ -1,0 +1,428 @@
+"""Mailbox entries: signed batches of writes that an agent key leaves for a full device (format section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import msgspec
+
+from ipfsmem import canonical
+from ipfsmem.bundle.keys import is_scope
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory
+from ipfsmem.bundle.session_parts import is_part, is_part_key
+from ipfsmem.bundle.timeline import event_line, parse_line, split_own_id
+from ipfsmem.causal.entries import memory_name
+from ipfsmem.causal.value import FOREIGN, FORGOTTEN, LIVE, MAX_BASES, MAX_VALUES, split_dot
+from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
+from ipfsmem.lazy_pattern import lazy_pattern
+from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer
+from ipfsmem.seal.primitives import SIGNATURE_BYTES, Signer25519, verify
+
+#: Kinds of an op besides those of a value: an event of a timeline, lines of a session's part.
+EVENT: Final = "event"
+LINES: Final = "lines"
+#: Limits of an entry (format section 8): ops, other ops that one of them names, and bytes of the JSON.
+MAX_OPS: Final = 1024
+MAX_SEES: Final = 256
+MAX_JSON: Final = 1_032_188 - SIGNATURE_BYTES
+#: Bytes up to which an entry repeats the earlier ops of its start.
+CUMULATIVE: Final = 64 * 1024
+#: Bytes of a session's part (format section 8).
+MAX_PART: Final = 512 * 1024
+
+_DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
+_FOLDER: Final = b"ipfsmem/v1/mailbox\0"
+_MAX_DEPTH: Final = 6
+
+_is_id = lazy_pattern(r"[0-9a-f]{16}").fullmatch
+_is_32 = lazy_pattern(r"[0-9a-f]{32}").fullmatch
+_is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
+_NAME = lazy_pattern(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,15})\.([0-9a-f]{64})")
+
+
+class OpPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
+    """The entry (SHA-256 of its stored bytes) in which an op first stood, and its number among the new ops there."""
+
+    sha: str
+    n: int
+
+
+class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
+    """An op that the writer of another one was shown before it was admitted: its place, clock and body.
+
+    `body`: SHA-256 of its text, "" for a wish to forget.
+    """
+
+    agent: str
+    start: str
+    sha: str
+    n: int
+    h: str
+    body: str
+
+
+# Fields in the order of canonical JSON.
+class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One write of an agent.
+
+    `e` is the entry that it writes: of a memory for LIVE and FORGOTTEN, of a session's part for LINES, and `t` or
+    `t/<scope>` for an EVENT. `text` holds the text, the part with the new lines only, or the event's line. `b`, `h`
+    and `author` as in a value. `dots` and `sees` are the writes that its writer was shown and that it replaces.
+    `first` is None in the entry in which the op is new.
+    """
+
+    b: tuple[str, ...] = ()
+    dots: tuple[str, ...] = ()
+    e: str
+    first: OpPlace | None = None
+    h: str
+    kind: str
+    author: str = msgspec.field(name="of", default="")
+    sees: tuple[SeenOp, ...] = ()
+    text: str | None = None
+
+    @property
+    def body(self) -> str | None:
+        """SHA-256 of the text in hex; None for a wish to forget."""
+        return None if self.text is None else sha256(self.text.encode()).hexdigest()
+
+    @property
+    def scope(self) -> str:
+        """The scope that it writes to, "" for the nameless one."""
+        parts = self.e.split("/")
+        return parts[1] if len(parts) == (2 if self.kind == EVENT else 3) else ""
+
+
+# Fields in the order of canonical JSON.
+class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The JSON of an entry.
+
+    `agent` is the id of the agent's key, `ek` that of the epoch key that seals it, `i` the number of the entry in its
+    start, from 0, `prev` the SHA-256 of the entry before it, `ring` that of the keyring.json that its writer read,
+    `start` 16 random bytes of the process that made it, and `vault` the vault tag; all in hex.
+    """
+
+    agent: str
+    ek: str
+    i: int
+    ops: tuple[MailboxOp, ...]
+    prev: str | None
+    ring: str
+    start: str
+    v: int = 1
+    vault: str
+
+
+class EntryName(NamedTuple):
+    """The name of a stored entry in the folder of its agent: `<start>.<i>.<sha>`."""
+
+    start: str
+    i: int
+    sha: str
+
+    def __str__(self) -> str:
+        return f"{self.start}.{self.i}.{self.sha}"
+
+
+class StoredEntry(msgspec.Struct, frozen=True):
+    """An entry whose form and signature are checked, with the SHA-256 of its stored bytes: its identity."""
+
+    entry: MailboxEntry
+    sha: str
+
+
+class PlacedOp(msgspec.Struct, frozen=True):
+    """An op with the agent and start that wrote it, and the entry in which it first stood."""
+
+    agent: str
+    start: str
+    place: OpPlace
+    op: MailboxOp
+
+    @property
+    def mark(self) -> str:
+        """The name of this op in markers: see `op_mark`."""
+        return op_mark(self.agent, self.start, self.place.sha, self.place.n, self.op.e)
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """The key by which ops are admitted, ascending."""
+        return (self.op.h, self.mark)
+
+    def as_seen(self) -> SeenOp:
+        """Return how a later op names this one."""
+        return SeenOp(self.agent, self.start, self.place.sha, self.place.n, self.op.h, self.op.body or "")
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(MailboxEntry).decode
+
+
+class LineNumbers(msgspec.Struct, frozen=True):
+    """The numbers of a line of a session's part: two lines that share them are one item, or one of its pieces."""
+
+    at: int
+    n: int = 0
+    piece: tuple[int, int] | None = None
+    gone: tuple[int, str, int] | None = None
+
+
+_decode_line = msgspec.json.Decoder(LineNumbers).decode
+
+
+def line_numbers(line: bytes) -> LineNumbers:
+    """Read the numbers of a line. Raises DecodeError or RecursionError when it is no object with these, FormatError when nested too deep."""
+    canonical.check_depth(line, "a line of a session", 512)
+    return _decode_line(line)
+
+
+def op_mark(agent: str, start: str, sha: str, n: int, e: str) -> str:
+    """Return 16 hex digits that name an op in markers.
+
+    They bind the entry `e` that it writes: an agent that names an op of somebody else in `sees` supersedes nothing
+    outside the entry that it writes itself.
+    """
+    text = canonical.encode([agent, start, sha, n, e])
+    return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:16]
+
+
+def mailbox_folder(vault: bytes, agent: str) -> str:
+    """Return the name of the folder for an agent's entries; it reveals neither vault nor agent."""
+    return sha256(_FOLDER + vault + bytes.fromhex(agent)).hexdigest()[:32]
+
+
+def parse_entry_name(name: str) -> EntryName:
+    """Parse the name of a stored entry. Raises FormatError."""
+    found = _NAME.fullmatch(name)
+    if found is None or int(found[2]) > canonical.MAX_INT:
+        raise FormatError(f"{name[:120]!r} is not the name of a mailbox entry")
+    return EntryName(found[1], int(found[2]), found[3])
+
+
+def ops_of(stored: StoredEntry) -> Iterator[PlacedOp]:
+    """Yield the ops of an entry, repeated ones included, each with its place."""
+    entry, new = stored.entry, 0
+    for op in entry.ops:
+        if op.first is None:
+            yield PlacedOp(entry.agent, entry.start, OpPlace(stored.sha, new), op)
+            new += 1
+        else:
+            yield PlacedOp(entry.agent, entry.start, op.first, op)
+
+
+def repeated_ops(last: StoredEntry | None, new: Iterable[MailboxOp]) -> tuple[MailboxOp, ...]:
+    """Return the ops of the next entry of a start: those of `last` while all fit into 64 KiB, then the new ones.
+
+    Whole entries are repeated or none, so that a reader needs only the newest entry of a start.
+    """
+    ops = tuple(new)
+    if last is None:
+        return ops
+    earlier = tuple(msgspec.structs.replace(each.op, first=each.place) for each in ops_of(last))
+    if len(earlier) + len(ops) > MAX_OPS or len(_encode((*earlier, *ops))) > CUMULATIVE:
+        return ops
+    return (*earlier, *ops)
+
+
+def names_to_read(listed: Iterable[EntryName], read: Iterable[StoredEntry]) -> list[EntryName]:
+    """Return the listed entries that no entry read so far is or repeats, newest of each start first.
+
+    A caller reads the first and asks again: of a start that was never copied it reads one entry for each 64 KiB.
+    """
+    known = {place.sha for stored in read for place in (each.place for each in ops_of(stored))}
+    return sorted(
+        (name for name in listed if name.sha not in known), key=lambda name: (name.start, -name.i, name.sha)
+    )
+
+
+def sign_entry(signer: Signer25519, entry: MailboxEntry) -> bytes:
+    """Return the payload of an entry: signature and JSON. Raises FormatError, LimitError for an invalid entry."""
+    try:
+        text = _encode(entry)
+    except UnicodeEncodeError:
+        raise FormatError("a mailbox entry holds text that is not Unicode (a lone surrogate)") from None
+    _check(entry, len(text))
+    return signer.sign(_DOMAIN + text) + text
+
+
+def seal_entry(sealer: Sealer, entry: MailboxEntry, payload: bytes) -> bytes:
+    """Return the stored bytes of a payload made by `sign_entry`. Raises LimitError."""
+    return sealer.seal(MAILBOX_ENTRY, entry_context(entry.agent, entry.start, entry.i), payload)
+
+
+def entry_context(agent: str, start: str, i: int) -> str:
+    """Return the ctx of a sealed entry (format section 3)."""
+    return f"{agent}/{start}/{i}"
+
+
+def open_entry(
+    name: EntryName, agent: str, data: bytes, sealers: Iterable[Sealer], public: bytes, vault: bytes
+) -> StoredEntry:
+    """Open and check the bytes stored under `name` in the folder of `agent`, whose Ed25519 key is `public`.
+
+    Raises FormatError, LimitError when the bytes or the entry are not what the name says or the format allows,
+    OpenError when no key opens them, SignatureError when the agent did not sign them.
+    """
+    sha = sha256(data).hexdigest()
+    if sha != name.sha:
+        raise FormatError("the bytes of a mailbox entry do not have the hash in its name")
+    for sealer in sealers:
+        try:
+            payload = sealer.open(MAILBOX_ENTRY, entry_context(agent, name.start, name.i), data)
+        except OpenError:
+            continue
+        return StoredEntry(_verified(payload, name, agent, sealer.epoch_key.id, public, vault), sha)
+    raise OpenError("a mailbox entry is sealed under a key that this device does not hold")
+
+
+def _verified(
+    payload: bytes, name: EntryName, agent: str, ek: str, public: bytes, vault: bytes
+) -> MailboxEntry:
+    signature, text = payload[:SIGNATURE_BYTES], payload[SIGNATURE_BYTES:]
+    if not verify(public, _DOMAIN + text, signature):
+        raise SignatureError("a mailbox entry is not signed by its agent")
+    entry = parse_mailbox_entry(text)
+    if (entry.agent, entry.start, entry.i) != (agent, name.start, name.i):
+        raise FormatError("a mailbox entry is of another agent or place than its name")
+    if entry.ek != ek or entry.vault != vault.hex():
+        raise FormatError("a mailbox entry names another vault or epoch key than the one it is sealed for")
+    return entry
+
+
+def parse_mailbox_entry(data: bytes) -> MailboxEntry:
+    """Parse the JSON of an entry. Raises FormatError, LimitError."""
+    if len(data) > MAX_JSON:
+        raise LimitError(f"a mailbox entry has {len(data)} bytes, at most {MAX_JSON} are allowed")
+    canonical.check_depth(data, "a mailbox entry", _MAX_DEPTH)
+    try:
+        entry = _decode(data)
+        same = _encode(entry) == data
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise FormatError(f"a mailbox entry is malformed: {error}") from None
+    if not same:
+        raise FormatError("a mailbox entry is not canonical JSON")
+    _check(entry, len(data))
+    return entry
+
+
+def _check(entry: MailboxEntry, size: int) -> None:
+    if size > MAX_JSON:
+        raise LimitError(f"a mailbox entry has {size} bytes, at most {MAX_JSON} are allowed")
+    sound = (
+        entry.v == 1
+        and _is_id(entry.agent)
+        and _is_id(entry.ek)
+        and 0 <= entry.i <= canonical.MAX_INT
+        and _is_hash(entry.ring)
+        and _is_32(entry.start)
+        and _is_32(entry.vault)
+        and ((entry.i == 0) if entry.prev is None else (entry.i > 0 and _is_hash(entry.prev)))
+    )
+    if not sound:
+        raise FormatError("a field of a mailbox entry is malformed")
+    if not entry.ops or len(entry.ops) > MAX_OPS:
+        raise LimitError(f"a mailbox entry has 1-{MAX_OPS} ops, this has {len(entry.ops)}")
+    new = [op.first is None for op in entry.ops]
+    if not new[-1] or new != sorted(new):
+        raise FormatError("the new ops of a mailbox entry do not follow the repeated ones")
+    places = [op.first for op in entry.ops if op.first is not None]
+    if len(set(places)) < len(places):
+        raise FormatError("a mailbox entry repeats an op twice")
+    for n, op in enumerate(entry.ops):
+        fault = _fault(op)
+        if fault:
+            raise FormatError(f"op {n} of a mailbox entry: {fault}")
+
+
+def _fault(op: MailboxOp) -> str | None:
+    if not _is_id(op.h):
+        return "h is not 16 hex digits"
+    if op.first is not None and not (_is_hash(op.first.sha) and 0 <= op.first.n < MAX_OPS):
+        return "first is malformed"
+    if op.author and op.author != FOREIGN and not _is_id(op.author):
+        return "of is neither a device id nor foreign"
+    if len(op.b) > MAX_BASES or len(set(op.b)) < len(op.b) or not all(map(_is_32, op.b)):
+        return f"b is not a list of at most {MAX_BASES} different hashes of 32 hex digits"
+    if fault := _replaced_fault(op):
+        return fault
+    if op.kind != LIVE and op.b:
+        return "only a text has bases"
+    if op.kind in (EVENT, LINES) and (op.dots or op.sees):
+        return "an event or a session's line replaces nothing"
+    if op.kind in (FORGOTTEN, EVENT) and op.author:
+        return "only a text is of somebody"
+    if op.kind == FORGOTTEN:
+        if op.text is not None:
+            return "a wish to forget has a text"
+        return None if memory_name(op.e) else "e is not the name of a memory"
+    if op.text is None:
+        return "the text is missing"
+    return {LIVE: _text_fault, EVENT: _event_fault, LINES: _lines_fault}.get(op.kind, _unknown)(op.e, op.text)
+
+
+def _unknown(e: str, text: str) -> str:
+    return "the kind is unknown"
+
+
+def _replaced_fault(op: MailboxOp) -> str | None:
+    if len(op.dots) > MAX_VALUES or len(op.sees) > MAX_SEES:
+        return f"more than {MAX_VALUES} dots or {MAX_SEES} ops are replaced"
+    if list(op.dots) != sorted(set(op.dots)) or list(op.sees) != sorted(set(op.sees)):
+        return "dots or sees are not sorted, or hold a repeat"
+    for dot in op.dots:
+        split_dot(dot)
+    for seen in op.sees:
+        good = (
+            _is_id(seen.agent)
+            and _is_32(seen.start)
+            and _is_hash(seen.sha)
+            and 0 <= seen.n < MAX_OPS
+            and _is_id(seen.h)
+            and (not seen.body or _is_hash(seen.body))
+        )
+        if not good:
+            return "an op in sees is malformed"
+    return None
+
+
+def _text_fault(e: str, text: str) -> str | None:
+    name = memory_name(e)
+    if name is None:
+        return "e is not the name of a memory"
+    data = text.encode()
+    if len(data) > MAX_FILE:
+        return f"a text has {len(data)} bytes, at most {MAX_FILE} are allowed"
+    if is_part_key(name.key) and is_part(name.key, parse_memory(data)):
+        return "a session's part is not written as a text"
+    return None
+
+
+def _event_fault(e: str, text: str) -> str | None:
+    if e != "t" and not (e.startswith("t/") and is_scope(e[2:])):
+        return "e is not the name of a timeline"
+    line = text.encode()
+    event = parse_line(line)
+    if event_line(event) != line:
+        return "the text is not the line of an event"
+    if split_own_id(event["id"]) is not None:
+        return "an event has the id of a device's own event"
+    return None
+
+
+def _lines_fault(e: str, text: str) -> str | None:
+    name = memory_name(e)
+    data = text.encode()
+    if len(data) > MAX_PART:
+        return f"a session's part has {len(data)} bytes, at most {MAX_PART} are allowed"
+    file = parse_memory(data)
+    if name is None or not is_part(name.key, file):
+        return "e and text are not of a session's part"
+    try:
+        lines = [line_numbers(line.encode()) for line in file.body.split("\n")]
+    except (msgspec.DecodeError, FormatError, RecursionError):
+        return "a line of a session's part is malformed"
+    if any(not (0 <= line.at <= canonical.MAX_INT and 0 <= line.n <= canonical.MAX_INT) for line in lines):
+        return "a line of a session's part has a number out of range"
+    return None

@@ -1,0 +1,130 @@
+"""Markers of mailbox entries: memories that name the ops which full devices admitted (format section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name
+from ipfsmem.causal.value import LIVE, Entry, Value
+from ipfsmem.causal.view import Bodies
+from ipfsmem.errors import FormatError
+from ipfsmem.lazy_pattern import lazy_pattern
+
+#: The scope of markers, and the type in their header.
+MAILBOX: Final = "mailbox"
+WEEK_MS: Final = 7 * 24 * 3600 * 1000
+#: Weeks after which a marker may be deleted; ops that are older than `ADMITTED_MS` are not admitted without a person.
+KEPT_WEEKS: Final = 18
+ADMITTED_MS: Final = 90 * 24 * 3600 * 1000
+#: The week of marks that are kept for ever: those of ops whose clock was ahead, so that their age is unknown.
+FOREVER: Final = 0
+#: Bytes after which a device begins its next marker: each admission uploads one again.
+FULL: Final = 32 * 1024
+
+_KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
+_is_token = lazy_pattern(r"[=+][0-9a-f]{16}").fullmatch
+
+
+class MarkerName(msgspec.Struct, frozen=True):
+    """`m/mailbox/got-<dev>-<week>-<i>`: marker i (from 0) that a device made in a week since 1970."""
+
+    dev: str
+    week: int
+    i: int
+
+    @property
+    def entry(self) -> str:
+        """Return the entry name."""
+        return memory_entry(f"got-{self.dev}-{self.week}-{self.i}", MAILBOX)
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What all markers of a state say: `=` and 16 digits of an entry's hash when all its new ops are done, `+` and the mark
+    of an op. `missing` names markers that could not be read: nothing may be admitted then."""
+
+    tokens: frozenset[str] = frozenset()
+    missing: tuple[str, ...] = ()
+
+    def has_entry(self, sha: str) -> bool:
+        """Tell whether every new op of this entry is done: only then may it be deleted at a provider."""
+        return entry_token(sha) in self.tokens
+
+
+def entry_token(sha: str) -> str:
+    """Return the token of an entry with this SHA-256."""
+    return "=" + sha[:16]
+
+
+def op_token(mark: str) -> str:
+    """Return the token of an op with this mark."""
+    return "+" + mark
+
+
+def marker_name(name: str) -> MarkerName | None:
+    """Parse the entry name of a marker; None for any other entry."""
+    parsed = memory_name(name)
+    if not isinstance(parsed, MemoryName) or parsed.scope != MAILBOX:
+        return None
+    found = _KEY.fullmatch(parsed.key)
+    return MarkerName(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def is_marker(name: str, file: MemoryFile) -> bool:
+    """Tell whether a memory is a marker; indexes, lists, contexts and plain folders omit it."""
+    return file.type == MAILBOX and marker_name(name) is not None
+
+
+def read_marks(entries: Mapping[str, Entry], bodies: Bodies) -> Marks:
+    """Return the union of all markers among these entries. Lines of another form are ignored."""
+    tokens: set[str] = set()
+    missing: list[str] = []
+    for name, entry in entries.items():
+        if marker_name(name) is None:
+            continue
+        for value in entry.values():
+            if value.body is None:
+                continue
+            data = bodies(value.body)
+            if data is None:
+                missing.append(name)
+            else:
+                tokens.update(tokens_of(data))
+    return Marks(frozenset(tokens), tuple(sorted(set(missing))))
+
+
+def tokens_of(data: bytes) -> set[str]:
+    """Return the tokens of a marker's text; none when it is not one."""
+    try:
+        file = parse_memory(data)
+    except FormatError:
+        return set()
+    return set(filter(_is_token, file.body.split("\n"))) if file.type == MAILBOX else set()
+
+
+def marker_text(tokens: Iterable[str]) -> bytes:
+    """Return the text of a marker."""
+    return render_memory(MemoryFile({"type": MAILBOX}, "\n".join(sorted(tokens))))
+
+
+def marker_value(body: str) -> Value:
+    """Return the value of a marker with this body; it has no place among clocks."""
+    return Value(b=(), body=body, h=ZERO, kind=LIVE)
+
+
+def stale_markers(names: Iterable[str], dev: str, now_ms: int) -> list[str]:
+    """Return the markers of a device that it may delete: what they name is too old to be admitted again."""
+    week = now_ms // WEEK_MS
+    named = ((name, marker_name(name)) for name in names)
+    return sorted(
+        name
+        for name, marker in named
+        if marker is not None
+        and marker.dev == dev
+        and marker.week != FOREVER
+        and marker.week + KEPT_WEEKS < week
+    )

@@ -1,0 +1,95 @@
+"""Random histories of a mailbox (`bench.soak mailbox` plays many more), and each rule of its admission left out."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from unittest import mock
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipfsmem.bundle.session_parts import is_part_key
+from ipfsmem.causal.mailbox_markers import read_marks
+from ipfsmem.causal.state import State
+from tests.support import effort
+from tests.support.mailbox_lab import FullDevice, World, items, judge, play, shape, without_rule
+
+#: Plays in which a missing rule must show; the first that fails is among the first 120 of each.
+PLAYS = 300
+
+
+def test_mailbox_loses_no_acknowledged_write_in_random_plays() -> None:
+    for seed in range(1, effort.cases(150, 3000)):
+        world = play(seed)
+        try:
+            judge(world)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from None
+
+
+@pytest.mark.parametrize("rule", without_rule())
+def test_mailbox_without_one_of_its_rules_breaks(rule: str) -> None:
+    with ExitStack() as patched:
+        for owner, name, without in without_rule()[rule]:
+            patched.enter_context(mock.patch.object(owner, name, without))
+        for seed in range(1, PLAYS):
+            try:
+                judge(play(seed))
+            except AssertionError:
+                return
+    pytest.fail(f"nothing was lost in {PLAYS} plays without the rule: {rule}")
+
+
+def _fresh(world: World) -> FullDevice:
+    return FullDevice(world, "9" * 16)
+
+
+@given(st.integers(10_000, 90_000), st.randoms(use_true_random=False))
+def test_admission_is_independent_of_order_repetition_and_portions(seed: int, random: object) -> None:
+    world = play(seed)
+    entries = list(world.opened.values())
+    whole, portions = _fresh(world), _fresh(world)
+    whole.skew = portions.skew = 0
+    once = whole.admission(entries)
+    shuffled = entries * 2
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert whole.admission(shuffled).state == once.state
+    events = set()
+    for stored in shuffled:
+        done = portions.admission([stored])
+        world.texts.update(done.texts)
+        events.update(done.events)
+        portions.state = done.state
+    world.texts.update(once.texts)
+    assert events == set(once.events)
+    if not _crowded(once.state) and not _crowded(portions.state):
+        assert _memories(portions.state) == _memories(once.state)
+        # Which of two lines with equal numbers is moved depends on what arrived first.
+        assert items(world, portions.state) == items(world, once.state)
+
+
+@given(st.integers(10_000, 90_000))
+def test_admission_of_admitted_entries_changes_nothing(seed: int) -> None:
+    world = play(seed)
+    entries = list(world.opened.values())
+    device = _fresh(world)
+    first = device.admission(entries)
+    world.texts.update(first.texts)
+    device.state = first.state
+    again = device.admission(entries)
+    assert (again.state, again.events, again.changed) == (first.state, (), ())
+    marks = read_marks(first.state.entries, world.texts.get)
+    waiting = {each.op.mark for each in first.waiting}
+    assert all(marks.has_entry(stored.sha) for stored in entries) or waiting
+
+
+def _memories(state: State) -> dict[str, list[tuple[str, str | None]]]:
+    return {name: shown for name, shown in shape(state).items() if not is_part_key(name[2:])}
+
+
+def _crowded(state: State) -> bool:
+    """Whether texts stand beside their key: which ones depends on what arrived first."""
+    return any(name.startswith("m/k") and "-" in name for name in state.entries) or any(
+        len(entry) >= 3 for entry in state.entries.values()
+    )

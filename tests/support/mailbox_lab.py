@@ -1,0 +1,469 @@
+"""Random histories of full devices and agents' processes that share one vault through its mailbox, on the rules of production.
+
+`play(seed)` draws one; `judge` raises AssertionError for a write that was acknowledged and is lost. Entries are signed, sealed and
+opened as at a provider, withheld, repeated, replayed after deletion; processes are copied while they run and killed before a write
+is acknowledged. Nothing here is a test.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.bundle.session_parts import is_part_key
+from ipfsmem.bundle.timeline import event_line
+from ipfsmem.causal import mailbox_admission, mailbox_entry, mailbox_markers
+from ipfsmem.causal.clock import hlc, next_hlc
+from ipfsmem.causal.entries import memory_name, segment_entry
+from ipfsmem.causal.mailbox_admission import (
+    WRITER,
+    AdmittedOps,
+    Admitting,
+    AgentRights,
+    admit,
+    pending_ops,
+    without_time,
+)
+from ipfsmem.causal.mailbox_entry import (
+    EVENT,
+    LINES,
+    EntryName,
+    MailboxEntry,
+    MailboxOp,
+    PlacedOp,
+    StoredEntry,
+    mailbox_folder,
+    open_entry,
+    parse_entry_name,
+    repeated_ops,
+    seal_entry,
+    sign_entry,
+)
+from ipfsmem.causal.mailbox_markers import marker_name, read_marks
+from ipfsmem.causal.mailbox_view import by_entry, entry_with_ops, op_clock, replacing_op
+from ipfsmem.causal.state import State
+from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value, hash32
+from ipfsmem.seal.objects import Sealer, epoch_key
+from ipfsmem.seal.primitives import Signer25519
+from tests.support.causal_lab import covered, join, written
+
+VAULT = bytes(range(16))
+SEALER = Sealer(epoch_key(1, bytes(range(32)), VAULT), VAULT)
+RING = "ab" * 32
+BEGIN = 1_790_000_000_000
+NAMES = [f"m/k{i}" for i in range(4)] + ["m/acme/k0"]
+SESSION = "work"
+
+
+class Agent:
+    """An agent's key; of the second one the person is another."""
+
+    def __init__(self, number: int) -> None:
+        self.signer = Signer25519(bytes([number]) * 32)
+        self.id = sha256(self.signer.public).hexdigest()[:16]
+
+
+AGENTS = (Agent(1), Agent(2))
+OTHERS = AGENTS[1].id
+
+
+def mine(dev: str) -> bool:
+    """All ids are of one person, except for the second agent."""
+    return dev != OTHERS
+
+
+class World:
+    """What all share: the provider, the clock, texts by hash, and what was acknowledged."""
+
+    def __init__(self, rng: random.Random, keepers: int, faults: bool) -> None:
+        self.rng, self.faults = rng, faults
+        self.clock = BEGIN
+        #: The second agent may write to the nameless scope only, in some plays: its other ops wait for a person.
+        scopes = rng.choice([None, None, frozenset([""])])
+        self.rights = {
+            AGENTS[0].id: AgentRights(role=WRITER),
+            OTHERS: AgentRights(role=WRITER, scopes=scopes),
+        }
+        self.texts: dict[str, bytes] = {}
+        self.mailbox: dict[str, tuple[str, bytes]] = {}
+        self.deleted: dict[str, tuple[str, bytes]] = {}
+        self.opened: dict[str, StoredEntry] = {}
+        self.heads: dict[str, State] = {}
+        self.keepers = [FullDevice(self, f"{i + 1:x}" * 16) for i in range(keepers)]
+        #: Acknowledged writes by (entry, h, body), each with the writes that replaced it after having been shown it.
+        self.written: dict[tuple[str, str, str | None], set[tuple[str, str, str | None]]] = {}
+        self.events: set[bytes] = set()
+        self.lines: set[tuple[str, bytes]] = set()
+        self.returned: set[str] = set()
+        self.counts = dict.fromkeys(
+            ("starts", "copies", "entries", "ops", "returns", "replayed", "beside", "left"), 0
+        )
+
+    def replaced(self, e: str, old: Value, by: tuple[str, str, str | None]) -> None:
+        """Note that `by` replaces a value that its writer was shown; that of an op whose clock was ahead has another clock."""
+        same = [one for one in self.written if one[0] == e and one[2] == old.body]
+        ahead = [one for one in same if without_time(one[1]) == old.h]
+        for one in [(e, old.h, old.body)] if (e, old.h, old.body) in same else ahead:
+            self.written[one].add(by)
+
+    def tick(self) -> int:
+        self.clock += self.rng.randint(0, 2)
+        return self.clock
+
+    def body(self, text: str) -> tuple[str, str]:
+        data = text.encode()
+        name = sha256(data).hexdigest()
+        self.texts[name] = data
+        return text, name
+
+    def text_for(self, e: str, writer: str) -> str:
+        """A new text, or now and then one that stood there before and was replaced."""
+        old = sorted({body for (name, _, body), by in self.written.items() if name == e and body and by})
+        if old and self.rng.random() < 0.12:
+            self.counts["returns"] += 1
+            body = self.rng.choice(old)
+            self.returned.add(body)
+            return self.texts[body].decode()
+        return self.body(f"---\nname: t\n---\n\n{writer} {self.rng.getrandbits(64):x}\n")[0]
+
+    def listed(self) -> list[StoredEntry]:
+        """The entries that a reader gets from the provider: in faulty times some are late or withheld."""
+        found = []
+        for name, (agent, data) in self.mailbox.items():
+            if self.faults and self.rng.random() < 0.15:
+                continue
+            if name not in self.opened:
+                key = next(each for each in AGENTS if each.id == agent)
+                parsed = parse_entry_name(name.partition("/")[2])
+                stored = open_entry(parsed, agent, data, [SEALER], key.signer.public, VAULT)
+                self.opened[name] = stored
+            found.append(self.opened[name])
+        self.rng.shuffle(found)
+        return found
+
+
+class FullDevice:
+    """A device that publishes."""
+
+    def __init__(self, world: World, dev: str) -> None:
+        self.world, self.dev, self.state = world, dev, State()
+        self.skew = world.rng.choice([0, 0, -40_000, 40_000])
+        self.waiting: set[tuple[str, str, str | None]] = set()
+
+    def sync(self) -> AdmittedOps:
+        for head in self.world.heads.values():
+            joined = join(self.state, head)
+            assert not joined.clashes, joined.clashes
+            self.state = joined.state
+        done = self.admission(self.world.listed())
+        self.world.texts.update(done.texts)
+        self.state = done.state
+        for event in done.events:
+            self.append(event.scope, event.line)
+        covered(self.state)
+        self.waiting |= {(each.op.op.e, each.op.op.h, each.op.op.body) for each in done.waiting}
+        self.world.heads[self.dev] = self.state
+        return done
+
+    def admission(self, entries: list[StoredEntry]) -> AdmittedOps:
+        bodies = self.world.texts.get
+        marks = read_marks(self.state.entries, bodies)
+        now = self.world.clock + self.skew
+        return admit(
+            self.state,
+            entries,
+            marks,
+            Admitting(dev=self.dev, now_ms=now, mine=mine, rights=self.world.rights, bodies=bodies),
+        )
+
+    def append(self, scope: str, line: bytes) -> None:
+        name = segment_entry("2026-09-21", self.dev, 0, scope)
+        entry = self.state.entries.get(name, {})
+        text = b"".join(self.world.texts[value.body or ""] for value in entry.values())
+        if line in text.split(b"\n"):
+            return
+        _, body = self.world.body((text + line + b"\n").decode())
+        value = Value(b=(), body=body, h=hlc(self.world.clock), kind=LIVE)
+        self.state, _ = written(self.state, name, entry, self.dev, value)
+
+    def write(self, e: str, forget: bool) -> None:
+        world, entry = self.world, self.state.entries.get(e, {})
+        if forget and not entry:
+            return
+        now = hlc(world.tick() + self.skew)
+        h = max([now, *(next_hlc(value.h, 0) for value in entry.values())])
+        body = None if forget else world.body(world.text_for(e, f"device {self.dev[:2]}"))[1]
+        b = tuple(dict.fromkeys(hash32(v.body) for v in entry.values() if v.body))[:4] if body else ()
+        value = Value(b=b, body=body, h=h, kind=FORGOTTEN if forget else LIVE)
+        world.written.setdefault((e, h, body), set())
+        for old in entry.values():
+            world.replaced(e, old, (e, h, body))
+        self.state, _ = written(self.state, e, entry, self.dev, value)
+
+
+class Start:
+    """A process with an agent key and no home."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.agent = world, world.rng.choice(AGENTS)
+        self.start = f"{world.rng.getrandbits(128):032x}"
+        self.skew = world.rng.choice([0, 0, 0, -40_000, 40_000, 10**10])
+        self.last: StoredEntry | None = None
+        self.clock, self.lines, self.noted = "0" * 16, 0, 0
+        self.state, self.seen = State(), {}
+        for head in world.heads.values():
+            self.state = join(self.state, head).state
+        self.read()
+        world.counts["starts"] += 1
+
+    def copied(self) -> Start:
+        twin = copy.copy(self)
+        twin.seen = dict(self.seen)
+        self.world.counts["copies"] += 1
+        return twin
+
+    def read(self) -> None:
+        self.seen: dict[str, StoredEntry]
+        self.seen.update({stored.sha: stored for stored in self.world.listed()})
+
+    def write(self) -> None:
+        """Some ops in one entry, acknowledged when it is put."""
+        world, rng = self.world, self.world.rng
+        ops: list[MailboxOp] = []
+        facts: list[Callable[[], None]] = []
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):
+            draw = rng.random()
+            if draw < 0.7:
+                e = rng.choice([name for name in NAMES if name not in {op.e for op in ops}])
+                self._memory(e, rng.random() < 0.08, ops, facts)
+            elif draw < 0.8:
+                self._event(ops, facts)
+            else:
+                self._line(ops, facts)
+        if not ops or (world.faults and rng.random() < 0.05):
+            return  # killed before the put: never acknowledged
+        self.put(ops)
+        for fact in facts:
+            fact()
+
+    def put(self, ops: list[MailboxOp]) -> None:
+        world, last = self.world, self.last
+        entry = MailboxEntry(
+            agent=self.agent.id,
+            ek=SEALER.epoch_key.id,
+            i=0 if last is None else last.entry.i + 1,
+            ops=repeated_ops(last, ops),
+            prev=None if last is None else last.sha,
+            ring=RING,
+            start=self.start,
+            vault=VAULT.hex(),
+        )
+        data = seal_entry(SEALER, entry, sign_entry(self.agent.signer, entry))
+        self.last = StoredEntry(entry, sha256(data).hexdigest())
+        name = f"{mailbox_folder(VAULT, self.agent.id)}/{EntryName(self.start, entry.i, self.last.sha)}"
+        if name not in world.mailbox and name not in world.deleted:
+            world.mailbox[name] = (self.agent.id, data)
+        NUMBERS[self.last.sha] = entry.i
+        self.seen[self.last.sha] = self.last
+        world.counts["entries"] += 1
+        world.counts["ops"] += len(ops)
+
+    def pending(self) -> list[PlacedOp]:
+        marks = read_marks(self.state.entries, self.world.texts.get)
+        return pending_ops(self.seen.values(), marks, self.world.rights, self.world.clock + self.skew).ready
+
+    def _clock(self, seen: Entry) -> str:
+        self.clock = op_clock(seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16))
+        return self.clock
+
+    def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
+        world = self.world
+        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []))
+        if forget and not shown.entry:
+            return
+        text = None if forget else world.text_for(e, f"start {self.start[:4]}")
+        everything = [dot for dot in shown.entry if world.rng.random() < 0.9]
+        op = replacing_op(e, shown, everything, text, self._clock(shown.entry))
+        ops.append(op)
+        old = [value for dot, value in shown.entry.items() if dot in everything]
+
+        def fact() -> None:
+            world.written.setdefault((e, op.h, op.body), set())
+            for each in old:
+                world.replaced(e, each, (e, op.h, op.body))
+
+        facts.append(fact)
+
+    def _event(self, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
+        self.noted += 1
+        event: dict[str, Any] = {
+            "ts": "2026-09-21T10:00:00.000Z",
+            "type": "built",
+            "id": f"{self.start}-{self.noted}",
+            "x": self.world.rng.getrandbits(30),
+        }
+        line = event_line(event)
+        ops.append(MailboxOp(e="t", h=self._clock({}), kind=EVENT, text=line.decode()))
+        facts.append(lambda: self.world.events.add(line))
+
+    def _line(self, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
+        item = {"role": "user", "content": f"{self.world.rng.getrandbits(40):x}"}
+        at = self.world.clock // 64 * 64
+        line = json.dumps({"at": at, "n": self.lines, "item": item}).encode()
+        self.lines += 1
+        name = f"m/session-{SESSION}-{self.start[:16]}-0"
+        text = render_memory(MemoryFile({"type": "session", "session": SESSION}, line.decode()))
+        ops.append(MailboxOp(e=name, h=self._clock({}), kind=LINES, text=text.decode()))
+        facts.append(lambda: self.world.lines.add((name, line)))
+
+
+def play(seed: int) -> World:
+    """Draw one history and bring it to rest: everybody reads everything."""
+    rng = random.Random(seed)
+    world = World(rng, rng.choice([1, 1, 2, 3]), rng.random() < 0.8)
+    alive: list[Start] = []
+    for _ in range(rng.randint(20, 70)):
+        draw = rng.random()
+        if draw < 0.04 and alive and world.faults:
+            alive.append(rng.choice(alive).copied())
+        elif draw < 0.15 or not alive:
+            alive = [*alive, Start(world)][-8:]
+        elif draw < 0.6:
+            start = rng.choice(alive)
+            if rng.random() < 0.3:
+                start.read()
+            start.write()
+        elif draw < 0.7:
+            rng.choice(world.keepers).write(rng.choice(NAMES), rng.random() < 0.1)
+        elif draw < 0.86:
+            rng.choice(world.keepers).sync()
+        elif draw < 0.93:
+            collect(world)
+        elif world.faults:
+            for name in rng.sample(sorted(world.deleted), min(4, len(world.deleted))):
+                world.mailbox[name] = world.deleted[name]
+                world.counts["replayed"] += 1
+    world.faults = False
+    for _ in range(3):
+        for keeper in world.keepers:
+            keeper.sync()
+    return world
+
+
+def collect(world: World) -> None:
+    """Delete entries at the provider that markers in every published head name."""
+    if len(world.heads) < len(world.keepers):
+        return
+    marks = [read_marks(head.entries, world.texts.get) for head in world.heads.values()]
+    for name in list(world.mailbox):
+        sha = name.rpartition(".")[2]
+        if all(each.has_entry(sha) for each in marks):
+            world.deleted[name] = world.mailbox.pop(name)
+
+
+def judge(world: World) -> None:
+    """Raise AssertionError for a lost write, for devices that differ, or for a text that returned though somebody replaced it."""
+    shapes = [shape(keeper.state) for keeper in world.keepers]
+    assert all(each == shapes[0] for each in shapes), "devices differ"
+    state = world.keepers[0].state
+    assert set(state.ctx) <= {keeper.dev for keeper in world.keepers}, "an agent's id is in the counters"
+    again = world.keepers[0].admission(world.listed())
+    assert again.state == state and not again.events, "admitting again changes the state"
+    held = {(name, value.body) for name, entry in state.entries.items() for value in entry.values()}
+    bodies = {body for _, body in held}
+    waiting = {each for keeper in world.keepers for each in keeper.waiting}
+    for (e, h, body), by in world.written.items():
+        if body is None:
+            kept = by or (e, None) in held or (e, h, body) in waiting
+            assert kept, f"a wish to forget is lost: {e} {h}"
+        else:
+            assert by or body in bodies or (e, h, body) in waiting, (
+                f"a text is lost: {e} {world.texts[body]!r}"
+            )
+    events = {
+        line
+        for name, entry in state.entries.items()
+        if name.startswith("t/")
+        for value in entry.values()
+        for line in world.texts[value.body or ""].split(b"\n")
+    }
+    assert world.events <= events, "an event is lost"
+    assert {line for _, line in world.lines} <= items(world, state), "a session's line is lost"
+    world.counts["beside"] = sum(
+        "-" in name and not is_part_key(name[2:]) for name, _ in held if name.startswith("m/k")
+    )
+    left = [
+        (e, body)
+        for (e, h, body), by in world.written.items()
+        if body and by - waiting and body not in world.returned and (e, body) in held
+    ]
+    world.counts["left"] = len(left)
+    assert len(world.keepers) > 1 or not left, (
+        f"a replaced text returned: {left[0][0]} {world.texts[left[0][1]]!r}"
+    )
+
+
+def items(world: World, state: State) -> set[bytes]:
+    """The lines that a reader of the session shows: of two with the same numbers in one part one is hidden."""
+    found: dict[tuple[str, int, int], bytes] = {}
+    for name, entry in sorted(state.entries.items()):
+        parsed = memory_name(name)
+        if parsed is None or not is_part_key(parsed.key):
+            continue
+        dev = parsed.key.split("-")[2]
+        for value in entry.values():
+            for line in parse_memory(world.texts[value.body or ""]).body.encode().split(b"\n"):
+                read = msgspec.json.decode(line)
+                found[dev, read["at"], read["n"]] = line
+    return set(found.values())
+
+
+def shape(state: State) -> dict[str, list[tuple[str, str | None]]]:
+    """What a state shows, without dots, clocks and markers."""
+    return {
+        name: sorted({(value.kind, value.body or "") for value in entry.values()})
+        for name, entry in state.entries.items()
+        if marker_name(name) is None
+    }
+
+
+#: Number of each entry in its start, by hash: what a reader knew if the place named it.
+NUMBERS: dict[str, int] = {}
+
+
+def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
+    """Each rule whose absence a play notices: (object, attribute, what it is without the rule)."""
+    work = mailbox_admission._Work
+    real_mark = mailbox_entry.op_mark
+
+    def by_place(agent: str, start: str, sha: str, n: int, e: str) -> str:
+        return real_mark(agent, start, str(NUMBERS[sha]), n, e)
+
+    return {
+        "identity by content": [
+            (mailbox_entry, "op_mark", by_place),
+            (mailbox_admission, "op_mark", by_place),
+        ],
+        "markers": [(mailbox_markers, "tokens_of", lambda data: set())],
+        "text beside": [(work, "_beside", lambda self, op, body, value: None)],
+        "ops seen are replaced": [
+            (mailbox_admission, "replaced_dots", lambda entry, op: set(op.dots) & set(entry))
+        ],
+        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda op: [])],
+        "equal text needs equal clock": [
+            (
+                mailbox_admission,
+                "is_admitted",
+                lambda entry, op, body: any(v.body == body and v.kind == op.kind for v in entry.values()),
+            )
+        ],
+        "lines are united": [(work, "_held_parts", lambda self, name, entry, author: (list(entry), []))],
+        "lines with equal numbers are moved": [(mailbox_admission, "_numbers", lambda line: None)],
+    }
