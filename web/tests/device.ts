@@ -13,8 +13,10 @@ import { MemoryError } from '../src/device/errors.ts'
 import { Memory } from '../src/memory.ts'
 import { providerOf } from '../src/open.ts'
 import { VolatileStorage } from '../src/store/device_storage.ts'
+import { smallName } from '../src/core/small_objects.ts'
 import { folderProvider } from '../src/sync/folder.ts'
 import { Http } from '../src/sync/http.ts'
+import type { SmallArea } from '../src/sync/provider.ts'
 import type { Pointer } from '../src/sync/syncing.ts'
 
 type Command = { readonly do: string; readonly [name: string]: unknown }
@@ -75,6 +77,19 @@ async function answer(command: Command): Promise<unknown> {
   if (command.do === 'get') {
     const http = new Http('server', fetch, {}, '', Number(command.ms))
     return (await http.bytes(await http.ask(String(command.url), { what: 'read' }))).length
+  }
+  if (command.do === 'small') {
+    const area = providerOf({ at: String(command.at), token: String(command.token) }, fetch).small as Required<SmallArea>
+    const names: string[] = []
+    for (const [box, label, text] of (command.put ?? []) as [string, string, string][]) {
+      const data = new TextEncoder().encode(text)
+      names.push(smallName(box, label, data))
+      await area.put(names.at(-1) as string, data)
+    }
+    await area.remove((command.remove ?? []) as string[])
+    const listed = await area.list(command.boxes as string[])
+    const got = await area.get([...listed.keys(), ...((command.names ?? []) as string[])])
+    return { listed: Object.fromEntries(listed), got: Object.fromEntries([...got].map(([name, data]) => [name, new TextDecoder().decode(data)])), names }
   }
   if (command.do === 'later') return (ahead += Number(command.ms))
   const memory = opened.get(name) as Memory

@@ -12,6 +12,7 @@ import { salvage } from './salvaging.ts'
 import { timeRanges } from './time_ranges.ts'
 import { cidTrees } from './trees.ts'
 import { sessions } from './sessions.ts'
+import { smallObjects } from './small_objects.ts'
 import { scopeTrees } from './trees_of_scopes.ts'
 import { anchorPins, cars, commits, forgedVaults, ipns, ring, scopes, state, tree, values, vaults, view } from './vaults.ts'
 
@@ -45,6 +46,7 @@ export const judges: Readonly<Record<string, Judge>> = {
   scope_trees: scopeTrees,
   scopes,
   sessions,
+  small_objects: smallObjects,
   state,
   time_ranges: timeRanges,
   timeline,

@@ -23,7 +23,7 @@ const PROPFIND = '<?xml version="1.0" encoding="utf-8"?>\n<propfind xmlns="DAV:"
 const UNREACHED = ': it is unreachable, or does not allow pages of this origin (CORS)'
 const VERBS = { GET: 'read', PUT: 'store', MOVE: 'rename', DELETE: 'delete', MKCOL: 'create', PROPFIND: 'list' } as const
 
-export type Folder = 'packs' | 'pins' | 'names'
+export type Folder = 'packs' | 'pins' | 'names' | 'small'
 export type FileInfo = { readonly size: number; readonly modified: number | null }
 /** Files by path, paths of entries that cannot be read, and the time of the list by the clock of `performance`. */
 export type Listing = { readonly files: ReadonlyMap<string, FileInfo>; readonly others: ReadonlySet<string>; readonly at: number }

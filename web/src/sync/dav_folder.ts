@@ -6,9 +6,10 @@
  * told.
  */
 
-import { type Bytes, hex, same, sha256, unlessRefused } from '../core/bytes.ts'
+import { type Bytes, hex, need, same, sha256, unlessRefused } from '../core/bytes.ts'
 import { isBlockOf, parseCid } from '../core/cid.ts'
 import { digestOf, indexFits, linesOf, lookedThrough, lostIn, MOST_BLOCK, MOST_LIST, MOST_PIN, MOST_RECORD, PACK, packFiles, PIN, PIN_LIST, type Place, pinFile, placeIn, RECORD, readPin, recordFile, SharedFolder, tagOf } from '../core/folder.ts'
+import { isSmall, needBoxes, needSmallNames, smallFile, smallOfFile, usedSmall } from '../core/small_objects.ts'
 import type { Environment } from '../device/device.ts'
 import { DavFiles, type FileInfo, type Listing } from './dav_files.ts'
 import type { Fetch } from './http.ts'
@@ -51,7 +52,8 @@ export function davFolder(name: string, url: URL, account: string | null, fetch:
     reader,
     names: { name, record: (one, say) => folder.record(one, say), putRecord: (one, record) => folder.putRecord(one, record) },
     store: { ...reader, has: cids => folder.has(cids), put: (root, blocks) => folder.put(root, blocks), pin: (root, pinName) => folder.pin(root, pinName) },
-    pins: pinName => folder.pins(pinName)
+    pins: pinName => folder.pins(pinName),
+    small: { list: boxes => folder.listSmall(boxes), get: names => folder.getSmall(names), put: (one, data) => folder.putSmall(one, data), remove: names => folder.removeSmall(names) }
   }
 }
 
@@ -190,6 +192,46 @@ class DavFolder {
   #records(name: string): Promise<Small> {
     const isWanted = (path: string): boolean => RECORD.exec(path)?.[1] === name
     return this.#readListed('names', isWanted, () => MOST_RECORD)
+  }
+
+  // -- small objects
+
+  async listSmall(boxes: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    needBoxes(boxes)
+    if (boxes.length === 0) return new Map()
+    const { files } = await this.files.list('small')
+    return usedSmall([...files].map(([path, { size }]) => [smallOfFile(path), size] as const), boxes)
+  }
+
+  async getSmall(names: readonly string[]): Promise<ReadonlyMap<string, Bytes>> {
+    needSmallNames(names)
+    const listed = await this.listSmall([...new Set(names.map(name => name.split('/')[0] as string))])
+    const found = new Map<string, Bytes>()
+    let failed: ProviderError | null = null
+    await sideBySide([...new Set(names)].filter(name => listed.has(name)), AT_ONCE, async name => {
+      try {
+        const data = await this.files.read(smallFile(name), listed.get(name) as number)
+        if (data !== null && isSmall(name, data)) found.set(name, data)
+      } catch (error) {
+        if (!(error instanceof ProviderError)) throw error
+        // One that is refused does not hide the others; after an outage it is unknown what is there.
+        if (!error.refused || failed === null) failed = error
+      }
+    })
+    const problem = failed as ProviderError | null
+    if (problem !== null && (!problem.refused || found.size === 0)) throw problem
+    return found
+  }
+
+  async putSmall(name: string, data: Bytes): Promise<void> {
+    need(isSmall(name, data), 'format', 'that is not a small object')
+    await this.files.put(smallFile(name), data)
+  }
+
+  async removeSmall(names: readonly string[]): Promise<void> {
+    needSmallNames(names)
+    for (const name of names) await this.files.delete(smallFile(name))
+    this.files.forgetList('small')
   }
 
   // -- packs

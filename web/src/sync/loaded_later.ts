@@ -1,11 +1,11 @@
 /** A provider whose code is loaded with its first request. */
 
-import { type BlockStore, type NameServer, type Provider, ProviderError, type Reader } from './provider.ts'
+import { type BlockStore, type NameServer, type Provider, ProviderError, type Reader, type SmallArea } from './provider.ts'
 
 /** What a provider offers, which is known before it is loaded. */
-export type Offers = { readonly reads?: boolean; readonly writes?: boolean; readonly names?: boolean; readonly takesTrees?: boolean }
+export type Offers = { readonly reads?: boolean; readonly writes?: boolean; readonly names?: boolean; readonly takesTrees?: boolean; readonly small?: boolean }
 
-export function loadedLater(name: string, load: () => Promise<Provider>, { reads = false, writes = false, names = false, takesTrees = false }: Offers): Provider {
+export function loadedLater(name: string, load: () => Promise<Provider>, { reads = false, writes = false, names = false, takesTrees = false, small = false }: Offers): Provider {
   let loading: Promise<Provider> | null = null
   const get = async <Part>(part: (provider: Provider) => Part): Promise<NonNullable<Part>> => {
     loading ??= load()
@@ -30,5 +30,15 @@ export function loadedLater(name: string, load: () => Promise<Provider>, { reads
     put: async (root, blocks, pinName) => (await get(one => one.store)).put(root, blocks, pinName),
     pin: async (root, pinName) => (await get(one => one.store)).pin(root, pinName)
   }
-  return { name, ...(reads ? { reader } : {}), ...(names ? { names: server } : {}), ...(writes ? { store } : {}), pins: async pinName => (await get(one => one.pins))(pinName) }
+  const area: SmallArea = {
+    list: async boxes => (await get(one => one.small)).list(boxes),
+    get: async asked => (await get(one => one.small)).get(asked),
+    ...(writes
+      ? {
+          put: async (one: string, data: Uint8Array) => (await get(provider => provider.small?.put))(one, data),
+          remove: async (asked: readonly string[]) => (await get(provider => provider.small?.remove))(asked)
+        }
+      : {})
+  }
+  return { name, ...(small ? { small: area } : {}), ...(reads ? { reader } : {}), ...(names ? { names: server } : {}), ...(writes ? { store } : {}), pins: async pinName => (await get(one => one.pins))(pinName) }
 }

@@ -50,6 +50,18 @@ export type BlockStore = Reader & {
   pin(root: string, name: string): Promise<void>
 }
 
+/** Keeps small objects outside of trees (core/small_objects.ts). A name proves its content, and nothing about its author. */
+export type SmallArea = {
+  /** Return the objects in these boxes with their bytes, at most SMALL_BATCH boxes; a listed one may be gone or damaged. */
+  list(boxes: readonly string[]): Promise<ReadonlyMap<string, number>>
+  /** Return those of at most SMALL_BATCH objects that exist and are sound. */
+  get(names: readonly string[]): Promise<ReadonlyMap<string, Bytes>>
+  /** Store an object. Refused if these are not the bytes of its name. */
+  put?(name: string, data: Bytes): Promise<void>
+  /** Remove objects; absent ones are ignored. */
+  remove?(names: readonly string[]): Promise<void>
+}
+
 /** In a list of pins: an unreadable entry. It is not a CID. */
 export const UNREAD = ''
 
@@ -61,4 +73,5 @@ export type Provider = {
   readonly store?: BlockStore
   /** Roots under a name, newest first. */
   readonly pins?: (name: string) => Promise<readonly string[]>
+  readonly small?: SmallArea
 }

@@ -21,5 +21,5 @@ export function webdav(address: string, account: string | null, fetch: Fetch, en
   if (account?.includes(':') === false) refuse('the token of a WebDAV folder is not a user and a password')
   url.pathname = url.pathname.replace(/\/*$/, '/')
   const name = `webdav:${url.href.replace(/\/$/, '')}`
-  return loadedLater(name, async () => (await import('./dav_folder.ts')).davFolder(name, url, account, fetch, environment), { reads: true, names: true, writes: account !== null })
+  return loadedLater(name, async () => (await import('./dav_folder.ts')).davFolder(name, url, account, fetch, environment), { reads: true, names: true, writes: account !== null, small: true })
 }
