@@ -11,7 +11,8 @@ import hashlib
 import math
 import re
 import secrets
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cache
 from typing import BinaryIO, Final, Protocol, cast
 
 from ipfsmem.device.shared_folder import TEMPORARY
@@ -103,7 +104,8 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
     others nothing.
 
     A hidden file may be the only sound one, as a server may have stored the other in part, or may be the part itself. So
-    each is read: only a sound one takes a free name, and it is removed only when the file of its name is sound.
+    each is read: the most sound one takes a free name, a sound one that of a damaged file, and a hidden one is removed only
+    when the file of its name is sound. An unfinished file may be the sound one, too.
     """
     files = store.files()
     hidden: dict[str, list[str]] = {}
@@ -129,12 +131,13 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
         if some:
             groups.append((read, own, some))
     budget, compared = SWEPT_MAX, 0
+    uploads = cache(lambda: _whole_packs(store, {name: files[name].size for name in unfinished}, passed.limit))
     for read, own, names in sorted(groups):
         if budget <= 0 or compared + read > passed.limit:
             break
         names = names[:budget]
         try:
-            unsettled = _settle(store, own, names, files)
+            unsettled = _settle(store, own, names, files, uploads)
         except (OSError, ProviderError):
             unsettled = names
         passed.update(settled_by(name, files) for name in unsettled)
@@ -153,11 +156,16 @@ def _stands_elsewhere(own: str, every: Collection[str]) -> bool:
 
 
 def _settle(
-    store: SweptStore, own: str, hidden: Sequence[str], files: Mapping[str, FileInfo]
+    store: SweptStore,
+    own: str,
+    hidden: Sequence[str],
+    files: Mapping[str, FileInfo],
+    uploads: Callable[[], Mapping[str, str]],
 ) -> Sequence[str]:
-    """Give the most sound file its own name, and remove the hidden ones if it is sound: a damaged one may hold blocks that the
-    others lack. `hidden`: the newest first. Returns those that stay."""
-    best, most = "", -1.0
+    """Give a sound file its own name, without one the most sound of the hidden ones if the name is free, and remove the hidden
+    ones if it is sound: a damaged one may hold blocks that the others lack. `hidden`: the newest first. `uploads` returns
+    unfinished packs by own name. Returns those that stay."""
+    best, most = "", 0.0
     for name in (own, *hidden) if own in files else hidden:
         try:
             sound = _soundness(store, name, own, files[name].size)
@@ -169,7 +177,9 @@ def _settle(
             best, most = name, sound
         if most == math.inf:
             break
-    if best and best != own and (own in files or most == math.inf):
+    if most < math.inf and is_pack(own) and own in uploads():
+        best, most = uploads()[own], math.inf
+    if best and best != own and (own not in files or most == math.inf):
         _restore(store, own, best, files)
     if most < math.inf:
         return hidden
@@ -178,6 +188,21 @@ def _settle(
             with contextlib.suppress(FileNotFoundError):
                 store.discard(name)
     return ()
+
+
+def _whole_packs(store: SweptStore, sizes: Mapping[str, int], limit: float) -> dict[str, str]:
+    """Return unfinished files by the name that they have as packs; of files with more than `limit` bytes none is read."""
+    packs: dict[str, str] = {}
+    for name, size in sorted(sizes.items(), key=lambda item: item[1]):
+        if (limit := limit - size) < 0:
+            break
+        with contextlib.suppress(OSError, ProviderError), store.open_listed(name, size) as file:
+            digest = hashlib.sha256()
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+                heartbeat()
+            packs[f"{digest.hexdigest()}.car"] = name
+    return packs
 
 
 def _restore(store: SweptStore, own: str, best: str, files: Mapping[str, FileInfo]) -> None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import BinaryIO, Final
 
 from ipfsmem.content.car import header
@@ -35,6 +36,7 @@ from ipfsmem_providers.packs.index import (
 )
 from ipfsmem_providers.packs.lost_blocks import LOST, LostBlocks
 from ipfsmem_providers.packs.object_store import FileInfo, FileWriter, ObjectStore, PassedOver
+from ipfsmem_providers.packs.pins import own_name
 
 _log = logging.getLogger("ipfsmem.providers")
 #: Unfinished files, and indexes without a pack, are leftovers of a crash when they are this old.
@@ -42,6 +44,8 @@ LEFTOVER_SECONDS: Final = 86_400
 GOING: Final = ".going"
 _SPAN: Final = 4 * 1024 * 1024
 _GAP: Final = 16 * 1024
+#: Blocks that are read at once to see whether they are there.
+_BATCH: Final = 100
 _HEX: Final = frozenset("0123456789abcdef")
 
 
@@ -510,8 +514,11 @@ class Packs:
     def sweep(self, oldest: float) -> Inventory:
         """Restore hidden packs, and remove leftovers of crashes that were last changed before `oldest` (Unix time, seconds):
         unfinished files, and indexes and marks without a pack. Returns the packs."""
+        before = self.passed_over.copy()
         self.store.sweep(oldest, self.passed_over)
         inventory = self.inventory()
+        if self._save_hidden({name for name, _, _ in self.passed_over - before}, inventory):
+            inventory = self.inventory()
         # Of a pack that is hidden just now, too.
         packs = {name[-68:-4] for name in inventory.files if is_pack(name[-68:])}
         for name, info in inventory.files.items():
@@ -520,6 +527,58 @@ class Packs:
                 with contextlib.suppress(OSError):
                     self.store.unlink(name)
         return inventory
+
+    def _save_hidden(self, names: Iterable[str], inventory: Inventory) -> bool:
+        """Store the blocks that only damaged hidden packs hold, next to a damaged pack of their name. Tells whether a file was
+        written or removed."""
+        left, changed = self.passed_over.limit, False
+        for name in sorted(names):
+            size = inventory.files[name].size if name in inventory.files else 0
+            if own_name(name) in inventory.packs and 0 < size <= left:
+                left -= size
+                with contextlib.suppress(OSError, ProviderError):
+                    changed = self._save_blocks(name) or changed
+        return changed
+
+    def _save_blocks(self, name: str) -> bool:
+        """Store blocks of a hidden pack that no unmarked pack has; remove it when each that it names can be read elsewhere."""
+        named: dict[bytes, tuple[bytes, str, int, int]] = {}
+        sound: set[bytes] = set()
+        is_whole = True
+        with self.store.open_file(name, buffered=True) as file:
+            try:
+                for section in scan(file):
+                    is_whole = is_whole and section.digest != b""
+                    if section.sound or section.digest and section.digest not in sound:
+                        named[section.digest] = (section.cid, name, section.offset, len(section.data))
+                    if section.sound:
+                        sound.add(section.digest)
+            except FormatError:
+                is_whole = False
+        missing = self._unreadable(named)
+        parts: list[dict[bytes, tuple[bytes, str, int, int]]] = []
+        total: float = math.inf
+        for digest in sorted(missing & sound):
+            # A pack must not exceed what the location accepts in one piece.
+            if (total := total + named[digest][3]) > self.merge_bytes:
+                parts.append({})
+                total = named[digest][3]
+            parts[-1][digest] = named[digest]
+        for part in parts:
+            self.write_merged(part)
+        if is_whole and not self._unreadable(named):
+            with contextlib.suppress(FileNotFoundError):
+                self.store.unlink(name)
+            return True
+        return bool(parts)
+
+    def _unreadable(self, digests: Iterable[bytes]) -> set[bytes]:
+        """Return those of `digests` that cannot be read in any unmarked pack; an index alone is no proof."""
+        wanted, missing = sorted(digests), set(digests)
+        packs = list(self.inventory().unmarked.items())
+        for start in range(0, len(wanted), _BATCH):
+            missing -= self.get_from(packs, wanted[start : start + _BATCH]).keys()
+        return missing
 
 
 def is_pack(name: str) -> bool:

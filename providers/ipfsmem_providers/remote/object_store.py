@@ -317,7 +317,8 @@ class RemoteObjectStore:
         return CollectedFile(self)
 
     def unlink(self, name: str, *, finish: bool = False, once: bool = False) -> None:
-        """Delete a file. `finish`: also when the call was cancelled. `once`: see `RemoteFiles.delete`."""
+        """Delete a file. `finish`: also when the call was cancelled. `once`, and of a hidden file: see `RemoteFiles.delete`."""
+        once = once or is_hidden(name)
         in_loop(partial(self.remote.delete, self._path(name), once=once), finish=finish)
 
     def hide(self, name: str, hidden: str) -> None:
@@ -330,7 +331,7 @@ class RemoteObjectStore:
 
     def discard(self, name: str) -> None:
         """Remove a hidden or unfinished file."""
-        self.unlink(name, once=is_hidden(name))
+        self.unlink(name)
 
     def set_aside(self, name: str) -> None:
         """Rename a folder in the place of a file."""

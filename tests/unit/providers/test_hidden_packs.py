@@ -17,6 +17,7 @@ import pytest
 from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem_providers.packs.hidden import SWEPT_MAX, hidden_file, hidden_name, is_hidden_pack, leftovers
 from ipfsmem_providers.packs.index import scan
+from ipfsmem_providers.packs.store import Packs
 
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.content.tree import build_tree
@@ -75,6 +76,11 @@ async def _take_away(provider: Any, name: str, is_needed: Callable[[], bool]) ->
 
 def _sweep(provider: Any) -> Any:
     return provider._run(provider._packs.store.sweep, time.time() - 86_400)
+
+
+async def _sweep_packs(provider: Any) -> None:
+    """Sweep as a collection does, whatever the date of the newest pack."""
+    await provider._run(Packs.sweep, provider._packs, time.time() - 86_400)
 
 
 def test_late_removal_of_a_lost_session_removes_no_pack_hidden_since(
@@ -223,17 +229,86 @@ def test_sweep_restores_the_sound_one_of_hidden_packs(devices: Devices) -> None:
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("standing", [0, 200])
-def test_sweep_keeps_the_pack_with_more_sound_blocks(devices: Devices, standing: int) -> None:
+MANY = build_tree({f"{number}.md": bytes([number]) * 900 for number in range(10)})
+
+
+async def _readable(provider: Any) -> set[bytes]:
+    return {cid.digest for cid in await provider.get_blocks([cid for cid, _ in MANY.blocks])}
+
+
+def _rotten(pack: bytes, *blocks: int) -> bytes:
+    """A pack with one wrong bit in each of these blocks."""
+    data = bytearray(pack)
+    sections = list(scan(io.BytesIO(pack)))
+    for block in blocks:
+        data[sections[block].offset + 5] ^= 1
+    return bytes(data)
+
+
+def _digests(pack: bytes, *without: int) -> set[bytes]:
+    """The digests of the blocks of a pack."""
+    return {one.digest for number, one in enumerate(scan(io.BytesIO(pack))) if number not in without}
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_damaged_hidden_pack_gets_its_free_name(devices: Devices, is_whole: bool) -> None:
+    """A device that put a pack with one wrong bit again lost its network after it had hidden that one."""
+
     async def body() -> None:
         provider = devices.open()
-        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.put_car(MANY.cid, MANY.blocks, name="n")
         pack = devices.pack()
-        most = pack.read_bytes()[:-1]
-        pack.write_bytes(most[:standing] if standing == 0 else most)
-        _hide(pack, most if standing == 0 else most[:standing])
-        await _sweep(provider)
-        assert pack.read_bytes() == most
+        sound = pack.read_bytes()
+        most = _rotten(sound, 8) if is_whole else sound[:-5]
+        pack.unlink()
+        _hide(pack, most)
+        _hide(pack, sound[: len(sound) // 2], 2)
+        for _ in range(2):
+            sweeper = devices.open()
+            await _sweep_packs(sweeper)
+            lost = 8 if is_whole else len(_digests(sound)) - 1
+            assert pack.read_bytes() == most
+            assert await _readable(devices.open()) == _digests(sound, lost)
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_whole_unfinished_pack_takes_the_name_of_a_damaged_hidden_one(devices: Devices) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(MANY.cid, MANY.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        pack.unlink()
+        _hide(pack, _rotten(sound, 4))
+        for name, data in ((".new-1-00", sound), (".new-2-00", sound[:-1])):
+            _hide(pack, data, 2).rename(pack.with_name(name))
+        for _ in range(2):
+            await _sweep_packs(devices.open())
+        assert pack.read_bytes() == sound and not list(pack.parent.glob(".*"))
+        await devices.close()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("standing", [0, 200])
+def test_sweep_leaves_the_blocks_of_two_damaged_packs_readable(devices: Devices, standing: int) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(MANY.cid, MANY.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        most = sound[:-1]
+        for own, other in ((most[:standing], most), (most, most[:standing])):
+            pack.write_bytes(own)
+            os.utime(pack, (time.time() - 2 * 86_400,) * 2)
+            hidden = _hide(pack, other)
+            for _ in range(2):
+                await _sweep_packs(devices.open())
+                assert pack.read_bytes() == own and hidden.exists()
+                assert await _readable(devices.open()) >= _digests(sound, len(_digests(sound)) - 1)
+            hidden.unlink()
         await devices.close()
 
     asyncio.run(body())
@@ -287,28 +362,57 @@ def test_sweep_restores_no_file_over_a_placeholder(tmp_path: Path, stand_in: str
     asyncio.run(body())
 
 
-def test_sweep_removes_no_pack_with_blocks_missing_in_the_other(devices: Devices) -> None:
+def test_sweep_saves_blocks_of_a_hidden_pack_missing_in_the_other(devices: Devices) -> None:
+    """The hidden one has the most sound blocks, and lacks one that the other has."""
+
     async def body() -> None:
         provider = devices.open()
-        tree = build_tree({f"{number}.md": bytes([number]) * 900 for number in range(10)})
-        await provider.put_car(tree.cid, tree.blocks, name="n")
+        await provider.put_car(MANY.cid, MANY.blocks, name="n")
         pack = devices.pack()
         sound = pack.read_bytes()
         sections = list(scan(io.BytesIO(sound)))
-        damaged = bytearray(sound)
-        damaged[sections[0].offset + 5] ^= 1
-        hidden = _hide(pack, bytes(damaged))
+        hidden = _hide(pack, _rotten(sound, 0, 9))
         part = sound[: sections[len(sections) // 2].offset]
         pack.write_bytes(part)
         os.utime(pack, (time.time() - 2 * 86_400,) * 2)
         for _ in range(2):
-            await _sweep(provider)
-            assert pack.read_bytes() == damaged
-            assert [path.read_bytes() for path in pack.parent.glob(".hidden-*")] == [part]
-        assert not hidden.exists()
-        pack.write_bytes(sound)
-        await _sweep(provider)
-        assert pack.read_bytes() == sound and not list(pack.parent.glob(".hidden-*"))
+            await _sweep_packs(devices.open())
+            assert await _readable(devices.open()) == _digests(sound, 9)
+            # Block 9 may be read from it by somebody.
+            assert pack.read_bytes() == part and hidden.exists()
+            assert len(list(pack.parent.glob("[!.]*.car"))) == 2
+        [block] = [(cid, data) for cid, data in MANY.blocks if cid.digest == sections[9].digest]
+        await provider.put_car(MANY.cid, [block], name="n")
+        await _sweep_packs(devices.open())
+        assert not hidden.exists() and await _readable(devices.open()) == _digests(sound)
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_failed_save_of_a_hidden_pack_loses_no_block(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(MANY.cid, MANY.blocks, name="n")
+        pack = devices.pack()
+        sound = pack.read_bytes()
+        rotten = _rotten(sound, 9)
+        hidden = _hide(pack, rotten)
+        pack.write_bytes(_rotten(sound, 3))
+        os.utime(pack, (time.time() - 2 * 86_400,) * 2)
+        sweeper = devices.open()
+
+        def fail(*_: Any) -> Any:
+            raise ProviderUnavailable("the disk is full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(sweeper._packs, "write_merged", fail)
+            await _sweep_packs(sweeper)
+        assert hidden.read_bytes() == rotten and await _readable(devices.open()) == _digests(sound, 3)
+        await _sweep_packs(devices.open())
+        assert not hidden.exists() and await _readable(devices.open()) == _digests(sound)
         await devices.close()
 
     asyncio.run(body())
