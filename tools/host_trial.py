@@ -1,6 +1,6 @@
 """Try a provider at a real host once: python tools/host_trial.py SPEC [--memories N] [--large MIB] [--rounds N]
 
-Two devices in a temporary folder share a new vault at SPEC, by the commands of ipfsmem, each a process of its own. Prints a
+Three devices in a temporary folder share a new vault at SPEC, by the commands of ipfsmem, each a process of its own. Prints a
 Markdown table of what was checked; ends with 1 if anything did not hold. docs/internals/host-trial.md describes it.
 """
 

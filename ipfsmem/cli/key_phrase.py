@@ -38,7 +38,7 @@ _MADE = "the new recovery phrase is created, and the older ones still work"
     default=None,
     help="Whether to revoke phrases that this command created before (a terminal asks; default: keep).",
 )
-@provider_option("Provider")
+@provider_option("Provider", of_vault=True)
 @root_options
 def command(context: CommandContext, revoke_old: bool | None, **owner_options: Any) -> None:
     """Create a new recovery phrase of 24 words and show it once.

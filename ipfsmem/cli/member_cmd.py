@@ -81,7 +81,7 @@ def _by(ring: Ring | None, one: Removal) -> str:
     )
 
 
-_provider = provider_option("Provider")
+_provider = provider_option("Provider", of_vault=True)
 
 
 @cli_command("admit", short_help="Add devices: sync once with the wallet")

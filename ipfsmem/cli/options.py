@@ -202,13 +202,16 @@ def refuse_repeated_options(command: click.Command, ctx: click.Context, args: li
         seen.add(param)
 
 
-def provider_option(purpose: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add --provider, passed on as a tuple of specs."""
+def provider_option(
+    purpose: str, *, of_vault: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add --provider, passed on as a tuple of specs. `of_vault`: without it, the vault's providers are used."""
+    variable = "IPFSMEM_PROVIDER, if the vault has no provider" if of_vault else "IPFSMEM_PROVIDER"
     return click.option(
         "--provider",
         multiple=True,
         metavar="SPEC",
-        help=f"{purpose}: a folder, or a kind with its address (IPFSMEM_PROVIDER); repeatable.",
+        help=f"{purpose}: a folder, or a kind with its address ({variable}); repeatable.",
     )
 
 

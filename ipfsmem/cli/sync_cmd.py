@@ -166,7 +166,7 @@ command = operation_command(
             help="Keep running and sync every 30s, 5m, 1h; without TIME at a free interval.",
         )
     ],
-    shared=(provider_option("Provider"), public_option, wallet_options),
+    shared=(provider_option("Provider", of_vault=True), public_option, wallet_options),
     notes=_NOTES,
 )
 

@@ -67,7 +67,7 @@ def _age(ctx: click.Context, param: click.Parameter, text: str | None) -> float 
     default=None,
     help="Delete old versions once a day during a sync, with these limits; or only with this command.",
 )
-@provider_option("Provider")
+@provider_option("Provider", of_vault=True)
 @retention_options("Keep the newest N versions.")
 def command(
     context: CommandContext,

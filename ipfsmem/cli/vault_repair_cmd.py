@@ -129,6 +129,6 @@ command = operation_command(
             "all.",
         )
     ],
-    shared=(provider_option("Provider"), public_option),
+    shared=(provider_option("Provider", of_vault=True), public_option),
     notes="Texts that are only signed are restored with --pick. Exit codes: `ipfsmem help exit-codes`.",
 )

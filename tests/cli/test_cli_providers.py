@@ -177,6 +177,16 @@ def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"peer:{url}"
 
 
+def test_provider_test_refuses_a_bare_repository_as_a_folder(bare: Cli, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "memory.git"], check=True)
+    before = sorted((tmp_path / "memory.git").iterdir())
+    said = bare("provider", "test", str(tmp_path / "memory.git"))
+    assert said.code == 40 and "is a bare git repository" in said.out
+    assert f"Store in a branch of it: git:{tmp_path / 'memory.git'}" in said.err
+    assert sorted((tmp_path / "memory.git").iterdir()) == before
+    bare.ok("provider", "test", f"git:{tmp_path / 'memory.git'}")
+
+
 @pytest.mark.usefixtures("short_pauses")
 def test_provider_test_of_a_closed_port_suggests_checking_the_address(bare: Cli) -> None:
     said = bare("provider", "test", f"peer:http://127.0.0.1:{free_port()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,14 @@ def test_verbose_prints_each_request_on_standard_error_without_secrets(
     assert any(" PUT " in line or " POST " in line for line in lines) and all(map(LINE.fullmatch, lines))
     assert told_nothing(said.err) and "Published" in said.out
     assert published.ok("sync").err == ""
+
+
+def test_verbose_prints_each_contact_of_a_repository(cli: Cli, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "memory.git"], check=True)
+    spec = f"git:{tmp_path / 'memory.git'}"
+    lines = cli.ok("provider", "test", spec, "--verbose").err.splitlines()
+    done = [re.sub(r"^\S+Z (.*) in \d+ ms$", r"\1", line) for line in lines]
+    assert f"{spec} push: done" in done and f"{spec} fetch: done" in done
 
 
 def test_request_log_gets_requests_of_all_commands_and_is_private(

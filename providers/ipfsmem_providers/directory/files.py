@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from ipfsmem.device.directory_handle import LinkError
 from ipfsmem.device.shared_folder import NewFile, SharedFolder
-from ipfsmem.errors import ProviderUnavailable
+from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import heartbeat
 from ipfsmem_providers.packs.hidden import sweep_leftovers
 from ipfsmem_providers.packs.index import read_at
@@ -129,6 +129,14 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
             hint="Put a folder in its place, or name the folder that it leads to as the provider.",
         )
     return ProviderUnavailable(f"folder {folder} cannot be used: {reason} ({error.filename})")
+
+
+def refuse_repository(folder: Path) -> None:
+    """Raise ProviderRefused for a bare git repository: git would not keep files that are put beside its own."""
+    if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
+        raise ProviderRefused(
+            f"folder {folder} is a bare git repository", hint=f"Store in a branch of it: git:{folder}"
+        )
 
 
 def gone(folder: Path) -> ProviderUnavailable:

@@ -17,7 +17,13 @@ from typing import Any, TypeVar
 
 from ipfsmem.errors import ConfigError
 from ipfsmem_providers.directory.collection import FolderCollector
-from ipfsmem_providers.directory.files import STORE_NAMES, FolderObjectStore, disk_errors, gone
+from ipfsmem_providers.directory.files import (
+    STORE_NAMES,
+    FolderObjectStore,
+    disk_errors,
+    gone,
+    refuse_repository,
+)
 from ipfsmem_providers.http.policy import Timeouts, in_company
 from ipfsmem_providers.packs.blocking_work import STALL, BlockingWork
 from ipfsmem_providers.packs.collection import Collector
@@ -89,6 +95,8 @@ class DirectoryProvider(PackedStore):
                     self._used = True
                 elif self._used:  # a mount point without its mount looks like an empty folder
                     raise gone(packs.path)
+                else:
+                    refuse_repository(self._folder)
                 return work(*args)
 
     def _collector(self, now: int) -> Collector:

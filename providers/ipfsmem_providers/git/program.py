@@ -25,6 +25,7 @@ from ipfsmem_providers.git.address import GitAddress
 from ipfsmem_providers.git.errors import OLD_HINT, last_line
 from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.blocking_work import is_cancelled
+from ipfsmem_providers.request_log import logged
 
 #: Variables of git that a user sets to reach hosts; all others are removed.
 _PASSED: Final = frozenset((
@@ -222,7 +223,13 @@ class GitProgram:
 
         environment = self._environment(folder, {**more, **self._ssh(settings)}, settings)
         stall = self._stall if sent is None else self._push_stall + sent / SLOWEST
-        return self._run([args[0], *options, *args[1:]], None, environment, received=received, stall=stall)
+        with logged(self._where, args[0]) as outcome:
+            done = self._run(
+                [args[0], *options, *args[1:]], None, environment, received=received, stall=stall
+            )
+            if done.code:
+                outcome.text = f"code {done.code}"
+        return done
 
     def _user_settings(self) -> list[tuple[str, str]]:
         """Return what the user's configuration says of reaching hosts, read once. All else of it is not used: `insteadOf`

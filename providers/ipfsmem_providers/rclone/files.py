@@ -235,6 +235,8 @@ class RcloneFiles(PlacedFiles):
         """See `RemoteFiles`."""
         folder, _, _ = path.partition("/")
         temporary = f"{folder}/{TEMPORARY}{os.getpid()}-{secrets.token_hex(8)}"
+        if not self._stored and not self._seen:  # rclone creates what is missing, also of a misspelt address
+            await self._check_missing(folder)
         try:
             await self._store(temporary, data)
             await self._place(temporary, path, data, named_by_content)

@@ -29,6 +29,7 @@ from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
 from ipfsmem_providers.remote.object_store import TEMPORARY
 from ipfsmem_providers.remote.placing import PLACINGS, InDoubt, PathEntry, PlacedFiles
+from ipfsmem_providers.request_log import logged
 from ipfsmem_providers.sftp import packets
 from ipfsmem_providers.sftp.address import EXAMPLES, SftpAddress
 from ipfsmem_providers.sftp.channel import Channel, ConnectionLost
@@ -101,9 +102,11 @@ class SftpFiles(PlacedFiles):
         """See `RemoteFiles`."""
         for _ in range(2):  # another device may just have created it
             try:
-                listing = await self._run(lambda channel: self._list(channel, folder), self._longest())
+                listing = await self._run(
+                    f"list {folder}", lambda channel: self._list(channel, folder), self._longest()
+                )
             except (FileNotFoundError, _Failed) as error:
-                if not await self._run(lambda channel: self._is_there(channel, folder)):
+                if not await self._run(f"find {folder}", lambda channel: self._is_there(channel, folder)):
                     await self._check_missing(folder)
                     return Listing({}, frozenset())
                 if isinstance(error, _Failed):
@@ -172,7 +175,7 @@ class SftpFiles(PlacedFiles):
     async def read(self, path: str, start: int, end: int) -> Head:
         """See `RemoteFiles`."""
         most = self._longest() + (end - start) / SLOWEST
-        return await self._run(lambda channel: self._read(channel, path, start, end), most)
+        return await self._run(f"read {path}", lambda channel: self._read(channel, path, start, end), most)
 
     async def _read(self, channel: Channel, path: str, start: int, end: int) -> Head:
         body = packets.opening(self._path(path), packets.FOR_READING)
@@ -207,7 +210,7 @@ class SftpFiles(PlacedFiles):
         if len(spans) == 1:
             return [(await self.read(path, *spans[0])).data]
         most = self._longest() + sum(end - start for start, end in spans) / SLOWEST
-        return await self._run(lambda channel: self._read_parts(channel, path, spans), most)
+        return await self._run(f"read {path}", lambda channel: self._read_parts(channel, path, spans), most)
 
     async def _read_parts(self, channel: Channel, path: str, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         body = packets.opening(self._path(path), packets.FOR_READING)
@@ -248,7 +251,7 @@ class SftpFiles(PlacedFiles):
 
     async def put(self, path: str, data: bytes, *, named_by_content: bool = False) -> None:
         """See `RemoteFiles`."""
-        await self._run(lambda channel: self._put(channel, path, data, named_by_content))
+        await self._run(f"write {path}", lambda channel: self._put(channel, path, data, named_by_content))
 
     async def _put(self, channel: Channel, path: str, data: bytes, named_by_content: bool) -> None:
         await self._remove_leftovers(channel)
@@ -305,7 +308,7 @@ class SftpFiles(PlacedFiles):
     async def _write_new(self, path: str, data: bytes) -> None:
         """See `PlacedFiles`. A file that a lost connection put there stays."""
         try:
-            await self._run(lambda channel: self._write(channel, path, path, data))
+            await self._run(f"write {path}", lambda channel: self._write(channel, path, path, data))
         except (OSError, ProviderError):
             if await self._entry(path) is None:
                 raise
@@ -324,7 +327,7 @@ class SftpFiles(PlacedFiles):
 
     async def flush(self, folder: str) -> None:
         """See `RemoteFiles`."""
-        await self._run(lambda channel: self._flush(channel, self._path(folder)))
+        await self._run(f"flush {folder}", lambda channel: self._flush(channel, self._path(folder)))
 
     async def _flush(self, channel: Channel, folder: str) -> None:
         """Flush a folder, if the server supports that."""
@@ -385,7 +388,7 @@ class SftpFiles(PlacedFiles):
             self._done(reply, f"rename {path}", path)
             return True
 
-        return await self._run(work)
+        return await self._run(f"rename {path}", work)
 
     async def delete(self, path: str, *, once: bool = False) -> None:
         """See `RemoteFiles`."""
@@ -409,7 +412,7 @@ class SftpFiles(PlacedFiles):
                     raise IsADirectoryError(f"{path} is a folder")
             self._done(reply, f"delete {path}", path)
 
-        await self._run(work)
+        await self._run(f"delete {path}", work)
 
     async def set_aside(self, path: str) -> None:
         """See `RemoteFiles`."""
@@ -419,7 +422,7 @@ class SftpFiles(PlacedFiles):
             if attributes is not None and not attributes.is_file:
                 self._done(await self._renamed(channel, path, _aside(path)), f"rename {path}", path)
 
-        await self._run(work)
+        await self._run(f"rename {path}", work)
 
     async def close(self) -> None:
         """See `RemoteFiles`."""
@@ -442,14 +445,16 @@ class SftpFiles(PlacedFiles):
                 return None
             return PathEntry(not attributes.is_file, attributes.size, _milliseconds(attributes))
 
-        return await self._run(work)
+        return await self._run(f"find {path}", work)
 
     # -- folders -------------------------------------------------------------------------------------------------
 
     async def _check_missing(self, folder: str) -> None:
         """Raise unless `folder` merely was not created yet in a folder that is there."""
         self._check_seen(folder)
-        if not self._create and not await self._run(lambda channel: self._is_folder(channel, self._at.path)):
+        if not self._create and not await self._run(
+            "find the folder", lambda channel: self._is_folder(channel, self._at.path)
+        ):
             raise ProviderUnavailable(f"{self.where}: {_MISSING}", hint=_MISSING_HINT)
 
     def _check_seen(self, folder: str) -> None:
@@ -618,14 +623,15 @@ class SftpFiles(PlacedFiles):
         """Return the seconds of a call that reads, even if it progresses."""
         return self._bounds.listing or _CALL_SECONDS
 
-    async def _run(self, work: Callable[[Channel], Awaitable[T]], most: float | None = None) -> T:
-        """Do `work` on the connection, and again when it is lost or cannot be made. `most`: seconds for it, even if it
-        progresses; without them only each reply has a limit."""
+    async def _run(self, what: str, work: Callable[[Channel], Awaitable[T]], most: float | None = None) -> T:
+        """Do `work` on the connection, and again when it is lost or cannot be made. `what`: for the log. `most`: seconds for it,
+        even if it progresses; without them only each reply has a limit."""
         attempts = self._bounds.attempts(self._at)
         while True:
             try:
                 channel = await self._connected()
-                reply = await self._bounded(channel, work, most)
+                with logged(self.where, what):
+                    reply = await self._bounded(channel, work, most)
             except (ConnectionLost, _NotConnected) as error:
                 pause = attempts.failed(connecting=isinstance(error, _TimedOut))
                 if pause is None:

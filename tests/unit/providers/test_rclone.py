@@ -87,6 +87,8 @@ def test_missing_folder_is_reported_and_not_created(at: RcloneFolder) -> None:
     with pytest.raises(ProviderUnavailable, match="the folder is not there") as raised:
         asyncio.run(at.open().pins("n"))
     hinted("Create it: rclone mkdir REMOTE:PATH. Or correct the address.", raised.value.hint)
+    with pytest.raises(ProviderUnavailable, match="the folder is not there"):
+        asyncio.run(store(at.open(), tree("one")))
     assert not at.folder.exists()
     subprocess.run(["rclone", "mkdir", at.address], check=True)
     assert asyncio.run(at.open().pins("n")) == []

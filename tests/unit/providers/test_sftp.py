@@ -79,6 +79,18 @@ async def held(provider: Provider, tree: BuiltTree = TREE) -> bool:
     return found == dict(tree.blocks) and tree.cid in {pin.cid for pin in await provider.pins("n")}
 
 
+def test_each_call_is_logged_with_its_outcome(at: SftpFolder, caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        provider = at.open()
+        await published(provider)
+        await provider.close()
+
+    with caplog.at_level("DEBUG", logger="ipfsmem.providers"):
+        run(body())
+    prefix = f"{at.open().name} write packs/"
+    assert any(line.startswith(prefix) and ".car: done in " in line for line in caplog.messages)
+
+
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
