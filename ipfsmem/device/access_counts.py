@@ -92,19 +92,19 @@ class AccessCounts:
         """Return the uses before today. Lists are ordered by this: it is the same object all day, however often it is read, as
         long as no table of another process is read."""
         table, today = self._table(), self._today()
-        known = self._before
-        if known is None or known[0] != today or known[1] is not table:
+        cached = self._before
+        if cached is None or cached[0] != today or cached[1] is not table:
             earlier_uses = (
                 (place, use if use.day != today else Use(use.times_before, use.day_before))
                 for place, use in table.items()
             )
-            known = (
+            cached = (
                 today,
                 table,
                 {place: _known_day(use, today) for place, use in earlier_uses if use.times},
             )
-            self._before = known
-        return known[2]
+            self._before = cached
+        return cached[2]
 
     def count(self, places: Iterable[Place]) -> None:
         """Count a use of each of these memories now."""
@@ -152,8 +152,8 @@ class AccessCounts:
 
         def told(table: dict[Place, Use]) -> None:
             for key in keys:
-                if (known := table.get((scope, key))) is not None:
-                    table[scope, key] = known._replace(untold=0)
+                if (use := table.get((scope, key))) is not None:
+                    table[scope, key] = use._replace(untold=0)
             with self._replica.reading():
                 raw = self._replica.store.raw
                 for there, key in [*table]:
@@ -176,9 +176,9 @@ class AccessCounts:
             change(self._table())
             return
         with contextlib.suppress(IpfsmemError), file_lock(self._path.with_suffix(".lock"), wait=0.1):
-            told = self._told
+            day_told = self._told
             table, self._told = self._read()
-            self._told = max(day if day <= self._today() else 0 for day in (told, self._told))
+            self._told = max(day if day <= self._today() else 0 for day in (day_told, self._told))
             change(table)
             rows = [(*place, *use[:3]) for place, use in table.items()]
             before = [(*place, *use[3:]) for place, use in table.items() if use.times_before]

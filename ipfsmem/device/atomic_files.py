@@ -59,8 +59,8 @@ def make_directory(path: Path) -> None:
 
 def new_name(path: Path | str) -> str:
     """Return a random path next to `path` for a temporary file, so that no file or link can be there already."""
-    where = Path(path)
-    return str(where.with_name(f".{where.name}.{os.urandom(8).hex()}.tmp"))
+    target = Path(path)
+    return str(target.with_name(f".{target.name}.{os.urandom(8).hex()}.tmp"))
 
 
 def sync_directory(path: Path) -> None:

@@ -35,9 +35,9 @@ def blocks_here(db: Database, digests: Iterable[bytes]) -> set[bytes]:
 
 def not_here(db: Database, cids: Iterable[CID]) -> list[CID]:
     """Return those of `cids` whose blocks are missing on this device or damaged, in their order."""
-    wanted = list(cids)
-    here = blocks_here(db, [cid.digest for cid in wanted])
-    return [cid for cid in wanted if cid.digest not in here]
+    every = list(cids)
+    here = blocks_here(db, [cid.digest for cid in every])
+    return [cid for cid in every if cid.digest not in here]
 
 
 def read_blocks(db: Database, digests: Iterable[bytes]) -> dict[bytes, bytes]:
@@ -60,7 +60,7 @@ def parallel_map(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
         return [work(item) for item in items]
     chunks = _in_threads(lambda chunk: [work(item) for item in chunk], items)
     with contextlib.closing(chunks):
-        return [made for part in chunks for made in part]
+        return [results for part in chunks for results in part]
 
 
 def _in_threads(work: Callable[[Sequence[T]], R], items: Sequence[T]) -> Generator[R, None, None]:

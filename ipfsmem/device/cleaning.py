@@ -51,8 +51,8 @@ def _files(replica: Replica, before: int) -> Iterator[tuple[Path, int]]:
     folder = replica.folder
     if folder is None:
         return
-    known = [path for path, _ in images(replica)]
-    for path in sorted([*known, *(one for one in folder.iterdir() if _LEFT.fullmatch(one.name))]):
+    image_paths = [path for path, _ in images(replica)]
+    for path in sorted([*image_paths, *(one for one in folder.iterdir() if _LEFT.fullmatch(one.name))]):
         with contextlib.suppress(OSError):
             status = path.lstat()
             if status.st_mtime_ns // 1_000_000 < before:

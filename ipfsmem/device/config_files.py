@@ -51,8 +51,8 @@ def read(path: Path) -> ConfigFileState:
                 f"{path} is a symbolic link that leads back to itself",
                 hint="Remove the link, then try again.",
             ) from None
-        known = os.fstat(fd)
-        if not stat.S_ISREG(known.st_mode):
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
             os.close(fd)
             raise StorageError(f"{path} is not a file", hint="Move it away: something else is in its place.")
         with os.fdopen(fd, "rb") as file:
@@ -62,7 +62,7 @@ def read(path: Path) -> ConfigFileState:
             f"{path} is longer than {LONGEST} bytes",
             hint="Make it shorter, or add the settings by hand (those of a program: ipfsmem connect PROGRAM --print).",
         )
-    return ConfigFileState(path, real, data, stat.S_IMODE(known.st_mode), known.st_nlink)
+    return ConfigFileState(path, real, data, stat.S_IMODE(status.st_mode), status.st_nlink)
 
 
 def check_writable(state: ConfigFileState) -> None:
@@ -183,9 +183,9 @@ def _written(folder: Directory, state: ConfigFileState, data: bytes) -> str:
             file.flush()
             if state.data is not None and os.name != "nt":
                 with contextlib.suppress(OSError):
-                    known = folder.lstat(state.real.name)
-                    if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
-                        os.fchown(file.fileno(), known.st_uid, known.st_gid)
+                    status = folder.lstat(state.real.name)
+                    if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                        os.fchown(file.fileno(), status.st_uid, status.st_gid)
                 os.fchmod(file.fileno(), state.mode)
             flush_to_disk(file.fileno())
     except BaseException:  # leave no settings, complete or partial, in an unknown file

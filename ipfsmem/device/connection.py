@@ -162,16 +162,16 @@ class Connection(sqlite3.Connection):
         it damaged too."""
         if self._given_up is not None:
             return self._given_up
-        found = explained(self.path, error)
+        reason = explained(self.path, error)
         if getattr(error, "sqlite_errorname", "") not in _DAMAGE or str(self.path) == ":memory:":
-            return found
+            return reason
         if self._sound_elsewhere is None:
             self._sound_elsewhere = _is_sound_elsewhere(self.path)
         if not self._sound_elsewhere:
-            return found
+            return reason
         return StorageError(
             f"cannot use {self.path} any more: {error}; another process reads it and finds it sound",
-            hint=f"Start this program again. Only if it says so again: {found.hint}",
+            hint=f"Start this program again. Only if it says so again: {reason.hint}",
         )
 
     @property
@@ -204,10 +204,10 @@ class Connection(sqlite3.Connection):
 
     def rows_where(self, query: str, keys: Iterable[object]) -> list[tuple[Any, ...]]:
         """Return the rows of `query`, in which `{}` is a placeholder for `keys`: "SELECT ... WHERE name IN ({})"."""
-        wanted = list(keys)
+        every = list(keys)
         rows: list[tuple[Any, ...]] = []
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(every), _AT_ONCE):
+            part = every[start : start + _AT_ONCE]
             rows += self.execute(query.format(",".join("?" * len(part))), part).fetchall()
         return rows
 
@@ -287,9 +287,9 @@ def open_to_be_read(path: Path) -> Connection:
 
 
 def _open_to_be_read(path: Path, quiet: str) -> Connection:
-    where = f"file:{quote(str(path))}?mode=ro{quiet}"
+    uri = f"file:{quote(str(path))}?mode=ro{quiet}"
     try:
-        db = sqlite3.connect(where, uri=True, isolation_level=None, factory=Connection)
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, factory=Connection)
     except sqlite3.Error as error:
         raise explained(path, error) from None
     db.path = path

@@ -110,8 +110,8 @@ class Database:
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
             saved = left_copies(self.path.parent)
-            told = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
-            raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{told}")
+            hint = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
+            raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{hint}")
         # A new connection would share the index of a log that was removed.
         for other in open_here(file):
             other.abandon_if_replaced()
@@ -127,10 +127,10 @@ class Database:
             only_ours = {*held_open(self.path)} <= {self._files[self.path]}
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
-                file, held = find(path), held_open(path)
+                file, open_files = find(path), held_open(path)
                 # Another file is open here too: it was removed and created again since SQLite opened it, perhaps by this process.
-                if only_ours or file not in held:
-                    file = next((one for one in held if one != file), file)
+                if only_ours or file not in open_files:
+                    file = next((one for one in open_files if one != file), file)
                 if file is not None:
                     self._files[path] = file
         for file in self._files.values():
@@ -166,9 +166,9 @@ class Database:
         # A newer program may have changed the tables since this process opened the file.
         if not self._ready or self._version == self._version_of_tables:
             return
-        if (found := schema.version(self.connection)) != schema.VERSION:
+        if (current := schema.version(self.connection)) != schema.VERSION:
             raise ConfigError(
-                f"{self.path} was changed meanwhile by another version of this program (schema {found}, this one knows {schema.VERSION})",
+                f"{self.path} was changed meanwhile by another version of this program (schema {current}, this one knows {schema.VERSION})",
                 hint=schema.HINT,
             )
         self._version_of_tables = self._version
@@ -203,24 +203,24 @@ class Database:
 
     def abandon_if_replaced(self) -> str:
         """Close the connection if `replaced`, and return the reason. From then on every use raises StorageError."""
-        if not self._gone and (what := self.replaced()):
+        if not self._gone and (problem := self.replaced()):
             self._unregister()
-            self._gone = what
-            with contextlib.ExitStack() as held:
+            self._gone = problem
+            with contextlib.ExitStack() as stack:
                 # SQLite's locks are in the index. Without the index only this lock keeps another process from writing to the file
                 # while this one checks for such writes and writes its log into it.
-                alone = self._is_alone(held)
+                alone = self._is_alone(stack)
                 stale = self._is_stale()
                 saved = self._save_copy(stale)
-                self.connection.give_up(_replaced(what), checkpoint=not stale and (alone or not saved))
+                self.connection.give_up(_replaced(problem), checkpoint=not stale and (alone or not saved))
         return self._gone
 
-    def _is_alone(self, held: contextlib.ExitStack) -> bool:
+    def _is_alone(self, stack: contextlib.ExitStack) -> bool:
         """Take the lock under which all processes write; False if another one holds it."""
         if self._depth or self._lock_path is None:
             return True
         try:
-            held.enter_context(file_lock(self._lock_path, wait=_PATIENCE))
+            stack.enter_context(file_lock(self._lock_path, wait=_PATIENCE))
         except (LockedError, StorageError):
             return False
         return True
@@ -265,8 +265,8 @@ class Database:
             return True
 
     def _refuse_replaced(self) -> None:
-        if what := self.replaced():
-            raise _replaced(what)
+        if problem := self.replaced():
+            raise _replaced(problem)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -345,9 +345,9 @@ class Database:
         """Rewrite the file without free space, while no one else writes. Temporarily needs twice its size on the disk. Raises
         StorageError before anything is written if the file is damaged or the disk lacks that space; LockedError."""
         with self.lock:
-            found = self.verdict()
-            if found != "ok":
-                raise unusable(f"{self.path} is damaged, and was left as it is: {found}")
+            state = self.verdict()
+            if state != "ok":
+                raise unusable(f"{self.path} is damaged, and was left as it is: {state}")
             if self._lock_path is None:
                 schema.compact(self.connection)
                 return
@@ -478,10 +478,10 @@ class Database:
             blocks.add(run, new)
         seq, stored = journal.append(run, row)
         placed = meta.add(run, values)
-        found, found_values, found_blocks = journal.read_back(
+        stored_seq, found_values, found_blocks = journal.read_back(
             run, seq, list(placed), [digest for digest, _ in new]
         )
-        if seq <= after or found != stored:
+        if seq <= after or stored_seq != stored:
             raise not_found_again(self.path, "a row of the journal")
         for (name, value), read in zip(placed.items(), found_values, strict=True):
             if read != value:

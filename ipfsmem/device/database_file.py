@@ -51,8 +51,8 @@ def find(path: Path) -> FileId | None:
         return None
     if stat.S_ISREG(status.st_mode):
         return file_id(status)
-    what = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a file"
-    raise StorageError(f"{path} {what}", hint="Move it away: something else is in its place.")
+    problem = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else "is not a file"
+    raise StorageError(f"{path} {problem}", hint="Move it away: something else is in its place.")
 
 
 def held_open(path: Path) -> list[FileId]:

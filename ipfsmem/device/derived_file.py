@@ -117,8 +117,8 @@ class DerivedFiles:
             if piece is None:
                 break
             data += piece
-            if size is not None and len(data) >= (wanted := size(data)):
-                return data[:wanted]
+            if size is not None and len(data) >= (expected := size(data)):
+                return data[:expected]
         if piece is None or len(data).to_bytes(_LENGTH, "little") != length:
             raise FormatError(f"{path} is damaged, or of another device's keys")
         return data

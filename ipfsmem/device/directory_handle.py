@@ -39,11 +39,11 @@ class LinkError(OSError):
 class Directory:
     """One folder, open until `close`."""
 
-    def __init__(self, path: str, fd: int | None, known: os.stat_result) -> None:
+    def __init__(self, path: str, fd: int | None, status: os.stat_result) -> None:
         """Use `open_directory` or `sub`."""
         self.path = path
-        self.inode = known.st_ino & INODE
-        self.device = known.st_dev
+        self.inode = status.st_ino & INODE
+        self.device = status.st_dev
         self._fd = fd
 
     def sub(self, name: str) -> Directory:
@@ -58,10 +58,10 @@ class Directory:
                 raise LinkError(errno.ELOOP, "it is a link, or no folder", path) from None
             raise
         self._check()
-        known = os.lstat(path)
-        if not stat.S_ISDIR(known.st_mode) or _is_link(known):
+        status = os.lstat(path)
+        if not stat.S_ISDIR(status.st_mode) or _is_link(status):
             raise LinkError(errno.ELOOP, "it is a link, or no folder", path)
-        return Directory(path, None, known)
+        return Directory(path, None, status)
 
     def make(self, name: str, mode: int = 0o700) -> Directory:
         """Open a folder in this one, created if it is missing. Raises LinkError."""
@@ -96,12 +96,12 @@ class Directory:
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
         """Return a descriptor of a file. A link is refused (LinkError or ELOOP), and opening a pipe does not wait."""
-        where = self._name(name)
+        target = self._name(name)
         if not _NOFOLLOW and not flags & os.O_EXCL:
             with contextlib.suppress(FileNotFoundError):
-                if _is_link(os.lstat(where)):
-                    raise LinkError(errno.ELOOP, "it is a link", where)
-        return os.open(where, flags | _BINARY | _NOFOLLOW | _NONBLOCK, mode, dir_fd=self._fd)
+                if _is_link(os.lstat(target)):
+                    raise LinkError(errno.ELOOP, "it is a link", target)
+        return os.open(target, flags | _BINARY | _NOFOLLOW | _NONBLOCK, mode, dir_fd=self._fd)
 
     def unlink(self, name: str) -> None:
         """Remove a file, or a link."""
@@ -185,8 +185,8 @@ class Directory:
 
     def _check(self) -> None:
         """Raise LinkError if the path no longer leads to the opened folder (only without a descriptor)."""
-        known = os.stat(self.path)  # noqa: PTH116
-        if (known.st_ino & INODE, known.st_dev) != (self.inode, self.device):
+        status = os.stat(self.path)  # noqa: PTH116
+        if (status.st_ino & INODE, status.st_dev) != (self.inode, self.device):
             raise LinkError(errno.ELOOP, "it is another folder now", self.path)
 
     def _path(self, name: str) -> str:
@@ -198,14 +198,14 @@ def open_directory(path: str) -> Directory:
     if _BY_DESCRIPTOR:
         fd = os.open(path, os.O_RDONLY | _DIRECTORY)
         return Directory(path, fd, os.fstat(fd))
-    known = os.stat(path)  # noqa: PTH116
-    if not stat.S_ISDIR(known.st_mode):
+    status = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-    return Directory(path, None, known)
+    return Directory(path, None, status)
 
 
-def _is_link(known: os.stat_result) -> bool:
-    return stat.S_ISLNK(known.st_mode) or bool(getattr(known, "st_file_attributes", 0) & _REPARSE)
+def _is_link(status: os.stat_result) -> bool:
+    return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_file_attributes", 0) & _REPARSE)
 
 
 #: Flags of the system's rename call on (Linux, macOS): never overwrite, or exchange two files.

@@ -62,9 +62,9 @@ class Timeline:
 
     def note_in(self, change: Writing, kind: str, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Append an event as `note`, inside a transaction of the caller."""
-        taken = {"ts", "type", "id"} & (data or {}).keys()
-        if taken:
-            raise UsageError(f"an event's {', '.join(sorted(taken))} cannot be given as data")
+        reserved = {"ts", "type", "id"} & (data or {}).keys()
+        if reserved:
+            raise UsageError(f"an event's {', '.join(sorted(reserved))} cannot be given as data")
         n = self._counted() + 1
         self.replica.db.set_meta(meta.EVENTS, str(n).encode())
         event = {
@@ -109,16 +109,16 @@ class Timeline:
         """
         new: dict[str, dict[str, Any]] = {}
         here = [] if fresh or not events else self.events()
-        known = {event["id"]: event for event in here}
+        events_by_id = {event["id"]: event for event in here}
         same = {foreign_id(event) for event in here} if by_content else set()
         for event in events:
             claimed = event.get("id")
-            held = known.get(claimed) if isinstance(claimed, str) else None
-            if held is not None and event_line(held) == event_line(dict(event)):
+            existing = events_by_id.get(claimed) if isinstance(claimed, str) else None
+            if existing is not None and event_line(existing) == event_line(dict(event)):
                 continue
-            made = {**event, "id": foreign_id(dict(event))}
-            if made["id"] not in known and made["id"] not in same:
-                new[made["id"]] = made
+            copied = {**event, "id": foreign_id(dict(event))}
+            if copied["id"] not in events_by_id and copied["id"] not in same:
+                new[copied["id"]] = copied
         self._append(change, union(list(new.values())))
         return len(new)
 
@@ -187,8 +187,10 @@ class Timeline:
     def missing(self, days: tuple[str, str]) -> int:
         """Return how many segments of these days are missing on this device, or damaged."""
         with self.replica.reading():
-            held = self.replica.store.segments(self.scope)
-            return missing_of(self.replica.store, [one for one in held if days[0] <= one[0].day <= days[1]])
+            segments = self.replica.store.segments(self.scope)
+            return missing_of(
+                self.replica.store, [one for one in segments if days[0] <= one[0].day <= days[1]]
+            )
 
     def events(
         self,
@@ -214,13 +216,13 @@ class Timeline:
 
 def events_of(store: StateStore, segments: Iterable[tuple[SegmentName, Entry]]) -> list[dict[str, Any]]:
     """Return the events in these segments of one scope that are on this device, in the order (ts, id) (inside `reading`)."""
-    found: list[list[dict[str, Any]]] = []
+    event_lists: list[list[dict[str, Any]]] = []
     for segment, entry in segments:
         for value in entry.values():
             text = store.body(segment.entry, value)
             if text is not None:
-                found.append(_owned(segment.dev, segment_events(text)))
-    return union(*found)
+                event_lists.append(_owned(segment.dev, segment_events(text)))
+    return union(*event_lists)
 
 
 def lines_with(

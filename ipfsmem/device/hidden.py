@@ -72,9 +72,9 @@ def _read(replica: Replica) -> Iterator[Hidden]:
         yield one
 
 
-def is_hidden(known: Mapping[Place, Hidden], scope: str, key: str, hlc: str) -> bool:
+def is_hidden(texts: Mapping[Place, Hidden], scope: str, key: str, hlc: str) -> bool:
     """Return whether the text of a memory that was written at `hlc` is hidden."""
-    one = known.get((scope, key))
+    one = texts.get((scope, key))
     return one is not None and one.hlc == hlc
 
 
@@ -83,21 +83,21 @@ def hide(replica: Replica, texts: Iterable[Hidden]) -> None:
     seal, new = replica.codec.seal_row, list(texts)
     rows = [(_mark(replica, (one.scope, one.key)), seal(_encode(one))) for one in new]
     hidden.hide(replica.db.connection, rows)
-    known = replica.caches.find(KnownHidden)
-    if known is not None:  # if this transaction fails, it is read again
-        known.update({(one.scope, one.key): one for one in new})
-        known.changed += [(one.scope, one.key) for one in new]
+    cache = replica.caches.find(KnownHidden)
+    if cache is not None:  # if this transaction fails, it is read again
+        cache.update({(one.scope, one.key): one for one in new})
+        cache.changed += [(one.scope, one.key) for one in new]
 
 
 def show(replica: Replica, places: Iterable[Place]) -> None:
     """Show the texts of these memories again (inside a transaction)."""
     gone = list(places)
     hidden.show(replica.db.connection, [_mark(replica, place) for place in gone])
-    known = replica.caches.find(KnownHidden)
-    if known is not None:
+    cache = replica.caches.find(KnownHidden)
+    if cache is not None:
         for place in gone:
-            known.pop(place, None)
-        known.changed += gone
+            cache.pop(place, None)
+        cache.changed += gone
 
 
 def _mark(replica: Replica, place: Place) -> bytes:

@@ -181,9 +181,9 @@ def _kept_id(home: Path) -> str:
     path = home / MACHINE_FILE
     for _ in range(2):
         try:
-            known, inode = (read_file(path, 256) or b"").decode("ascii").split()
+            id_kept, inode = (read_file(path, 256) or b"").decode("ascii").split()
             if int(inode) == path.lstat().st_ino:
-                return known
+                return id_kept
         except (OSError, ValueError, StorageError):
             pass
         with contextlib.suppress(OSError):

@@ -95,8 +95,8 @@ def save_image(
     newest = sorted(written, key=lambda one: -written[one])
     ours = [one for one in newest if _is_ours(one, kind)]
     others = [one for one in newest if one not in ours]
-    left = [one for one in others if last - written[one] > _LEFT_BEHIND]
-    for old in (*ours[_MOST[kind] - 1 :], *others[_MOST[kind] :], *left):
+    stale = [one for one in others if last - written[one] > _LEFT_BEHIND]
+    for old in (*ours[_MOST[kind] - 1 :], *others[_MOST[kind] :], *stale):
         _remove(old)
     return True
 

@@ -117,10 +117,10 @@ class Replica:
         ring = self.ring
         if ring is None:
             return self.own_without_ring is None or device in self.own_without_ring
-        known = self._mine
-        if known is None or known[0] is not ring or known[1] != self.device.id:
-            known = self._mine = (ring, self.device.id, self._ids_of_mine(ring))
-        return device in known[2]
+        cached = self._mine
+        if cached is None or cached[0] is not ring or cached[1] != self.device.id:
+            cached = self._mine = (ring, self.device.id, self._ids_of_mine(ring))
+        return device in cached[2]
 
     def _ids_of_mine(self, ring: Ring) -> frozenset[str]:
         owners = ring.view.owners
@@ -250,8 +250,8 @@ class Replica:
             return False
         if meta.is_changed(self.db.connection, meta.PLACE):  # unknown; a wrong yes costs only a new id
             return True
-        known = self.db.get_meta(meta.PLACE)
-        return known is not None and known.decode() != place(self.db.path)
+        stored = self.db.get_meta(meta.PLACE)
+        return stored is not None and stored.decode() != place(self.db.path)
 
     def note_place(self) -> None:
         """Record the location of these files (inside a transaction)."""

@@ -27,9 +27,9 @@ _NAME = 40
 
 def add_folder(db: Database, links: list[RawLink]) -> Folder:
     """Make a folder of links and store its blocks."""
-    made, size = raw_directory(links)
-    db.add_blocks((cid[4:], data) for cid, data in made)
-    return made[-1][0], size
+    new_blocks, size = raw_directory(links)
+    db.add_blocks((cid[4:], data) for cid, data in new_blocks)
+    return new_blocks[-1][0], size
 
 
 def add_file(db: Database, data: bytes) -> Folder:
@@ -81,13 +81,13 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
     is that of its bytes, not the one in a location, which nobody signs.
     """
     run = db.connection
-    wanted = {digest: delta for digest, (_, delta) in deltas.items() if delta}
-    known = objects.get_many(run, wanted)
-    here = _sizes_here(db, [digest for digest in wanted if digest not in known])
+    deltas_of = {digest: delta for digest, (_, delta) in deltas.items() if delta}
+    stored = objects.get_many(run, deltas_of)
+    here = _sizes_here(db, [digest for digest in deltas_of if digest not in stored])
     rows: list[ObjectRow] = []
     changed: list[bytes] = []
-    for digest, delta in wanted.items():
-        old = known.get(digest)
+    for digest, delta in deltas_of.items():
+        old = stored.get(digest)
         if old is None:
             row = ObjectRow(digest, here.get(digest, deltas[digest][0]), delta, digest in here)
         else:
@@ -100,22 +100,22 @@ def change_objects(db: Database, deltas: Mapping[bytes, tuple[int, int]]) -> Non
     _make_folders(db, changed)
 
 
-def recount_objects(db: Database, named: Mapping[bytes, tuple[int, int]]) -> bool:
-    """Correct rows of objects that the disk changed (inside a transaction). `named`: all objects that the state names, digest ->
+def recount_objects(db: Database, expected: Mapping[bytes, tuple[int, int]]) -> bool:
+    """Correct rows of objects that the disk changed (inside a transaction). `expected`: all objects that the state names, digest ->
     (size in bytes, reference count). Returns whether a row was wrong.
 
     A count too low would drop a named object from the root; one too high would keep it forever.
     """
     run = db.connection
     rows = objects.counts(run)
-    strange = [digest for digest in rows if digest not in named]
-    off = [digest for digest, (_, refs) in named.items() if rows.get(digest) != refs]
+    strange = [digest for digest in rows if digest not in expected]
+    off = [digest for digest, (_, refs) in expected.items() if rows.get(digest) != refs]
     if not strange and not off:
         return False
     here = _sizes_here(db, off)
     objects.forget(run, strange)
     objects.put(
-        run, [ObjectRow(one, here.get(one, named[one][0]), named[one][1], one in here) for one in off]
+        run, [ObjectRow(one, here.get(one, expected[one][0]), expected[one][1], one in here) for one in off]
     )
     digests = (*off, *(one for one in strange if isinstance(one, bytes) and len(one) == 32))
     _make_folders(db, digests)

@@ -21,9 +21,9 @@ def runtime_folder() -> Path:
     `XDG_RUNTIME_DIR`, on Linux without it `/run/user/<uid>`; on macOS and Windows the user's temporary folder, as platformdirs
     knows it. Never a folder that other users may write to.
     """
-    named = os.environ.get("XDG_RUNTIME_DIR")
-    if named:
-        folder = Path(named)
+    variable = os.environ.get("XDG_RUNTIME_DIR")
+    if variable:
+        folder = Path(variable)
         _refuse_foreign(folder, "XDG_RUNTIME_DIR is {}, which")
         return folder / _OURS
     if sys.platform in ("darwin", "win32"):

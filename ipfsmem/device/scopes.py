@@ -142,15 +142,15 @@ def drop_own_segments(replica: Replica, names: Iterable[str]) -> None:
     the entries that the join changed."""
     store = replica.store
     gone = {
-        found.scope
+        card.scope
         for name in names
-        if (found := card_name(name)) is not None and is_forgotten(store.entry(name))
+        if (card := card_name(name)) is not None and is_forgotten(store.entry(name))
     }
     mine = replica.device.id
     changes: dict[str, Entry] = {
         segment.entry: {}
-        for held in (store.segments_of(gone) if gone else {}).values()
-        for segment, _ in held
+        for segments in (store.segments_of(gone) if gone else {}).values()
+        for segment, _ in segments
         if segment.dev == mine
     }
     if changes:

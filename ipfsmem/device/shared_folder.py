@@ -87,9 +87,9 @@ class SharedFolder:
             except FileNotFoundError:
                 if not make:
                     raise
-            made = shared.make(self._name, self.modes[0])
+            directory = shared.make(self._name, self.modes[0])
             shared.sync()
-            return made
+            return directory
         finally:
             shared.close()
 
@@ -112,15 +112,15 @@ class SharedFolder:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         return []
 
-    def sizes(self, wanted: Callable[[str], bool] = bool) -> dict[str, int]:
-        """Return its regular files whose names are `wanted`, with their sizes in bytes."""
-        found = {}
+    def sizes(self, is_wanted: Callable[[str], bool] = bool) -> dict[str, int]:
+        """Return its regular files whose names pass `is_wanted`, with their sizes in bytes."""
+        sizes_of = {}
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
-                    if wanted(entry.name) and entry.is_file(follow_symlinks=False):
-                        found[entry.name] = entry.stat(follow_symlinks=False).st_size
-        return found
+                    if is_wanted(entry.name) and entry.is_file(follow_symlinks=False):
+                        sizes_of[entry.name] = entry.stat(follow_symlinks=False).st_size
+        return sizes_of
 
     def lstat(self, name: str) -> os.stat_result:
         """Return the status of a name, of a link that of the link itself. Raises FileNotFoundError."""

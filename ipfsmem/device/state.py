@@ -84,8 +84,8 @@ class ChangesSince(msgspec.Struct, frozen=True):
     def may_be_gone(self, names: Iterable[str]) -> set[str]:
         """Return those entries of the mark that no longer exist."""
         if not self.prefixes:
-            known = names if isinstance(names, Mapping) else frozenset(names)
-            return {name for name in self.journal if name in known and name not in self.texts}
+            names_known = names if isinstance(names, Mapping) else frozenset(names)
+            return {name for name in self.journal if name in names_known and name not in self.texts}
         return {
             name
             for name in names
@@ -175,12 +175,12 @@ class StateStore:
             self._tree, self._tree_ek, self.frame = empty_tree(self._load_node), "", StateHeader({}, {})
             self._many, self._cards = set(), set()
         else:
-            known = self._open(state, "state")
-            self._tree_ek = known.ek
-            self.frame = known.f
-            self._many, self._cards = set(known.many), set(known.cards)
-            if self._tree.digest.hex() != known.top:
-                self._tree = open_tree(bytes.fromhex(known.top), self._load_node)
+            stored = self._open(state, "state")
+            self._tree_ek = stored.ek
+            self.frame = stored.f
+            self._many, self._cards = set(stored.many), set(stored.cards)
+            if self._tree.digest.hex() != stored.top:
+                self._tree = open_tree(bytes.fromhex(stored.top), self._load_node)
                 # Read now, while it surely belongs to this state. If it is damaged, its users report that.
                 with contextlib.suppress(IpfsmemError):
                     _ = self._tree.top
@@ -280,40 +280,40 @@ class StateStore:
     def memories(self, scope: str = "") -> Iterator[tuple[str, Entry]]:
         """Yield the entries of the memories of a scope by key, unordered."""
         for name, text in self.texts():
-            found = memory_name(name)
-            if found is not None and found.scope == scope:
-                yield found.key, decode_entry(name, text)
+            memory = memory_name(name)
+            if memory is not None and memory.scope == scope:
+                yield memory.key, decode_entry(name, text)
 
     def segments(self, scope: str = "") -> Iterator[tuple[SegmentName, Entry]]:
         """Yield the timeline segments of a scope, unordered."""
         for name, text in self._segment_texts():
-            found = segment_name(name)
-            if found is not None and found.scope == scope:
-                yield found, decode_entry(name, text)
+            segment = segment_name(name)
+            if segment is not None and segment.scope == scope:
+                yield segment, decode_entry(name, text)
 
     def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
         """Return the memories of several scopes in one pass, by scope; scopes without memories are left out."""
-        wanted, held = set(scopes), dict[str, list[tuple[str, Entry]]]()
+        tokens, entries = set(scopes), dict[str, list[tuple[str, Entry]]]()
         for name, text in self.texts():
-            found = memory_name(name)
-            if found is not None and found.scope in wanted:
-                held.setdefault(found.scope, []).append((found.key, decode_entry(name, text)))
-        return held
+            memory = memory_name(name)
+            if memory is not None and memory.scope in tokens:
+                entries.setdefault(memory.scope, []).append((memory.key, decode_entry(name, text)))
+        return entries
 
     def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
         """Return the timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
-        wanted, held = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
+        tokens, entries = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
         for name, text in self._segment_texts():
-            found = segment_name(name)
-            if found is not None and found.scope in wanted:
-                held.setdefault(found.scope, []).append((found, decode_entry(name, text)))
-        return held
+            segment = segment_name(name)
+            if segment is not None and segment.scope in tokens:
+                entries.setdefault(segment.scope, []).append((segment, decode_entry(name, text)))
+        return entries
 
     def holding(self, text: bytes) -> Iterator[tuple[str, Entry]]:
         """Yield the entries whose JSON contains `text`."""
-        for name, known in self.texts():
-            if text in known:
-                yield name, decode_entry(name, known)
+        for name, stored in self.texts():
+            if text in stored:
+                yield name, decode_entry(name, stored)
 
     def unsigned(self) -> Iterator[tuple[str, Entry]]:
         """Yield the entries with an unsigned value, which was written before there was a vault."""
@@ -334,12 +334,12 @@ class StateStore:
 
     def _segment_texts(self) -> list[tuple[str, bytes]]:
         """Return those of `texts` that are named like a segment. Memories are passed over without a step of a generator for each."""
-        overlay, found = self._overlay, list[tuple[str, bytes]]()
+        overlay, texts = self._overlay, list[tuple[str, bytes]]()
         for node in self._tree.nodes():
             entries = node.entries or {}
-            found += [(name, entries[name]) for name in entries if name[0] == SEGMENT and name not in overlay]
-        found += [(name, text) for name, text in overlay.items() if text is not None and name[0] == SEGMENT]
-        return found
+            texts += [(name, entries[name]) for name in entries if name[0] == SEGMENT and name not in overlay]
+        texts += [(name, text) for name, text in overlay.items() if text is not None and name[0] == SEGMENT]
+        return texts
 
     def mark(self) -> StateMark:
         """Return the mark of the current state."""
@@ -380,17 +380,17 @@ class StateStore:
         return ChangesSince(texts, prefixes, journal, reached, whole)
 
     def _node_digests(self) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        digests: dict[str, bytes] = {}
         stack = [self._tree.top]
         while stack:
             node = stack.pop()
             if node.children is None:
-                found[node.prefix] = node.digest
+                digests[node.prefix] = node.digest
             elif node.prefix:
-                found.update({node.prefix + digit: digest for digit, digest in node.children.items()})
+                digests.update({node.prefix + digit: digest for digit, digest in node.children.items()})
             else:
                 stack += [self._tree.child(node, digit) for digit in node.children]
-        return found
+        return digests
 
     def entries_with_siblings(self) -> Iterator[tuple[str, Entry]]:
         """Yield the entries with more than one value; others cost nothing."""
@@ -407,8 +407,8 @@ class StateStore:
 
     def cards(self) -> dict[str, bytes]:
         """Return the canonical JSON of every card's entry by the token of its scope; other entries cost nothing."""
-        named = sorted(self._cards | self._card_changes)
-        return {name[len(_CARD) :]: text for name in named if (text := self.raw(name)) is not None}
+        names = sorted(self._cards | self._card_changes)
+        return {name[len(_CARD) :]: text for name in names if (text := self.raw(name)) is not None}
 
     def object_digests(self) -> list[bytes]:
         """Return the digest of every object that the state names (bodies and first bases), some several times."""
@@ -547,11 +547,11 @@ class StateStore:
             from ipfsmem.device.root_folders import state_folder  # only publishing needs it
             from ipfsmem.device.tables import folders as folder_rows
 
-            known = folder_rows.has(self.db.connection, "s")
+            has_rows = folder_rows.has(self.db.connection, "s")
             state_folder(
                 self.db,
                 self.codec.extension,
-                None if reseal or not known else patch.written.keys() | patch.removed,
+                None if reseal or not has_rows else patch.written.keys() | patch.removed,
             )
         self._tree, self._tree_ek = patch.tree, self.codec.ek
         self._overlay = {}
@@ -613,12 +613,12 @@ class StateStore:
         was wrong."""
         from ipfsmem.device.root_folders import recount_objects
 
-        named: dict[bytes, tuple[int, int]] = {}
+        counts: dict[bytes, tuple[int, int]] = {}
         for _, text in self.texts():
             for loc in _locations_in(text):
                 digest = bytes.fromhex(loc.sha)
-                named[digest] = (loc.size, named.get(digest, (0, 0))[1] + 1)
-        return recount_objects(self.db, named)
+                counts[digest] = (loc.size, counts.get(digest, (0, 0))[1] + 1)
+        return recount_objects(self.db, counts)
 
     @property
     def tree(self) -> StateTree:

@@ -50,10 +50,10 @@ def reassign_authors(replica: Replica) -> None:
     Usually this compares a few ids."""
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     stored = replica.db.get_meta(meta.STRANGERS)
-    known = stored.decode().split() if stored else []
-    if strangers == known:
+    stored_authors = stored.decode().split() if stored else []
+    if strangers == stored_authors:
         return
-    if not set(known) <= set(strangers):
+    if not set(stored_authors) <= set(strangers):
         held_texts.forget_others(replica.db.connection)
         replica.caches.forget(_Known)
     note_others(replica, dict(replica.store.entries()))
@@ -69,15 +69,15 @@ def keep_own(replica: Replica, before: Mapping[str, Entry], after: Mapping[str, 
         own = [is_own(dot, value.author, mine) for dot, value in entry.items()]
         if (not some and all(own)) or memory_name(name) is None:
             continue
-        known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
+        row_mark = mark(replica, hashlib.sha256(name.encode()).hexdigest())
         if any(own) or not entry or any(value.body is None for value in entry.values()):
-            held_texts.forget_kept(run, known)
+            held_texts.forget_kept(run, row_mark)
             continue
-        held = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.author, mine)}
-        if last := siblings(held):
+        own_values = {dot: v for dot, v in before.get(name, {}).items() if is_own(dot, v.author, mine)}
+        if last := siblings(own_values):
             dot = last[0].dots[0]
-            row = replica.codec.seal_row(encode_entry({dot: held[dot]}))
-            held_texts.keep(run, known, row)
+            row = replica.codec.seal_row(encode_entry({dot: own_values[dot]}))
+            held_texts.keep(run, row_mark, row)
             replica.caches.forget(_Known)
             some = True
 
@@ -90,8 +90,8 @@ def with_retained_own(replica: Replica, name: str, entry: Entry) -> Entry:
     for dot, value in entry.items():
         if (not value.author and dot[:16] == here) or is_own(dot, value.author, replica.is_mine):
             return entry
-    known = mark(replica, hashlib.sha256(name.encode()).hexdigest())
-    row = held_texts.kept(replica.db.connection, known)
+    row_mark = mark(replica, hashlib.sha256(name.encode()).hexdigest())
+    row = held_texts.kept(replica.db.connection, row_mark)
     return entry if row is None else entry | _kept_entry(replica.store, name, row)
 
 
@@ -145,10 +145,10 @@ def entries_of_others(replica: Replica) -> Iterator[tuple[str, Entry]]:
 
 def _own_has(replica: Replica, entry: Entry, body: str) -> bool:
     """Return whether an own value has this body. Searches all entries, so it is called only when a text of others has it."""
-    found = replica.store.holding(body.encode())
+    entries = replica.store.holding(body.encode())
     return any(
         value.body == body and is_own(dot, value.author, replica.is_mine)
-        for one in (entry, *(held for name, held in found if memory_name(name) is not None))
+        for one in (entry, *(one_entry for name, one_entry in entries if memory_name(name) is not None))
         for dot, value in one.items()
     )
 

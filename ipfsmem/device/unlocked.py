@@ -90,10 +90,10 @@ class NotHeld(msgspec.Struct, frozen=True):
 class LockWatch:
     """Watches whether keys that a process took are still unlocked. A check costs some microseconds. It holds no key itself."""
 
-    def __init__(self, folder: Path, path: Path, now: Callable[[], int], taken: _Taken) -> None:
+    def __init__(self, folder: Path, path: Path, now: Callable[[], int], cached: _Taken) -> None:
         self._folder, self._path, self._now = folder, path, now
-        self._file, self._place, self._span = taken.file, taken.place, taken.record.span
-        self._keys = _fingerprint(taken.record)
+        self._file, self._place, self._span = cached.file, cached.place, cached.record.span
+        self._keys = _fingerprint(cached.record)
 
     @property
     def until(self) -> int:
@@ -111,10 +111,10 @@ class LockWatch:
         An `unlock` of the same keys meanwhile moves the end. A system keyring is not asked again: it may show a person a window.
         """
         try:
-            found = _identity(self._path.lstat())
+            identity = _identity(self._path.lstat())
         except OSError:
             return _ENDED if self._span.over_at(moment(self._now())) else _LOCKED
-        if found != self._file:
+        if identity != self._file:
             again = _take(self._folder, self._now)
             if isinstance(again, str) or _fingerprint(again.record) != self._keys:
                 return _LOCKED
@@ -173,26 +173,26 @@ def hold(
             msgspec.json.encode(record), head + _bound_to(folder), nonce, key
         )
         write_atomic(path, head + nonce + wrapped)
-    found = held(folder, now)
-    if isinstance(found, NotHeld):
+    keys = held(folder, now)
+    if isinstance(keys, NotHeld):
         raise StorageError(
-            "the keys were locked again during the unlock" + (f": {found.why}" if found.why else "")
+            "the keys were locked again during the unlock" + (f": {keys.why}" if keys.why else "")
         )
-    return found
+    return keys
 
 
 def held(folder: Path, now: Callable[[], int]) -> UnlockedKeys | NotHeld:
     """Return the keys of the vault in `folder` if they are unlocked. A file that is not ours is never trusted."""
-    taken = _take(folder, now)
-    if isinstance(taken, str):
-        return NotHeld(taken)
-    record = taken.record
+    cached = _take(folder, now)
+    if isinstance(cached, str):
+        return NotHeld(cached)
+    record = cached.record
     if record.span.over_at(moment(now())):
         _remove_ended(folder, now)
         return NotHeld()
     device = Device(record.sign_seed, record.box_secret, record.row_key)
     return UnlockedKeys(
-        device, record.span.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, taken)
+        device, record.span.ends.wall, LockWatch(folder, runtime_folder() / _name(folder), now, cached)
     )
 
 
@@ -206,10 +206,10 @@ def drop_lost() -> list[Path]:
     """Remove the keys held for vaults that were moved, removed or replaced; returns their paths. Raises StorageError for what
     could not be removed."""
     try:
-        found = sorted(runtime_folder().iterdir())
+        paths = sorted(runtime_folder().iterdir())
     except (UsageError, OSError):
         return []
-    return [folder for path in found if (folder := _drop_if_lost(path)) is not None]
+    return [folder for path in paths if (folder := _drop_if_lost(path)) is not None]
 
 
 def _drop_if_lost(path: Path) -> Path | None:
@@ -323,8 +323,8 @@ class _Parts(msgspec.Struct, frozen=True):
 
 
 def _head_for(place: bytes, folder: Path) -> bytes:
-    where = os.fsencode(folder.resolve())
-    return _MAGIC + place + len(where).to_bytes(2, "big") + where
+    path = os.fsencode(folder.resolve())
+    return _MAGIC + place + len(path).to_bytes(2, "big") + path
 
 
 def _parts(data: bytes) -> _Parts | None:
@@ -345,10 +345,12 @@ def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
         raise StorageError(f"{path.parent} is not a folder of this user alone")
     fd = open_regular(path, os.O_RDONLY)
     try:
-        found = os.fstat(fd)
-        if sys.platform != "win32" and (found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077):
+        status = os.fstat(fd)
+        if sys.platform != "win32" and (
+            status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077
+        ):
             raise StorageError(f"{path} is not a file of this user alone")
-        return os.read(fd, _MOST), _identity(found)
+        return os.read(fd, _MOST), _identity(status)
     finally:
         os.close(fd)
 
@@ -409,12 +411,12 @@ def _key_name(path: Path) -> str:
 
 def _of_folder(folder: Path) -> bytes:
     """Return the identity of this folder at this path. A copy of it differs, elsewhere or at the same path."""
-    where = folder.resolve()
+    path = folder.resolve()
     try:
-        found = where.stat()
+        status = path.stat()
     except OSError:
-        return os.fsencode(where)
-    return os.fsencode(where) + f"\0{found.st_dev} {found.st_ino}".encode()
+        return os.fsencode(path)
+    return os.fsencode(path) + f"\0{status.st_dev} {status.st_ino}".encode()
 
 
 def _bound_to(folder: Path) -> bytes:
@@ -424,8 +426,8 @@ def _bound_to(folder: Path) -> bytes:
     return sha256(_of_folder(folder) + b"\0" + sha256(key_file).digest() + f"\0{user}".encode()).digest()
 
 
-def _identity(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+def _identity(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _fingerprint(record: _UnlockedRecord) -> bytes:

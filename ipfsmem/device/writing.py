@@ -114,13 +114,13 @@ class Writing:
         entry = self.entry(name)
         bases: tuple[tuple[str, ...], Loc | None] = ((), None)
         if memory_name(name) is not None:
-            known = with_retained_own(self._replica, name, entry)
+            whole = with_retained_own(self._replica, name, entry)
             if not of and not promoted:
-                of = self._of(known, body, replaces)
-            if known:
-                old = in_view_order(known, replaces)
+                of = self._of(whole, body, replaces)
+            if whole:
+                old = in_view_order(whole, replaces)
                 public = {
-                    hash32(v.body) for d, v in known.items() if v.body is not None and self._is_published(d)
+                    hash32(v.body) for d, v in whole.items() if v.body is not None and self._is_published(d)
                 }
                 bases = next_bases(old, public.__contains__)
         return self._add(name, entry, body, replaces, bases, of, tick=True)
@@ -143,8 +143,8 @@ class Writing:
         self._open(name)
         entry = self.entry(name)
         if of is None:
-            known = memory_name(name) is not None
-            of = self._of(with_retained_own(self._replica, name, entry), body, ()) if known else ""
+            is_memory = memory_name(name) is not None
+            of = self._of(with_retained_own(self._replica, name, entry), body, ()) if is_memory else ""
         return self._add(name, entry, body, (), ((), None), of, tick=False)
 
     def keep_again(self, entry: Entry, body: bytes) -> None:
@@ -218,8 +218,8 @@ class Writing:
         *,
         tick: bool,
     ) -> str:
-        ready, made = self._sealed.pop(name, (None, ("", b"")))
-        ek, stored = made if ready == body else self._replica.codec.seal_body(name, body)
+        ready, prepared = self._sealed.pop(name, (None, ("", b"")))
+        ek, stored = prepared if ready == body else self._replica.codec.seal_body(name, body)
         if not ek and self._replica.vault_tag is not None:
             self._replica.db.set_meta(meta.LOCAL_BODIES, b"1")
         digest = sha256(stored)
@@ -367,14 +367,14 @@ def take_unscanned(replica: Replica, most: int | None = None) -> list[str]:
 
 def _unscanned(replica: Replica, most: int | None) -> tuple[list[str], list[int]]:
     """Return the names of at least `most` entries, as they are recorded, and the rows that record them."""
-    found: set[str] = set()
+    marks: set[str] = set()
     done: list[int] = []
     for key, row in unscanned_rows.rows(replica.db.connection):
-        found.update(_noted(replica, row))
+        marks.update(_noted(replica, row))
         done.append(key)
-        if most is not None and len(found) >= most:
+        if most is not None and len(marks) >= most:
             break
-    return sorted(found), done
+    return sorted(marks), done
 
 
 def _noted(replica: Replica, row: bytes) -> list[str]:

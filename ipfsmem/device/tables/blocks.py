@@ -67,11 +67,11 @@ def replace(db: Connection, digest: bytes, data: bytes) -> bool:
     """Replace the damaged row of a block (inside a transaction). Returns whether it can be read back. If the index leads to
     another block's row, that one stays unchanged."""
     run = db.own_cursor()
-    known = run.execute(
+    stored = run.execute(
         "SELECT digest FROM blocks NOT INDEXED WHERE rowid=(SELECT rowid FROM blocks WHERE digest=?)",
         (digest,),
     ).fetchone()
-    if known is None or known[0] != digest:
+    if stored is None or stored[0] != digest:
         return False
     run.execute("DELETE FROM blocks WHERE digest=?", (digest,))
     run.execute("INSERT INTO blocks (digest, data) VALUES (?,?)", (digest, data))
@@ -109,7 +109,7 @@ def check_order(db: Connection) -> None:
         "SELECT rowid FROM blocks NOT INDEXED",
     ):
         last = None
-        for (found,) in db.execute(query):
-            if last is not None and (type(found) is not type(last) or found <= last):
+        for (value,) in db.execute(query):
+            if last is not None and (type(value) is not type(last) or value <= last):
                 raise damaged(db.path, "its blocks are not in the order in which they are looked for")
-            last = found
+            last = value

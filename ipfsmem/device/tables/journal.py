@@ -78,8 +78,8 @@ def add_checksums(db: Connection) -> None:
     what was written, which a checksum would hide."""
     state = meta.get(db, meta.STATE)
     chain = b"" if state is None else link(b"", state)
-    found = list(without_checksums(db))
-    for seq, row in found:
+    unchecked = list(without_checksums(db))
+    for seq, row in unchecked:
         if row is None:
             raise damaged(db.path, f"journal row {seq} is none")
         chain = link(chain, row)

@@ -169,19 +169,21 @@ def is_changed(db: Connection, name: str) -> bool:
 def put(db: Connection, name: str, value: bytes) -> None:
     """Set one value (inside a transaction). DatabaseDamagedError if it cannot be read back."""
     for place, stored in add(db, {name: value}).items():
-        found = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
-        if found is None or found[0] != stored:
+        row = db.execute("SELECT value FROM meta WHERE name=?", (place,)).fetchone()
+        if row is None or row[0] != stored:
             raise not_found_again(db.path, f"the value {place!r}")
 
 
 def add(db: Connection, values: Mapping[str, bytes]) -> dict[str, bytes]:
     """Set some values (inside a transaction). Returns each stored form by the name under which it is stored, to be read
     back: SQLite may not find it in a damaged file."""
-    made = {place: _check(place, value) + value for name, value in values.items() for place in _places(name)}
-    rows = ",".join(["(?,?)"] * len(made))
-    given = [part for row in made.items() for part in row]
-    db.execute(f"INSERT OR REPLACE INTO meta (name, value) VALUES {rows}", given)  # noqa: S608
-    return made
+    stored_values = {
+        place: _check(place, value) + value for name, value in values.items() for place in _places(name)
+    }
+    rows = ",".join(["(?,?)"] * len(stored_values))
+    parameters = [part for row in stored_values.items() for part in row]
+    db.execute(f"INSERT OR REPLACE INTO meta (name, value) VALUES {rows}", parameters)  # noqa: S608
+    return stored_values
 
 
 def names(db: Connection, prefix: str) -> list[str]:
@@ -229,5 +231,5 @@ def _check(name: str, value: bytes) -> bytes:
 
 
 def _checked(name: str, stored: object) -> bytes | None:
-    found = blob(stored)
-    return found[8:] if found is not None and found[:8] == _check(name, found[8:]) else None
+    value = blob(stored)
+    return value[8:] if value is not None and value[:8] == _check(name, value[8:]) else None

@@ -72,8 +72,8 @@ def put(db: Connection, rows: Iterable[NodeRow]) -> NodeRow | None:
     db.executemany(f"INSERT OR REPLACE INTO nodes ({_COLUMNS}) VALUES (?,?,?,?)", values)  # noqa: S608
     find = db.own_cursor()
     for prefix, digest, file, size in values:
-        found = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
-        if found != (file, digest):
+        stored = find.execute("SELECT file, hash FROM nodes WHERE prefix=?", (prefix,)).fetchone()
+        if stored != (file, digest):
             return NodeRow(prefix, digest, file, size)
     return None
 

@@ -104,18 +104,18 @@ def version(db: Connection) -> int:
 
 def check(db: Connection, known: int = VERSION) -> int:
     """Return the version of a file that can be used or upgraded to `known`, or 0. Raises ConfigError for any other."""
-    found = version(db)
-    if found > known:
+    current = version(db)
+    if current > known:
         raise ConfigError(
-            f"{db.path} was written by a newer version of ipfsmem (schema {found}, this one knows {known})",
+            f"{db.path} was written by a newer version of ipfsmem (schema {current}, this one knows {known})",
             hint=HINT,
         )
-    if found and found < FIRST:
+    if current and current < FIRST:
         raise ConfigError(
-            f"{db.path} was written before the first release of ipfsmem (schema {found}, this one knows {FIRST} to {known})",
+            f"{db.path} was written before the first release of ipfsmem (schema {current}, this one knows {FIRST} to {known})",
             hint=HINT,
         )
-    return found
+    return current
 
 
 def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
@@ -123,13 +123,13 @@ def bring_up_to_date(db: Connection, steps: Sequence[Step] = STEPS) -> None:
 
     Does nothing if another process did it while this one waited for the lock. ConfigError if that was a newer program.
     """
-    found = check(db, FIRST + len(steps))
-    if not found:
+    current = check(db, FIRST + len(steps))
+    if not current:
         for statement in _TABLES_OF_FIRST.strip().split(";"):
             if statement.strip():
                 db.execute(statement)
-        found = FIRST
-    for step in steps[found - FIRST :]:
+        current = FIRST
+    for step in steps[current - FIRST :]:
         step(db)
     db.execute(f"PRAGMA user_version={FIRST + len(steps)}")
 

@@ -89,9 +89,9 @@ class SealedTrackedFiles(TrackedFiles):
         return self._opened("WHERE copy=?", self._copy)
 
     def _opened(self, condition: str, *values: str) -> dict[str, FileRow]:
-        found = self._db.execute(f"{_SELECT} {condition}", values).fetchall()
+        sealed = self._db.execute(f"{_SELECT} {condition}", values).fetchall()
         rows = (
-            self._open(*row) for row in typed(self._db, found, list[tuple[str, bytes, str, int | None, int]])
+            self._open(*row) for row in typed(self._db, sealed, list[tuple[str, bytes, str, int | None, int]])
         )
         return {row.file: row for row in rows if row is not None}
 
@@ -108,15 +108,15 @@ class SealedTrackedFiles(TrackedFiles):
             StoredRow(row.file, row.key, row.body, row.text, dots, *times, missed, row.base, since, b"")
         )
 
-    def differences(self, found: Mapping[str, Stat]) -> Differences:
+    def differences(self, stats: Mapping[str, Stat]) -> Differences:
         """Return how the files in a folder differ from their rows, by times and sizes; none is read."""
         query = f"{_SELECT.replace('file,', 'file, mark,')} WHERE copy=?"
         rows = self._db.execute(query, (self._copy,)).fetchall()
         as_known = {mark for _, mark, _, _, missed, _ in rows if missed is None}
-        changed = sorted(file for file, stat in found.items() if self._look(file, stat) not in as_known)
-        if len(found) - len(changed) == len(rows):
+        changed = sorted(file for file, stat in stats.items() if self._look(file, stat) not in as_known)
+        if len(stats) - len(changed) == len(rows):
             return Differences(changed, [], len(rows))
-        there = {self._file(file) for file in found}
+        there = {self._file(file) for file in stats}
         missing = [
             Missing(row.file, row.key or "", row.missing_since)
             for file, _, *columns in rows
@@ -133,10 +133,10 @@ class SealedTrackedFiles(TrackedFiles):
 
     def files(self) -> tuple[list[str], int]:
         """Return the name of every file that has or had a row, and the number of damaged rows, whose names are unknown."""
-        found = self._db.execute("SELECT name FROM file_names WHERE copy=?", (self._copy,)).fetchall()
+        sealed = self._db.execute("SELECT name FROM file_names WHERE copy=?", (self._copy,)).fetchall()
         rows = self.all()
         names, damaged = set(rows), self._damaged(len(rows))
-        for (name,) in typed(self._db, found, list[tuple[bytes]]):
+        for (name,) in typed(self._db, sealed, list[tuple[bytes]]):
             try:
                 names.add(self._cover.open_row(name).decode())
             except OpenError:
@@ -205,8 +205,8 @@ class SealedTrackedFiles(TrackedFiles):
             self._drop_texts(row)
 
     def _keep_name(self, name: str, file: str) -> None:
-        found = self._db.execute("SELECT 1 FROM file_names WHERE copy=? AND file=?", (self._copy, file))
-        if found.fetchone() is None:
+        cursor = self._db.execute("SELECT 1 FROM file_names WHERE copy=? AND file=?", (self._copy, file))
+        if cursor.fetchone() is None:
             self._db.execute(
                 "INSERT INTO file_names (copy, file, name) VALUES (?,?,?)",
                 (self._copy, file, self._cover.seal_row(name.encode())),
@@ -244,13 +244,13 @@ class SealedTrackedFiles(TrackedFiles):
         ).fetchone()
         super().drop_aside(name)
         if row is not None:
-            for known in self._opened("WHERE copy=? AND file=?", self._copy, str(row[0])).values():
-                self._drop_texts(known)
+            for file_row in self._opened("WHERE copy=? AND file=?", self._copy, str(row[0])).values():
+                self._drop_texts(file_row)
 
     def _drop_texts(self, row: FileRow) -> None:
         """Delete texts that the row no longer names, unless a replaced file may still need them."""
-        named = [sha for sha in (row.text, *(row.before.texts if row.before else ())) if sha is not None]
-        marks = [self._body(row.file, sha) for sha in named]
+        digests = [sha for sha in (row.text, *(row.before.texts if row.before else ())) if sha is not None]
+        marks = [self._body(row.file, sha) for sha in digests]
         file = self._file(row.file)
         self._db.execute(
             f"DELETE FROM file_texts WHERE copy=? AND file=? AND text NOT IN ({','.join('?' * len(marks))}) "  # noqa: S608
@@ -263,10 +263,10 @@ class SealedTrackedFiles(TrackedFiles):
     def returns(self) -> dict[str, Return]:
         """Return every file that was last found to hold an earlier text, by its name."""
         rows = self._db.execute("SELECT body, at FROM returns WHERE copy=?", (self._copy,)).fetchall()
-        known = [
+        returned = [
             (self._replaced(sealed), at) for sealed, at in typed(self._db, rows, list[tuple[bytes, int]])
         ]
-        return {row.file: Return(row.file, row.body, at) for row, at in known if row is not None}
+        return {row.file: Return(row.file, row.body, at) for row, at in returned if row is not None}
 
     def _replaced(self, stored: bytes) -> _Replaced | None:
         try:

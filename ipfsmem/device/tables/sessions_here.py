@@ -32,10 +32,10 @@ def rows(db: Connection, mark: bytes) -> Iterator[tuple[int, bytes]]:
 
 def last(db: Connection, mark: bytes) -> tuple[int, bytes] | None:
     """Return number and row of the last of a session; None if absent."""
-    found: tuple[int, bytes] | None = db.execute(
+    row: tuple[int, bytes] | None = db.execute(
         "SELECT n, row FROM sessions_here WHERE mark=? ORDER BY n DESC LIMIT 1", (mark,)
     ).fetchone()
-    return found
+    return row
 
 
 def last_of_each(db: Connection) -> Iterator[tuple[bytes, bytes]]:

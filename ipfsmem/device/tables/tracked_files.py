@@ -173,14 +173,14 @@ class TrackedFiles:
     def _mark(self, *columns: object) -> bytes:
         return sha256(_encode((self._copy, *columns))).digest()[:8]
 
-    def differences(self, found: Mapping[str, Stat]) -> Differences:
+    def differences(self, stats: Mapping[str, Stat]) -> Differences:
         """Return how the files in a folder differ from their rows, by times and sizes; none is read."""
         query = "SELECT file, mtime, ctime, size, inode, missed, key FROM renders WHERE copy=?"
         rows = self._db.execute(query, (self._copy,)).fetchall()
         unchanged: set[str] = set()
         missing: list[tuple[object, ...]] = []
         for file, mtime, ctime, size, inode, missed, key in rows:
-            stat = found.get(file)
+            stat = stats.get(file)
             if stat is None:
                 missing.append((file, key, missed))
             elif (
@@ -191,7 +191,7 @@ class TrackedFiles:
                 and missed is None
             ):
                 unchanged.add(file)
-        changed = [] if len(unchanged) == len(found) else sorted(found.keys() - unchanged)
+        changed = [] if len(unchanged) == len(stats) else sorted(stats.keys() - unchanged)
         return Differences(changed, typed(self._db, missing, list[Missing]), len(rows))
 
     def texts(self) -> dict[str, RenderedTexts]:
@@ -264,22 +264,22 @@ class TrackedFiles:
 
     def any(self) -> bool:
         """Return whether a file was ever rendered here."""
-        found = self._db.execute("SELECT 1 FROM renders WHERE copy=? LIMIT 1", (self._copy,))
-        return found.fetchone() is not None
+        cursor = self._db.execute("SELECT 1 FROM renders WHERE copy=? LIMIT 1", (self._copy,))
+        return cursor.fetchone() is not None
 
     def count(self) -> int:
         """Return how many memory files there are."""
-        found = self._db.execute(
+        cursor = self._db.execute(
             "SELECT count(*) FROM renders WHERE copy=? AND key != '' AND dots != ''", (self._copy,)
         )
-        return int(found.fetchone()[0])
+        return int(cursor.fetchone()[0])
 
     def missing_before(self, moment: int) -> bool:
         """Return whether something was first missed before a time, in milliseconds."""
-        found = self._db.execute(
+        cursor = self._db.execute(
             "SELECT 1 FROM renders WHERE copy=? AND missed<? LIMIT 1", (self._copy, moment)
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def reset_missing(self, before: int | None = None) -> None:
         """Reset when files were first missed; `before`: only those first missed before that time, in milliseconds."""
@@ -292,18 +292,18 @@ class TrackedFiles:
 
     def had(self, file: str) -> bool:
         """Return whether a file ever held another text than now."""
-        found = self._db.execute(
+        cursor = self._db.execute(
             "SELECT 1 FROM earlier WHERE copy=? AND file=? LIMIT 1", (self._copy, self._file(file))
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def held(self, file: str, body: bytes) -> bool:
         """Return whether a file held these bytes (their SHA-256) before."""
-        found = self._db.execute(
+        cursor = self._db.execute(
             "SELECT 1 FROM earlier WHERE copy=? AND file=? AND body=?",
             (self._copy, self._file(file), self._body(file, body)),
         )
-        return found.fetchone() is not None
+        return cursor.fetchone() is not None
 
     def returns(self) -> dict[str, Return]:
         """Return every file that was last found to hold an earlier text, by its name."""

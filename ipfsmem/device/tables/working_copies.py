@@ -108,14 +108,14 @@ class Copies:
         return typed(self._db, list(fields.values()), LinkedFolder)
 
     def _open(self, cover: RowCipher, id: str, stored: bytes) -> _Covered:
-        known = self._opened.get(id)
-        if known is None or known[0] != stored:
+        cached = self._opened.get(id)
+        if cached is None or cached[0] != stored:
             try:
-                known = stored, _rows().decode(cover.open_row(stored))
+                cached = stored, _rows().decode(cover.open_row(stored))
             except (OpenError, msgspec.DecodeError, TypeError):
                 raise damaged(self._db.path, "the row of a linked folder cannot be read") from None
-            self._opened[id] = known
-        return known[1]
+            self._opened[id] = cached
+        return cached[1]
 
     def put(self, copy: LinkedFolder) -> None:
         """Store a row."""
@@ -133,9 +133,9 @@ class Copies:
     def change(self, id: str, **fields: Any) -> None:
         """Change some fields of a row."""
         if self._cover is not None and not fields.keys().isdisjoint(_Covered.__struct_fields__):
-            known = self.get(id)
-            if known is not None:
-                self.put(msgspec.structs.replace(known, **fields))
+            row = self.get(id)
+            if row is not None:
+                self.put(msgspec.structs.replace(row, **fields))
             return
         names = ", ".join(f"{name}=?" for name in fields)
         self._db.execute(f"UPDATE copies SET {names} WHERE id=?", (*fields.values(), id))  # noqa: S608
