@@ -75,14 +75,14 @@ class Memory(MemoryMethods):
     `providers`, `vaults`, `settings`, `maintenance`, `operations`.
     """
 
-    def __init__(self, made: OpenResult, *, scope: str | None = None) -> None:
+    def __init__(self, result: OpenResult, *, scope: str | None = None) -> None:
         """Use `create` or `load`. `scope`: a scope of a vault that another object opened and closes."""
-        self._made = made
-        self._open = made.opened
-        self._origin = made.origin
+        self._made = result
+        self._open = result.opened
+        self._origin = result.origin
         self._chosen = scope
         #: The memories of this scope alone, without linked folders.
-        self._memories: MemoryStore = made.opened.memories.in_scope(scope or "")
+        self._memories: MemoryStore = result.opened.memories.in_scope(scope or "")
 
     @functools.cached_property
     def timeline(self) -> MemoryTimeline:
@@ -432,8 +432,8 @@ class Memory(MemoryMethods):
 
         self._open.ingest_edits()
         order = self._open.read_order
-        named = [scope for token in tokens if token for scope in order(check_scope(token))]
-        return MemoryStack(self._open, dict.fromkeys((*named, "")))
+        scopes = [scope for token in tokens if token for scope in order(check_scope(token))]
+        return MemoryStack(self._open, dict.fromkeys((*scopes, "")))
 
     # -- closing ---------------------------------------------------------------------------------------------
 
@@ -548,7 +548,7 @@ class Memory(MemoryMethods):
         """
         from ipfsmem.parts.making import create
 
-        made = create(
+        result = create(
             vault,
             mode,
             provider=provider,
@@ -559,7 +559,7 @@ class Memory(MemoryMethods):
             memory_dir=memory_dir,
             public_ok=public_ok,
         )
-        return cls(made)
+        return cls(result)
 
     @staticmethod
     async def reach(provider: ProviderChoice, *, home: str | Path | None = None) -> None:
@@ -603,7 +603,7 @@ class Memory(MemoryMethods):
         """
         from ipfsmem.parts.making import recover
 
-        made = await recover(
+        result = await recover(
             vault,
             provider=provider,
             unlock=unlock,
@@ -615,7 +615,7 @@ class Memory(MemoryMethods):
             public_ok=public_ok,
             damaged_ok=damaged_ok,
         )
-        return cls(made)
+        return cls(result)
 
     @classmethod
     async def open_foreign(
@@ -644,9 +644,9 @@ class Memory(MemoryMethods):
         """
         from ipfsmem.vault.opening import open_damaged
 
-        known, place = configuration.settings(), Home.of(home)
-        name = configuration.vault_name(vault, known)
-        folder = configuration.namespace_folder(place.path(known), name)
+        config, place = configuration.settings(), Home.of(home)
+        name = configuration.vault_name(vault, config)
+        folder = configuration.namespace_folder(place.path(config), name)
         opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
         return cls(OpenResult(opened, ProviderConnection(opened), Origin()))
 
@@ -670,14 +670,14 @@ class Memory(MemoryMethods):
         from ipfsmem.memories.importing import import_files
         from ipfsmem.operations.bundles.content import whole_of
 
-        found, left = whole_of(self._view())
-        crowded = tuple(file for part in found for file in part.without_room())
-        msgspec.structs.replace(left, copies=(*left.copies, *crowded)).refuse(partial)
+        contents, left_out = whole_of(self._view())
+        crowded = tuple(file for part in contents for file in part.without_room())
+        msgspec.structs.replace(left_out, copies=(*left_out.copies, *crowded)).refuse(partial)
         if not isinstance(home, Home):
             here = self.replica.folder.parent if self.replica.folder else None
             home = Home(folder=home if home is not None else here, world=self.replica.world)
         other = Memory.create(vault, mode, home=home, **options)
-        parts = {part.scope: part.part() for part in found}
+        parts = {part.scope: part.part() for part in contents}
         import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta(meta.ROOT)
         lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
@@ -688,6 +688,6 @@ class Memory(MemoryMethods):
 validated(Memory, {"close", "aclose"})
 
 
-def _close(made: OpenResult | None) -> None:
-    if made is not None:
-        made.close()
+def _close(result: OpenResult | None) -> None:
+    if result is not None:
+        result.close()

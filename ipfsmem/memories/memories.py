@@ -274,8 +274,8 @@ class MemoryStore(MemoryReader):
                 _check_match(key, view, if_match)
             if view.forgotten or not entry:
                 return False
-            known = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
-            change.forget(name, known if seen is None else self._dots(EntryContext(self, change, key), seen))
+            dots = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
+            change.forget(name, dots if seen is None else self._dots(EntryContext(self, change, key), seen))
             from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
 
             forget_in_dreams(self.replica, self.scope, key)

@@ -51,14 +51,14 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
         return None
     sessions = SessionReader(MemoryReader(change.replica, place.scope))
     before = {session: _record(sessions, change, session) for session in sessions.names_beside(place.key)}
-    kept = {session: one for session, one in before.items() if one.unapproved or not one.whole}
+    guarded = {session: one for session, one in before.items() if one.unapproved or not one.whole}
 
     def check() -> None:
-        for session, one in kept.items():
+        for session, one in guarded.items():
             if _record(sessions, change, session).approves(one):
                 raise _refusal(session, place.key)
 
-    return check if kept else None
+    return check if guarded else None
 
 
 def check_incoming(memories: MemoryReader, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
@@ -100,8 +100,8 @@ def check_restored(
 def _record(
     sessions: SessionReader, change: Writing, session: str, coming: tuple[str, bytes, bool] | None = None
 ) -> _SessionContent:
-    found, whole = sessions.readable(session, change, coming)
-    return _SessionContent({one.place: one for one in found}, frozenset(unapproved(found)), whole)
+    entries, whole = sessions.readable(session, change, coming)
+    return _SessionContent({one.place: one for one in entries}, frozenset(unapproved(entries)), whole)
 
 
 def _refusal(session: str, key: str) -> UsageError:

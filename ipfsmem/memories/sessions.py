@@ -86,12 +86,12 @@ class Sessions(SessionReader):
         beginning, is recognised. `title`: of a new session. `source`: the program that they come from; they are pending until
         a person approves them. Raises UsageError, LimitError."""
         texts = [(at, item_text(item)) for at, item in items]
-        known = [
+        texts_here = [
             item_text(item)
             for _, text in items_of_parts(self._parts(session, change))
             if not is_mark(item := decoded_item(text))
         ]
-        new = texts[overlap(known, [text for _, text in texts]) :]
+        new = texts[overlap(texts_here, [text for _, text in texts]) :]
         if not new:
             return 0
         parts = self._last_parts(session, change)
@@ -114,21 +114,21 @@ class Sessions(SessionReader):
     def approve_in(self, change: Writing, source: str) -> dict[str, int]:
         """Approve the pending messages of a program, and their summaries, inside a transaction that holds more; returns the
         number of messages of each conversation that had some."""
-        found = {}
+        numbers = {}
         for session, pending in self._pending_in(change).items():
             number = sum(program == source for program in pending.values())
             if number:
                 self._approve(change, session, source)
-                found[session] = number
-        return found
+                numbers[session] = number
+        return numbers
 
     def approve_session_in(self, change: Writing, session: str) -> dict[str, int]:
         """Approve all pending messages of one conversation, inside a transaction that holds more; returns their number by program. Raises
         NotFoundError if a part of it is not fetched."""
-        found = Counter(pending_of(entries_of_parts(self._parts(session, change))).values())
-        if found:
+        numbers = Counter(pending_of(entries_of_parts(self._parts(session, change))).values())
+        if numbers:
             self._approve(change, session, None)
-        return dict(sorted(found.items()))
+        return dict(sorted(numbers.items()))
 
     def _approve(self, change: Writing, session: str, source: str | None) -> None:
         change.check_parts()  # earlier changes are checked without this approval
@@ -142,15 +142,15 @@ class Sessions(SessionReader):
         of: dict[str, list[str]] = {}
         for key in self._keys(session_token(session)):
             of.setdefault(key.rsplit("-", 2)[1], []).append(key)
-        found = []
+        parts = []
         for keys in of.values():
             for key in sorted(keys, key=lambda one: -int(one.rpartition("-")[2])):
                 part = self._part(session, key, change)
                 if part is not None:
-                    found.append(part)
+                    parts.append(part)
                     if part.lines:
                         break
-        return found
+        return parts
 
     def _added(self, change: Writing, session: str, texts: list[str], after: int = 0) -> list[str]:
         parts = self._last_parts(session, change)
@@ -173,9 +173,11 @@ class Sessions(SessionReader):
             mine = [part for part in parts if part.device == place[1] == self._replica.device.id]
             changed = []
             for part in mine:
-                kept = [line for line in part.lines if (line.at, part.device, line.n) != place or line.gone]
-                if len(kept) < len(part.lines):
-                    part.lines = kept
+                remaining = [
+                    line for line in part.lines if (line.at, part.device, line.n) != place or line.gone
+                ]
+                if len(remaining) < len(part.lines):
+                    part.lines = remaining
                     self._put(change, session, part)
                     changed.append(part.key)
             if not changed:
@@ -190,8 +192,8 @@ class Sessions(SessionReader):
                 raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
             changed = self._forget_parts(change, parts)
             if changed:
-                said = {"session": session, **({"reason": reason} if reason else {})}
-                Timeline(self._replica, self._memories.scope).note_in(change, "forgot", said)
+                data = {"session": session, **({"reason": reason} if reason else {})}
+                Timeline(self._replica, self._memories.scope).note_in(change, "forgot", data)
                 note_irrevocable(self._replica, f"the session {session} was forgotten")
         return changed
 
@@ -215,8 +217,8 @@ class Sessions(SessionReader):
         return changed
 
     def _next(self, parts: list[SessionPart], after: int = 0) -> int:
-        known = [line.at for part in parts for line in part.lines]
-        at = max(self._replica.world.now(), 1 + max([after, *known]))
+        times = [line.at for part in parts for line in part.lines]
+        at = max(self._replica.world.now(), 1 + max([after, *times]))
         if at > MAX_INT:
             raise LimitError(
                 "an item of this session has the last moment that there is, so nothing can come after it",
@@ -269,14 +271,14 @@ class Sessions(SessionReader):
             self._memories.write_in(change, part.key, data, seen=part.dots)
 
 
-def overlap(known: Sequence[str], given: Sequence[str]) -> int:
-    """Return how many of the first of `given` are known: all if they occur in `known` consecutively, else those with which
-    `known` ends."""
-    many = len(given)
-    if any(known[at : at + many] == list(given) for at in range(len(known) - many + 1)):
+def overlap(stored: Sequence[str], new: Sequence[str]) -> int:
+    """Return how many of the first of `new` are stored: all if they occur in `stored` consecutively, else those with which
+    `stored` ends."""
+    many = len(new)
+    if any(stored[at : at + many] == list(new) for at in range(len(stored) - many + 1)):
         return many
     return next(
         size
-        for size in range(min(len(known), many), -1, -1)
-        if known[len(known) - size :] == list(given[:size])
+        for size in range(min(len(stored), many), -1, -1)
+        if stored[len(stored) - size :] == list(new[:size])
     )
