@@ -26,7 +26,7 @@ from ipfsmem.seal.objects import EpochKey, Sealer
 class Head(msgspec.Struct, frozen=True):
     """A verified head: its root, its commit, its state's folder, and the verified part of its `ctx`.
 
-    `state` is None when the unsigned folder lacks it: such a head is damaged. `lacking`: ids without a key in
+    `state` is None when the unsigned folder lacks it: such a head is damaged. `unknown_devices`: ids without a key in
     the joined ring; the head's data about them is left out, here and in its state.
     """
 
@@ -34,7 +34,7 @@ class Head(msgspec.Struct, frozen=True):
     commit: SignedCommit
     state: CID | None
     ctx: dict[str, DeviceCounter]
-    lacking: frozenset[str] = frozenset()
+    unknown_devices: frozenset[str] = frozenset()
 
 
 def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
@@ -52,7 +52,7 @@ def maximal_heads(heads: Iterable[Head]) -> list[tuple[Head, list[Head]]]:
     ancestors: set[str] = set()
     for digest, head in by_digest.items():
         # Values omitted by a head may come from its parents.
-        for before in () if head.lacking else head.commit.commit.prev:
+        for before in () if head.unknown_devices else head.commit.commit.prev:
             if before in by_digest and _covers(head, by_digest[before]):
                 ancestors.add(before)
                 below[digest].append(before)
@@ -85,7 +85,7 @@ class VerifiedCounters(NamedTuple):
     """The pairs of a commit's `ctx` that their devices signed, and the ids without a key in the ring."""
 
     signed: dict[str, DeviceCounter]
-    lacking: frozenset[str]
+    unknown_devices: frozenset[str]
 
 
 class VerifiedRoot(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def open_root(
             commit = open_commit(files.head, _sealers(others, vault))
     needed = {key for key in others if key.id == commit.commit.ek}
     counters = check_commit(commit, joined, vault, files.keyring, needed, held=held)
-    head = Head(files.root, commit, files.state, counters.signed, counters.lacking)
+    head = Head(files.root, commit, files.state, counters.signed, counters.unknown_devices)
     return VerifiedRoot(joined, head, shown, tuple(needed | own))
 
 
@@ -170,7 +170,7 @@ def verify_again(head: Head, ring: Ring, *, held: bool = False) -> Head:
     Raises MembershipError, SignatureError.
     """
     counters = _check_maker(head.commit, ring, held)
-    return Head(head.root, head.commit, head.state, counters.signed, counters.lacking)
+    return Head(head.root, head.commit, head.state, counters.signed, counters.unknown_devices)
 
 
 def _check_maker(signed: SignedCommit, ring: Ring, held: bool) -> VerifiedCounters:

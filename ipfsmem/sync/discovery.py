@@ -334,7 +334,7 @@ async def look_at_lists(search: Search) -> None:
         failed = await _open_listed(search, news)
         search.outages.note_listed(roots, failed)
         _tell_of_pins(search, provider, failed)
-        in_part = [root for root in news if root in search.heads and search.heads[root].lacking]
+        in_part = [root for root in news if root in search.heads and search.heads[root].unknown_devices]
         part = MembershipError("joined in part")
         if not unread:
             looks.note(provider.name, news, failed | dict.fromkeys(in_part, part))

@@ -71,7 +71,7 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
     for head in heads:
         counter = head.commit.commit.ctx.get(device.id)
         # Without a key of this id in the ring, its signature has not been checked yet.
-        if counter is not None and device.id in head.lacking:
+        if counter is not None and device.id in head.unknown_devices:
             counter = counter if verify_seen(device.sign_public, vault, device.id, counter) else None
         if counter is not None and not drew_pair(drawn, counter.n, counter.r):
             candidates.append((counter.n, counter.r, head))

@@ -82,9 +82,9 @@ def _checked(
         theirs = decode_entry(name, difference.theirs) if difference.theirs is not None else {}
         if theirs:
             check_entry(name, theirs)
-        if head.lacking:
+        if head.unknown_devices:
             # Nobody can verify these now; their holders rewrite them under their own dots (format section 5).
-            theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.lacking}
+            theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.unknown_devices}
         check_covered(counts, name, theirs, where)
         for dot, value in theirs.items():
             own_value = mine.get(dot)

@@ -188,13 +188,13 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
     `made`: its time (milliseconds), for a head that was contained in a newer one all the time.
     """
     commit = head.commit.commit
-    if head.lacking:
+    if head.unknown_devices:
         # Joined in part: it is read again, with its parents, when the ring has grown.
         if str(head.root) not in work.run.replica.notices_shown():
             work.run.notices.say(
                 "in-part",
-                f"texts of {work.called(head.lacking)} were left out: the list of members does not contain that device, so they cannot be verified. They come when it is added again, or from a device that has them",
-                f"head {head.root} was merged without the texts of {', '.join(sorted(head.lacking))}: the key ring has no key for them",
+                f"texts of {work.called(head.unknown_devices)} were left out: the list of members does not contain that device, so they cannot be verified. They come when it is added again, or from a device that has them",
+                f"head {head.root} was merged without the texts of {', '.join(sorted(head.unknown_devices))}: the key ring has no key for them",
             )
             work.run.replica.note_shown(str(head.root))
         return False

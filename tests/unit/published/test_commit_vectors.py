@@ -78,7 +78,7 @@ def test_valid(mode: str, row: dict[str, Any]) -> None:
     assert head is not None
     assert head.commit.json.decode() == row["commit"]
     assert head.commit.digest == row["digest"]
-    assert sorted(head.lacking) == row["lacking"]
+    assert sorted(head.unknown_devices) == row["lacking"]
 
 
 @pytest.mark.parametrize(("mode", "row"), REFUSED, ids=ids(REFUSED))
