@@ -21,7 +21,7 @@ from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
-from ipfsmem.parts.opening import LoadRequest, OpenResult, Origin, ProviderConnection, open_here
+from ipfsmem.parts.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection, open_here
 from ipfsmem.parts.part import validated
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.vault.home import DevicePassphrase, Home, HomeChoice
@@ -79,7 +79,7 @@ class Memory(MemoryMethods):
         """Use `create` or `load`. `scope`: a scope of a vault that another object opened and closes."""
         self._made = result
         self._open = result.opened
-        self._origin = result.origin
+        self._details = result.details
         self._chosen = scope
         #: The memories of this scope alone, without linked folders.
         self._memories: MemoryStore = result.opened.memories.in_scope(scope or "")
@@ -251,23 +251,23 @@ class Memory(MemoryMethods):
     @property
     def opened(self) -> Opened | None:
         """Source of a foreign bundle; None for an own vault."""
-        return self._origin.opened
+        return self._details.opened
 
     @property
     def restored(self) -> SyncReport | None:
         """Report of the sync that brought this vault back; None if it was on this device."""
-        return self._origin.restored
+        return self._details.restored
 
     @property
     def recovery_words(self) -> list[str] | None:
         """The recovery phrase of a vault that was just created, as 24 words; it is stored nowhere."""
-        return self._origin.recovery_words
+        return self._details.recovery_words
 
     @property
     def unlisted(self) -> str:
         """Why the wallet's vault `default` on this device does not list the vault that was just created or restored;
         empty if it does, or need not."""
-        return self._origin.unlisted
+        return self._details.unlisted
 
     @property
     def in_scope(self) -> str:
@@ -648,7 +648,7 @@ class Memory(MemoryMethods):
         name = configuration.vault_name(vault, config)
         folder = configuration.namespace_folder(place.path(config), name)
         opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
-        return cls(OpenResult(opened, ProviderConnection(opened), Origin()))
+        return cls(OpenResult(opened, ProviderConnection(opened), OpeningDetails()))
 
     def fork(
         self,

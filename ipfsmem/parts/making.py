@@ -24,7 +24,7 @@ from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.opening import LoadRequest, OpenResult, Origin, ProviderConnection
+from ipfsmem.parts.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection
 from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
 from ipfsmem.provider.contract import Provider
@@ -162,7 +162,7 @@ def create(
     result = _made(VaultHandle(plan.namespace, replica))
     result.connection.syncing.hold(pool, opened, new.root)
     if new.words is not None:
-        result.origin.recovery_words = to_words(new.words)
+        result.details.recovery_words = to_words(new.words)
     try:
         result.opened.begin_files()
     except BaseException:
@@ -172,7 +172,7 @@ def create(
         remove_unfinished_memory(plan.folder)
         raise
     if new.vault is not None:
-        result.origin.unlisted = plan.list_in_default_vault(new.vault)
+        result.details.unlisted = plan.list_in_default_vault(new.vault)
     return result
 
 
@@ -273,7 +273,7 @@ async def recover(
         syncing = result.connection.syncing
         syncing.hold(pool, opened, root)
         try:
-            result.origin.restored = await syncing.bring_back(
+            result.details.restored = await syncing.bring_back(
                 root,
                 plan.home.progress or no_progress,
                 named_root=named_root,
@@ -288,7 +288,7 @@ async def recover(
             result.close()
             remove_unfinished_memory(plan.folder)
             raise
-    result.origin.unlisted = plan.list_in_default_vault(vault)
+    result.details.unlisted = plan.list_in_default_vault(vault)
     return result
 
 
@@ -385,13 +385,13 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
     result = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
     parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
     problems = list(dict.fromkeys(import_files(result.opened.memories, parts).problems))
-    result.origin.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
+    result.details.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
     result.opened.replica.read_only = foreign.source
     return result
 
 
 def _made(opened: VaultHandle) -> OpenResult:
-    return OpenResult(opened, ProviderConnection(opened), Origin())
+    return OpenResult(opened, ProviderConnection(opened), OpeningDetails())
 
 
 def _take_back(result: OpenResult) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import OwnerKey
 
 
-class Origin(msgspec.Struct):
+class OpeningDetails(msgspec.Struct):
     """How an open vault was created or brought back; empty for one that was on this device."""
 
     #: Where a foreign bundle came from.
@@ -39,7 +39,7 @@ class Origin(msgspec.Struct):
     unlisted: str = ""
 
     def __repr__(self) -> str:
-        return "Origin()"
+        return "OpeningDetails()"
 
 
 class LoadRequest(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class OpenResult(msgspec.Struct):
 
     opened: VaultHandle
     connection: ProviderConnection
-    origin: Origin
+    details: OpeningDetails
 
     def close(self) -> None:
         """Close files and providers, and drop secrets."""
@@ -137,7 +137,7 @@ def open_here(request: LoadRequest) -> OpenResult | None:
     opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.world))
     usual = (config.provider,) if config.provider else ()
     providers = () if request.provider else opened.replica.config.providers or usual
-    result = OpenResult(opened, ProviderConnection(opened, providers), Origin())
+    result = OpenResult(opened, ProviderConnection(opened, providers), OpeningDetails())
     try:
         if mode not in (None, opened.mode):
             raise ConfigError(f"the vault {name} is in mode {opened.mode}, not {mode}")
