@@ -1,16 +1,16 @@
-"""Derive the tool of a declared operation: its schemas. The text for models is written by hand."""
+"""Derive a tool from a declared operation, or from a function of its own: its schemas. The text for models is written by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 from ipfsmem.bundle.fence import CANDIDATE, NOTICE, clean_text
-from ipfsmem.operation import Operation, Parameter
+from ipfsmem.operation import REQUIRED, Operation, Parameter
 from ipfsmem.tools.definition import SCOPE, Definition
-from ipfsmem.tools.schema import JSON, arguments
+from ipfsmem.tools.schema import JSON, answer, arguments
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.tools.tool_context import ToolContext
 
@@ -53,22 +53,70 @@ def tool(
         result = op.run(_view(op, tool_context, args), {**call_args, **ask(args)}, "mcp")
         return answered(tell(tool_context, result, {**args, **call_args}))
 
-    properties = {**{one.called("mcp"): _schema(one) for one in parameters}, **further}
-    scope = {"scope": SCOPE} if op.is_scoped else {}
     return Definition(
         name=declared.tool,
         title=declared.title,
         description=declared.for_models,
-        parameters=arguments(
-            *(one.called("mcp") for one in parameters if one.required or one.models.required),
-            **properties,
-            **scope,
-        ),
+        parameters=_arguments(parameters, further, scoped=op.is_scoped),
         returns=returns or _returns(op, more),
         run=run or call,
         read_only=declared.right == "read",
         destructive=declared.destructive,
         idempotent=declared.idempotent or declared.right == "read",
+    )
+
+
+def declared_tool(
+    *,
+    title: str,
+    description: str,
+    returns: type[msgspec.Struct],
+    scoped: bool = True,
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
+) -> Callable[[Callable[..., ToolResult]], Definition]:
+    """Decorator: declare a function as the tool of its name, where the shapes are those of another program and not of an operation.
+
+    The function gets the context, all arguments of the call for the scope that they name, and each declared argument by its name, as
+    an operation does. `returns`: the struct of its structured answer. `scoped`: whether a call may name a scope.
+    """
+
+    def declare(function: Callable[..., ToolResult]) -> Definition:
+        hints, defaults = get_type_hints(function, include_extras=True), function.__kwdefaults__ or {}
+        code = function.__code__
+        names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+        parameters = [Parameter(name, hints[name], defaults.get(name, REQUIRED)) for name in names]
+
+        def call(tool_context: ToolContext, args: JSON) -> ToolResult:
+            return function(tool_context, args, **{one.name: _asked(one, args) for one in parameters})
+
+        return Definition(
+            name=function.__name__,
+            title=title,
+            description=description,
+            parameters=_arguments(parameters, {}, scoped=scoped),
+            returns=answer(**_of_struct(returns)["properties"]),
+            run=call,
+            read_only=read_only,
+            destructive=destructive,
+            idempotent=idempotent,
+        )
+
+    return declare
+
+
+def told(text: str, values: msgspec.Struct) -> ToolResult:
+    """Return the answer of a declared tool, whose texts are clean already."""
+    return ToolResult(text, msgspec.to_builtins(values))
+
+
+def _arguments(parameters: list[Parameter], further: Mapping[str, JSON], *, scoped: bool) -> JSON:
+    return arguments(
+        *(one.called("mcp") for one in parameters if one.required or one.models.required),
+        **{one.called("mcp"): _schema(one) for one in parameters},
+        **further,
+        **({"scope": SCOPE} if scoped else {}),
     )
 
 
@@ -98,6 +146,8 @@ def _schema(one: Parameter) -> JSON:
     }
     words = one.models.words or one.words
     schema_made |= {**schema, "description": schema_made["description"]}
+    if one.type is Any:  # any JSON
+        del schema_made["type"]
     if words:
         schema_made["enum"] = list(words)
         schema_made.pop("maxLength", None)
@@ -118,9 +168,14 @@ _MOST = {"string": "maxLength", "array": "maxItems"}
 
 def _returns(op: Operation[..., Any], more: Mapping[str, JSON]) -> JSON:
     """Return the schema of the structured answer: a notice, the fields of the result, and `more`."""
-    schema = _inlined(msgspec.json.schema(op.answer))
+    schema = _of_struct(op.answer)
     properties = {"notice": {"type": "string"}, **schema["properties"], **more}
     return {**schema, "properties": properties, "required": [*properties]}
+
+
+def _of_struct(struct: Any) -> JSON:
+    """Return the schema of the values of a struct."""
+    return _inlined(msgspec.json.schema(struct))
 
 
 def _inlined(schema: JSON) -> JSON:

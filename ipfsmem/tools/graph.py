@@ -8,15 +8,19 @@ fact restore KEY`), so no tool asks for a confirmation.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from ipfsmem.bundle.fence import NOTICE, clean_text, quote, unquote
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.graph.entity import entity_key, is_made, observation
-from ipfsmem.tools.definition import SCOPE, Definition
+from ipfsmem.operation import ForModels
+from ipfsmem.tools.derived import declared_tool, told
 from ipfsmem.tools.paging import ANSWER, beginning, weight
-from ipfsmem.tools.schema import JSON, answer, arguments, number, text, texts
+from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import ToolResult
 from ipfsmem.tools.tool_context import ToolContext, place
 from ipfsmem.wording import count
@@ -30,34 +34,72 @@ MOST: Final = 200
 _EDGES: Final = 1_000
 #: Bytes of an answer outside the graph.
 _AROUND: Final = 600
-_string, _count, _list = (
-    {"type": "string"},
-    {"type": "integer"},
-    {"type": "array", "items": {"type": "object"}},
-)
-_GRAPH = answer(notice=_string, entities=_list, relations=_list, more={"type": "boolean"})
-_NAME = text("Name or key of the entity.", least=1, most=200)
-_TYPE = text("Relation of the first to the second, in the active voice, such as works_at.", least=1, most=64)
+_Objects = list[dict[str, Any]]
+_Entities = Annotated[
+    _Objects,
+    Meta(max_length=MOST, description="Objects with name, entityType and observations (a list of texts)."),
+]
+_Relations = Annotated[
+    _Objects,
+    Meta(
+        max_length=MOST,
+        description="Objects with from, relationType and to: names or keys of existing entities.",
+    ),
+]
+_Names = Annotated[
+    list[Annotated[str, Meta(max_length=200)]],
+    Meta(max_length=MOST, description="Names or keys of the entities."),
+]
+_Name = Annotated[str, Meta(min_length=1, max_length=200, description="Name or key of the entity.")]
+_Relation = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=64,
+        description="Relation of the first to the second, in the active voice, such as works_at.",
+    ),
+]
 
 
-_GONE = answer(changed=_count, success={"type": "boolean"}, message=_string)
-#: Schemas of the answers without a part of the graph.
-_RETURNS: Final = {
-    "create_relations": answer(changed=_count, relations=_list),
-    "add_observations": answer(changed=_count, results=_list),
-    "delete_entities": _GONE,
-    "delete_observations": _GONE,
-    "delete_relations": _GONE,
-    "knowledge_add_relation": answer(changed=_count),
-}
+class _GraphShown(msgspec.Struct, frozen=True, kw_only=True):
+    """Entities and relations. `more`: whether some were left out."""
+
+    notice: str
+    entities: _Objects
+    relations: _Objects
+    more: bool
+
+
+class _RelationsAdded(msgspec.Struct, frozen=True, kw_only=True):
+    """The relations that were added, and their number."""
+
+    changed: int
+    relations: _Objects
+
+
+class _ObservationsAdded(msgspec.Struct, frozen=True, kw_only=True):
+    """The observations that were added, by entity, and their number."""
+
+    changed: int
+    results: _Objects
+
+
+class _RelationAdded(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of relations that were added, 0 or 1."""
+
+    changed: int
+
+
+class _Deleted(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of entities, observations or relations that were deleted."""
+
+    changed: int
+    success: bool
+    message: str
 
 
 #: Names for which many programs write `type`.
 _TYPES: Final = ("relationType", "entityType")
-
-
-def _objects(description: str) -> JSON:
-    return {"type": "array", "description": description, "items": {"type": "object"}, "maxItems": MOST}
 
 
 def _graph(tool_context: ToolContext, args: JSON) -> Graph:
@@ -86,42 +128,63 @@ def _observations(one: dict[str, Any], name: str) -> list[str]:
     return [observation(line) for line in _list_of(one, name)]
 
 
-def _create_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
-    entities = [
-        (_texts_of(one, "name", "entityType"), _observations(one, "observations")) for one in args["entities"]
-    ]
-    for (name, _), _ in entities:
+@declared_tool(
+    title="Create entities",
+    description="Create entities of the graph, each a memory. An existing entity gets the new observations.",
+    returns=_GraphShown,
+)
+def create_entities(tool_context: ToolContext, args: JSON, *, entities: _Entities) -> ToolResult:
+    """Create entities, or add observations to them."""
+    named = [(_texts_of(one, "name", "entityType"), _observations(one, "observations")) for one in entities]
+    for (name, _), _ in named:
         entity_key(name)  # refused before any is created
     graph = _graph(tool_context, args)
     nodes: dict[str, Node] = {}
-    for (name, kind), observations in entities:
+    for (name, kind), observations in named:
         new = graph.get(name) is None
         node = graph.add(name, kind, observations)
         if new or node.key in nodes:
             nodes[node.key] = node
-    there = len(entities) - len(nodes)
+    there = len(named) - len(nodes)
     more = f", {there:,} existed: new observations were added to them" if there else ""
     return shown(graph, nodes.values(), [], f"{count(len(nodes), 'entity')} made{more}")
 
 
-def _create_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    edges = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+@declared_tool(
+    title="Create relations",
+    description="Add relations between existing entities.",
+    returns=_RelationsAdded,
+)
+def create_relations(tool_context: ToolContext, args: JSON, *, relations: _Relations) -> ToolResult:
+    """Add relations."""
+    edges = [_texts_of(one, "from", "relationType", "to") for one in relations]
     graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
     edges.sort(key=lambda one: _are_there(graph, one[0], one[2]))
     with _hint_of_missing():
         new = [one for one in edges if graph.relate(*one)]
-    relations = [
+    added = [
         {"from": clean_text(begin), "relationType": clean_text(type), "to": clean_text(end)}
         for begin, type, end in new
     ]
-    return _done(len(new), f"{count(len(new), 'relation')} added.", relations=relations)
+    return told(f"{count(len(new), 'relation')} added.", _RelationsAdded(changed=len(new), relations=added))
 
 
-def _add_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    additions = [
-        (_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in args["observations"]
-    ]
+@declared_tool(
+    title="Add observations",
+    description="Add observations to existing entities.",
+    returns=_ObservationsAdded,
+)
+def add_observations(
+    tool_context: ToolContext,
+    args: JSON,
+    *,
+    observations: Annotated[
+        _Objects, Meta(max_length=MOST, description="Objects with entityName and contents (a list of texts).")
+    ],
+) -> ToolResult:
+    """Add observations."""
+    additions = [(_texts_of(one, "entityName")[0], _observations(one, "contents")) for one in observations]
     graph = _graph(tool_context, args)
     # One that fails comes first, before any change.
     additions.sort(key=lambda one: _are_there(graph, one[0]))
@@ -132,7 +195,7 @@ def _add_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
         {"entityName": clean_text(name), "addedObservations": list(map(clean_text, observations))}
         for name, observations in added
     ]
-    return _done(new, f"{count(new, 'observation')} added.", results=results)
+    return told(f"{count(new, 'observation')} added.", _ObservationsAdded(changed=new, results=results))
 
 
 def _are_there(graph: Graph, *names: str) -> bool:
@@ -148,9 +211,18 @@ def _hint_of_missing() -> Iterator[None]:
         raise
 
 
-def _delete_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
+@declared_tool(
+    title="Delete entities",
+    description="Delete entities and the relations that lead to them. The person can restore them.",
+    returns=_Deleted,
+    destructive=True,
+)
+def delete_entities(
+    tool_context: ToolContext, args: JSON, *, entity_names: Annotated[_Names, ForModels(name="entityNames")]
+) -> ToolResult:
+    """Delete entities, and the relations that lead to them."""
     there, graph = tool_context.there(args), _graph(tool_context, args)
-    for name in args["entityNames"]:
+    for name in entity_names:
         node = graph.get(name)
         reading = None if node is None else there.read(node.key, counts=False)
         # A memory that the graph did not create has more than the graph shows of it.
@@ -163,31 +235,58 @@ def _delete_entities(tool_context: ToolContext, args: JSON) -> ToolResult:
                 f"{place(reading)} is a memory that you were not shown, so nothing was deleted",
                 hint="First read the whole text with read_memory, or use forget.",
             )
-    gone = sum(graph.delete(name, relations=True) is not None for name in args["entityNames"])
+    gone = sum(graph.delete(name, relations=True) is not None for name in entity_names)
     return _gone(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
 
 
-def _delete_observations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    deletions = [
-        (_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in args["deletions"]
-    ]
+@declared_tool(
+    title="Delete observations",
+    description="Delete observations of entities.",
+    returns=_Deleted,
+    destructive=True,
+)
+def delete_observations(
+    tool_context: ToolContext,
+    args: JSON,
+    *,
+    deletions: Annotated[
+        _Objects,
+        Meta(max_length=MOST, description="Objects with entityName and observations (a list of texts)."),
+    ],
+) -> ToolResult:
+    """Delete observations."""
+    named = [(_texts_of(one, "entityName")[0], _list_of(one, "observations")) for one in deletions]
     graph = _graph(tool_context, args)
     gone = sum(
         len(graph.unobserve(name, observations))
-        for name, observations in deletions
+        for name, observations in named
         if graph.get(name) is not None
     )
     return _gone(gone, f"{count(gone, 'observation')} deleted.")
 
 
-def _delete_relations(tool_context: ToolContext, args: JSON) -> ToolResult:
-    relations = [_texts_of(one, "from", "relationType", "to") for one in args["relations"]]
+@declared_tool(
+    title="Delete relations",
+    description="Delete relations between entities.",
+    returns=_Deleted,
+    destructive=True,
+)
+def delete_relations(tool_context: ToolContext, args: JSON, *, relations: _Relations) -> ToolResult:
+    """Delete relations."""
+    edges = [_texts_of(one, "from", "relationType", "to") for one in relations]
     graph = _graph(tool_context, args)
-    gone = sum(graph.unrelate(*one) is not None for one in relations)
+    gone = sum(graph.unrelate(*one) is not None for one in edges)
     return _gone(gone, f"{count(gone, 'relation')} deleted.")
 
 
-def _read_graph(tool_context: ToolContext, args: JSON) -> ToolResult:
+@declared_tool(
+    title="The graph",
+    description="Return the entities and their relations, at most 200.",
+    returns=_GraphShown,
+    read_only=True,
+)
+def read_graph(tool_context: ToolContext, args: JSON) -> ToolResult:
+    """Return the graph."""
     graph = _graph(tool_context, args)
     subgraph = graph.around(limit=MOST)
     return shown(
@@ -195,14 +294,33 @@ def _read_graph(tool_context: ToolContext, args: JSON) -> ToolResult:
     )
 
 
-def _search_nodes(tool_context: ToolContext, args: JSON) -> ToolResult:
+@declared_tool(
+    title="Search the graph",
+    description="Find entities whose name, type or observations contain the query or all its words, with their relations.",
+    returns=_GraphShown,
+    read_only=True,
+)
+def search_nodes(
+    tool_context: ToolContext,
+    args: JSON,
+    *,
+    query: Annotated[str, Meta(min_length=1, max_length=500, description="Words.")],
+) -> ToolResult:
+    """Return the entities that match words."""
     graph = _graph(tool_context, args)
-    return _nodes(graph, [*graph.search(args["query"], limit=MOST + 1)])
+    return _nodes(graph, [*graph.search(query, limit=MOST + 1)])
 
 
-def _open_nodes(tool_context: ToolContext, args: JSON) -> ToolResult:
+@declared_tool(
+    title="Open entities",
+    description="Return entities by name or key, with their relations.",
+    returns=_GraphShown,
+    read_only=True,
+)
+def open_nodes(tool_context: ToolContext, args: JSON, *, names: _Names) -> ToolResult:
+    """Return entities by name or key."""
     graph = _graph(tool_context, args)
-    return _nodes(graph, graph.named(args["names"]))
+    return _nodes(graph, graph.named(names))
 
 
 class Match(NamedTuple):
@@ -242,9 +360,25 @@ def matches(graph: Graph, args: JSON) -> list[Match]:
     ]
 
 
-def _query(tool_context: ToolContext, args: JSON) -> ToolResult:
+@declared_tool(
+    title="Query the knowledge graph",
+    description="Find relations by source, relation and target; each is optional.",
+    returns=_GraphShown,
+    read_only=True,
+)
+def knowledge_query(
+    tool_context: ToolContext,
+    args: JSON,
+    *,
+    source: _Name = "",
+    relation: _Relation = "",
+    target: _Name = "",
+    max_depth: Annotated[int, Meta(ge=1, le=5, description="Maximum distance in relations.")] = 1,
+) -> ToolResult:
+    """Return the relations that match."""
     graph = _graph(tool_context, args)
-    relations = matches(graph, args)[:_EDGES]
+    chosen = {"source": source, "relation": relation, "target": target, "max_depth": max_depth}
+    relations = matches(graph, chosen)[:_EDGES]
     nodes = {node.key: node for one in relations for node in (one.begin, one.end)}
     from ipfsmem.operations.graph.stored import Edge
 
@@ -254,15 +388,44 @@ def _query(tool_context: ToolContext, args: JSON) -> ToolResult:
     )
 
 
-def _add_entity(tool_context: ToolContext, args: JSON) -> ToolResult:
-    observations = [f"{name}: {value}" for name, value in args.get("properties", {}).items()]
+@declared_tool(
+    title="Add an entity",
+    description="Add an entity to the knowledge graph, with properties.",
+    returns=_GraphShown,
+)
+def knowledge_add_entity(
+    tool_context: ToolContext,
+    args: JSON,
+    *,
+    name: Annotated[str, Meta(min_length=1, max_length=200, description="Name of the entity.")],
+    entity_type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="Type of the entity: person, organization, project, concept, event, location, document, tool, or another word.",
+        ),
+    ],
+    properties: Annotated[dict[str, Any] | None, Meta(description="Properties by name.")] = None,
+) -> ToolResult:
+    """Add an entity."""
+    observations = [f"{label}: {value}" for label, value in (properties or {}).items()]
     graph = _graph(tool_context, args)
-    return shown(graph, [graph.add(args["name"], args["entity_type"], observations)], [], "1 entity")
+    return shown(graph, [graph.add(name, entity_type, observations)], [], "1 entity")
 
 
-def _add_relation(tool_context: ToolContext, args: JSON) -> ToolResult:
-    new = _graph(tool_context, args).relate(args["source"], args["relation"], args["target"])
-    return _done(len(new), "The relation is added." if new else "The relation exists already.")
+@declared_tool(
+    title="Add a relation",
+    description="Add a relation between two existing entities.",
+    returns=_RelationAdded,
+)
+def knowledge_add_relation(
+    tool_context: ToolContext, args: JSON, *, source: _Name, relation: _Relation, target: _Name
+) -> ToolResult:
+    """Add a relation."""
+    new = _graph(tool_context, args).relate(source, relation, target)
+    message = "The relation is added." if new else "The relation exists already."
+    return told(message, _RelationAdded(changed=len(new)))
 
 
 def _nodes(graph: Graph, matching: list[Node]) -> ToolResult:
@@ -273,12 +436,8 @@ def _nodes(graph: Graph, matching: list[Node]) -> ToolResult:
     return shown(graph, nodes, edges, count(len(nodes), "entity"), more=more)
 
 
-def _done(number: int, message: str, **values: list[dict[str, Any]]) -> ToolResult:
-    return ToolResult(message, {"changed": number, **values})
-
-
 def _gone(number: int, message: str) -> ToolResult:
-    return ToolResult(message, {"changed": number, "success": True, "message": message})
+    return told(message, _Deleted(changed=number, success=True, message=message))
 
 
 def shown(
@@ -318,8 +477,8 @@ def shown(
     lines, is_cut = _within(parts)
     tail = "\n(there is more: search_nodes, open_nodes)" if more or is_cut else ""
     shown = f"{summary}. {NOTICE}\n\n{lines}{tail}" if entities else f"{summary}."
-    values = {"notice": NOTICE, "entities": entities, "relations": relations, "more": more or is_cut}
-    return ToolResult(shown, values)
+    values = _GraphShown(notice=NOTICE, entities=entities, relations=relations, more=more or is_cut)
+    return told(shown, values)
 
 
 def _within(parts: list[str]) -> tuple[str, bool]:
@@ -334,41 +493,17 @@ def _within(parts: list[str]) -> tuple[str, bool]:
     return "".join(kept_parts), False
 
 
-def _one(
-    name: str,
-    title: str,
-    description: str,
-    run: Callable[[ToolContext, JSON], ToolResult],
-    parameters: JSON,
-    *,
-    changes: bool = False,
-    takes: bool = False,
-) -> Definition:
-    return Definition(
-        name=name,
-        title=title,
-        description=description,
-        parameters=parameters,
-        returns=_RETURNS.get(name, _GRAPH),
-        run=run,
-        read_only=not changes,
-        destructive=takes,
-        idempotent=True,
-    )
-
-
-_relations = _objects("Objects with from, relationType and to: names or keys of existing entities.")
 GRAPH: Final = (
-    _one("create_entities", "Create entities", "Create entities of the graph, each a memory. An existing entity gets the new observations.", _create_entities, arguments("entities", entities=_objects("Objects with name, entityType and observations (a list of texts)."), scope=SCOPE), changes=True),
-    _one("create_relations", "Create relations", "Add relations between existing entities.", _create_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True),
-    _one("add_observations", "Add observations", "Add observations to existing entities.", _add_observations, arguments("observations", observations=_objects("Objects with entityName and contents (a list of texts)."), scope=SCOPE), changes=True),
-    _one("delete_entities", "Delete entities", "Delete entities and the relations that lead to them. The person can restore them.", _delete_entities, arguments("entityNames", entityNames=texts("Names or keys of the entities.", most=MOST, each=200), scope=SCOPE), changes=True, takes=True),
-    _one("delete_observations", "Delete observations", "Delete observations of entities.", _delete_observations, arguments("deletions", deletions=_objects("Objects with entityName and observations (a list of texts)."), scope=SCOPE), changes=True, takes=True),
-    _one("delete_relations", "Delete relations", "Delete relations between entities.", _delete_relations, arguments("relations", relations=_relations, scope=SCOPE), changes=True, takes=True),
-    _one("read_graph", "The graph", "Return the entities and their relations, at most 200.", _read_graph, arguments(scope=SCOPE)),
-    _one("search_nodes", "Search the graph", "Find entities whose name, type or observations contain the query or all its words, with their relations.", _search_nodes, arguments("query", query=text("Words.", least=1, most=500), scope=SCOPE)),
-    _one("open_nodes", "Open entities", "Return entities by name or key, with their relations.", _open_nodes, arguments("names", names=texts("Names or keys of the entities.", most=MOST, each=200), scope=SCOPE)),
-    _one("knowledge_add_entity", "Add an entity", "Add an entity to the knowledge graph, with properties.", _add_entity, arguments("name", "entity_type", name=text("Name of the entity.", least=1, most=200), entity_type=text("Type of the entity: person, organization, project, concept, event, location, document, tool, or another word.", least=1, most=64), properties={"type": "object", "description": "Properties by name."}, scope=SCOPE), changes=True),
-    _one("knowledge_add_relation", "Add a relation", "Add a relation between two existing entities.", _add_relation, arguments("source", "relation", "target", source=_NAME, relation=_TYPE, target=_NAME, scope=SCOPE), changes=True),
-    _one("knowledge_query", "Query the knowledge graph", "Find relations by source, relation and target; each is optional.", _query, arguments(source=_NAME, relation=_TYPE, target=_NAME, max_depth=number("Maximum distance in relations.", 1, 5, 1), scope=SCOPE)),
-)  # fmt: skip
+    create_entities,
+    create_relations,
+    add_observations,
+    delete_entities,
+    delete_observations,
+    delete_relations,
+    read_graph,
+    search_nodes,
+    open_nodes,
+    knowledge_add_entity,
+    knowledge_add_relation,
+    knowledge_query,
+)

@@ -64,16 +64,6 @@ def yes(description: str) -> JSON:
     return {"type": "boolean", "description": description, "default": False}
 
 
-def texts(description: str, *, most: int, each: int) -> JSON:
-    """Return the schema of a list of texts."""
-    return {
-        "type": "array",
-        "description": description,
-        "items": {"type": "string", "maxLength": each},
-        "maxItems": most,
-    }
-
-
 def arguments(*required: str, **properties: JSON) -> JSON:
     """Return the schema of an object with these values and no others."""
     unknown = {name for one in properties.values() for name in one} - _KNOWN
