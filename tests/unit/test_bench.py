@@ -29,7 +29,7 @@ from tests.unit.providers.dav_lab import dav
 CORPUS_100 = "2181dd4bc03dbc511a3d0c74cddd5911a20bb1a075a386de68e6c5b897a903a5"
 
 
-def test_a_corpus_follows_from_its_size_and_seed_alone(tmp_path: Path) -> None:
+def test_corpus_depends_only_on_size_and_seed(tmp_path: Path) -> None:
     files = corpus(2_000)
     assert files == corpus(2_000) != corpus(2_000, seed=1)
     assert 750 < statistics.median(map(len, files.values())) < 950
@@ -45,7 +45,7 @@ def test_corpora_are_the_same_on_every_machine() -> None:
     assert sha256(text).hexdigest() == CORPUS_100
 
 
-def test_a_process_is_timed_and_its_failure_said() -> None:
+def test_process_is_timed_and_its_failure_reported() -> None:
     done = process([sys.executable, "-c", "print('out')"])
     assert done.output == b"out\n" and 0 < done.seconds < 60 and 1 < done.rss_mb < 200
     with pytest.raises(RuntimeError, match="ended with 3: why"):
@@ -54,7 +54,7 @@ def test_a_process_is_timed_and_its_failure_said() -> None:
         process(["no-such-program-here"])
 
 
-def test_the_table_says_what_is_over_budget() -> None:
+def test_table_marks_values_over_budget() -> None:
     rows = [
         Row("read and hash", 100, 0.01, 1.0),
         Row("open", 100, 0.5, 50.0, budget_seconds=0.2, note="a | b"),
@@ -76,8 +76,8 @@ def test_the_table_says_what_is_over_budget() -> None:
     [local.seal, local.join, local.writes, syncing.exchange, syncing.presence, context_blocks.context_blocks],
     ids=lambda case: case.__name__,
 )
-def test_the_cases_still_run(case: Callable[[Context], None], tmp_path: Path) -> None:
-    """What they measure moves; the whole bench runs only now and then."""
+def test_bench_cases_run(case: Callable[[Context], None], tmp_path: Path) -> None:
+    """They are run in full only rarely."""
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     case(ctx)
     assert len(ctx.rows) > 1 and all(row.seconds for row in ctx.rows)
@@ -96,7 +96,7 @@ def test_absent_programs_are_named_in_the_comparison(tmp_path: Path) -> None:
     assert "initrunner==1.0.0" in said[2] and "none.js is no program that Node runs here" in said[3]
 
 
-def test_where_the_bytes_go_is_all_of_them(tmp_path: Path) -> None:
+def test_byte_shares_add_up_to_all_bytes(tmp_path: Path) -> None:
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     home, stick = ctx.fresh("home"), ctx.fresh("stick")
     bench_process.main("init", home, str(stick))
@@ -106,8 +106,7 @@ def test_where_the_bytes_go_is_all_of_them(tmp_path: Path) -> None:
     assert found["nonces, tags, lengths"] == 20 * 48
 
 
-def test_where_the_time_goes_is_sampled_in_processes_of_their_own(tmp_path: Path) -> None:
-    """It ended a whole run of the bench: the processes named a settings file that was not there."""
+def test_time_shares_are_sampled_in_separate_processes(tmp_path: Path) -> None:
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
     shares.shares(ctx)
     said = [row.name for row in ctx.rows]
@@ -115,7 +114,7 @@ def test_where_the_time_goes_is_sampled_in_processes_of_their_own(tmp_path: Path
         assert any(name.startswith(what) for name in said), what
 
 
-def test_time_counts_for_the_innermost_frame_that_is_named() -> None:
+def test_time_is_counted_for_the_innermost_named_frame() -> None:
     kinds: list[str] = []
 
     class Text(str):

@@ -1,4 +1,4 @@
-"""Caches of untrusted published data are bounded by bytes, not by the number of items."""
+"""Caches of untrusted published data are limited by bytes, not by the number of items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def grown(work: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def test_statements_of_strangers_stay_in_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_statements_use_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pinned rings with huge epochs that they signed themselves: 358 MB at three hundred of them. An eighth of the bound here."""
     most = statements._CACHE_CHARACTERS // 8
     cache = statements._StatementCache(most)
@@ -76,8 +76,8 @@ def test_statements_of_strangers_stay_in_a_bounded_memory(monkeypatch: pytest.Mo
         "bafk{}",
     ],
 )
-def test_long_names_are_not_remembered(read: Callable[[str], object], name: str) -> None:
-    """Relatives: names of entries, CIDs and instants come from strangers too. A thousand of 100 KB were 100 MB."""
+def test_long_names_are_not_cached(read: Callable[[str], object], name: str) -> None:
+    """A thousand names of 100 KB would use 100 MB."""
 
     def work() -> None:
         for n in range(60):
@@ -89,7 +89,7 @@ def test_long_names_are_not_remembered(read: Callable[[str], object], name: str)
     assert grown(work) < 1_000_000
 
 
-def test_identity_cids_are_short() -> None:
+def test_identity_cids_are_limited_in_length() -> None:
     def work() -> None:
         for n in range(2_000):
             str(CID(1, RAW, bytes((IDENTITY, 100)) + n.to_bytes(100, "big")))
@@ -97,7 +97,7 @@ def test_identity_cids_are_short() -> None:
     assert grown(work) < 2_000_000
 
 
-def test_records_of_strangers_stay_in_a_bounded_memory() -> None:
+def test_foreign_records_use_bounded_memory() -> None:
     """Relative: a verified record is remembered, and may be filled up with a field that nobody knows."""
     made = []
     for n in range(600):
@@ -113,8 +113,8 @@ def test_records_of_strangers_stay_in_a_bounded_memory() -> None:
     assert len(made[0][1]) == MAX_RECORD and grown(read) < 2_000_000
 
 
-def test_a_name_and_its_record_cost_once() -> None:
-    """Each sync spells the names of all members several times, and reads their records as often: a third of its time."""
+def test_name_and_record_are_computed_once() -> None:
+    """Otherwise they would take a third of a sync."""
     name = ipns_name(Signer25519(bytes(31) + b"\x09").public)
     assert ipns_name(Signer25519(bytes(31) + b"\x09").public) is name
     encoded = make_record(bytes(31) + b"\x09", f"/ipfs/{raw_cid(bytes(32))}", 1, 10**18)

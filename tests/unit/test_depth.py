@@ -57,7 +57,7 @@ print("alive")
 """
 
 
-def test_no_reader_crashes_with_a_raised_limit() -> None:
+def test_json_readers_survive_a_raised_recursion_limit() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr[-500:]
 
@@ -68,8 +68,6 @@ def test_json_deeper_than_recursion_limit_is_a_decode_error() -> None:
 
 
 def test_unterminated_string_is_scanned_once() -> None:
-    """Each escaped mark in a string that never ends was taken for the beginning of one: a minute for 128 KiB of a stranger."""
-
     def seconds(count: int) -> float:
         data = b"[" * (MAX_DEPTH + 1) + b'"' + b'\\"' * count
         start = time.process_time()
@@ -80,7 +78,7 @@ def test_unterminated_string_is_scanned_once() -> None:
     assert seconds(64_000) < 40 * max(seconds(8_000), 0.002)
 
 
-def test_wallets_leave_the_limit_alone() -> None:
+def test_wallets_do_not_change_the_recursion_limit() -> None:
     program = """
 import sys
 from ipfsmem.wallet.signers import MnemonicSigner
@@ -97,7 +95,7 @@ sys.exit(before != sys.getrecursionlimit())
 
 
 @given(st.text(alphabet='[]{}"\\a', max_size=40))
-def test_brackets_in_strings_do_not_count(text: str) -> None:
+def test_brackets_in_strings_are_not_counted(text: str) -> None:
     check_depth(json.dumps([text] * (MAX_DEPTH + 1)).encode(), "it")
 
 
@@ -107,12 +105,12 @@ def test_json_deeper_than_the_limit_is_refused() -> None:
         check_depth(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "it")
 
 
-def test_a_text_that_is_no_unicode_is_refused_as_all_other_nonsense() -> None:
+def test_text_that_is_not_unicode_is_a_decode_error() -> None:
     with pytest.raises(msgspec.DecodeError):
         canonical.read_json(b'{"a":"\xb9"}')
 
 
-def test_json_of_strangers_has_one_reader() -> None:
+def test_foreign_json_is_read_in_one_module() -> None:
     """Where bytes come from outside, `read_json` (or a check_depth before) is what decodes them."""
     root = Path(__file__).parents[2]
     own = {

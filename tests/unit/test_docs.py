@@ -48,7 +48,7 @@ def floors() -> ModuleType:
     return module
 
 
-def test_known_answers_of_the_wallet() -> None:
+def test_known_values_of_the_wallet_are_reproduced() -> None:
     signer = RawKeySigner(HARDHAT)
     message = key_request(signer.address, "default", 1)
     root = RootKeys.from_signature(sign_once(signer, message), signer.address, "default", 1)
@@ -67,7 +67,7 @@ def test_known_answers_of_the_wallet() -> None:
     assert f"{len(message)} bytes" in stated
 
 
-def test_known_answers_of_objects_values_and_other_roots() -> None:
+def test_known_values_of_objects_values_and_roots_are_reproduced() -> None:
     vault = bytes.fromhex("3973bff87388964db243992eeb7c6506")
     first = epoch_key(1, bytes(range(32)), vault)
     one, two = Sealer(first, vault), Sealer(epoch_key(2, bytes(range(32)), vault), vault)
@@ -103,7 +103,7 @@ def test_known_answers_of_objects_values_and_other_roots() -> None:
     assert b64(b"") == ""
 
 
-def test_lists_and_numbers_of_the_format() -> None:
+def test_lists_and_numbers_of_the_format_equal_the_code() -> None:
     names = re.search(r"in this order: (.*?)\. Then", section("1.2"), re.S)
     assert names and tuple(re.findall(r"`(\w+)`", names[1])) == KNOWN
     assert {"con", "prn", "aux", "nul", "com0", "lpt9", "memory"} <= RESERVED and len(RESERVED) == 25
@@ -162,7 +162,7 @@ def test_layers_of_architecture_are_those_enforced() -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_of_documents_lead_to_files(document: Path) -> None:
     prose = re.sub(r"^```.*?^```", "", document.read_text("utf-8"), flags=re.M | re.S)
     prose = re.sub(r"`[^`\n]*`", "", prose)
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose):

@@ -1,4 +1,4 @@
-"""Texts that say nearly the same: what is found is what a look at every pair finds, and it takes no look at every pair."""
+"""Texts that say nearly the same: the result equals a comparison of every pair, without comparing every pair."""
 
 from __future__ import annotations
 
@@ -77,8 +77,9 @@ def test_duplicates_equal_those_of_a_comparison_of_every_pair(texts: dict[str, s
         max_size=90,
     )
 )
-def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int], int, int]]) -> None:
-    """More texts than are examined for one term."""
+def test_similar_texts_are_the_same_with_and_without_numpy(
+    rows: list[tuple[frozenset[int], int, int]],
+) -> None:
     need_extra("semantic", "numpy")
     sought = [module._Candidates(array("I", sorted(rare)), shared, first) for rare, shared, first in rows]
     found = list(module._near_by_arrays(sought))
@@ -86,7 +87,7 @@ def test_near_texts_by_arrays_are_those_without(rows: list[tuple[frozenset[int],
 
 
 @given(st.lists(st.frozensets(st.sampled_from(range(1, 9))), max_size=12))
-def test_texts_made_ready_by_arrays_are_those_without(rows: list[frozenset[int]]) -> None:
+def test_prepared_texts_are_the_same_with_and_without_numpy(rows: list[frozenset[int]]) -> None:
     need_extra("semantic", "numpy")
     first = {f"words {n}": str(n % 7) for n in range(len(rows))}
     given = first, [array("I", row) for row in rows], ["", *"hgfedcba"]
@@ -95,7 +96,7 @@ def test_texts_made_ready_by_arrays_are_those_without(rows: list[frozenset[int]]
             assert module._ready_by_arrays(*given) == module._ready(*given)
 
 
-def test_many_texts_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_every_pair_of_many_texts_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand notes of one form, and two that are the same but for one word."""
     texts = {
         f"n{n}": f"The station {n} lies at kilometre {n * 7 % 1000} of line {n % 31}" for n in range(10_000)
@@ -118,7 +119,7 @@ def test_many_texts_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> Non
     assert compared < 100 * len(texts)
 
 
-def test_memories_that_say_nearly_the_same(tmp_path: Path) -> None:
+def test_memories_with_nearly_equal_texts_are_found(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.write("tune", "Plays the viola on Thursdays.", description="about music")
         memory.write("tune-2", "plays the VIOLA, on thursdays!", description="something else")

@@ -118,7 +118,7 @@ def patterns(words: frozenset[str]) -> list[tuple[str, re.Pattern[str]]]:
     return [(word, re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])")) for word in words]
 
 
-def test_the_list_has_the_words_that_were_found() -> None:
+def test_list_of_format_words_is_complete() -> None:
     words = format_words()
     assert {
         "head",
@@ -143,7 +143,7 @@ KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 
 @pytest.mark.xdist_group("texts")  # in one worker: to read all texts takes two seconds
-def test_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
+def test_messages_use_no_words_of_the_format() -> None:
     words = format_words()
     rows = {table._COLUMNS for table in (heads, placed, tracked_files)}
     assert [
@@ -153,7 +153,7 @@ def test_no_text_that_people_are_shown_speaks_the_formats_words() -> None:
     ] == []
 
 
-def test_no_help_of_a_command_speaks_them() -> None:
+def test_help_texts_use_no_words_of_the_format() -> None:
     """Help texts are docstrings, which `texts` leaves out."""
     words = format_words()
     found = {}

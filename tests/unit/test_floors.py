@@ -151,7 +151,7 @@ MODULES = [p for p in sorted(PACKAGE.rglob("*.py")) if p.parent != PACKAGE or p.
 assert len(MODULES) > 500
 
 
-def test_imports_go_down() -> None:
+def test_packages_import_lower_layers_only() -> None:
     wrong = []
     for path in MODULES:
         room = room_of(path)
@@ -217,7 +217,7 @@ def in_circles(arrows: Mapping[str, Collection[str]]) -> set[str]:
         left = {name: names - ends for name, names in left.items() if name not in ends}
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
+def test_modules_have_no_import_cycle() -> None:
     paths = {module_name(path): path for path in (*MODULES, *PROVIDERS.rglob("*.py"))}
     paths = {name: path for name, path in paths.items() if path.name != "__init__.py"}
     arrows = {
@@ -227,7 +227,7 @@ def test_modules_import_each_other_in_no_circle() -> None:
     assert not in_circles(arrows)
 
 
-def test_circles_of_types_and_in_functions_are_found() -> None:
+def test_cycles_of_types_and_in_functions_are_found() -> None:
     tree = ast.parse("if TYPE_CHECKING:\n    from a.two import Two\ndef f():\n    from a.three import g\n")
     modules = {"a.two", "a.three"}
     assert imported_modules(meanings(tree), modules) == modules
@@ -236,7 +236,7 @@ def test_circles_of_types_and_in_functions_are_found() -> None:
     assert not in_circles({**arrows, "a.three": {"a.four"}})
 
 
-def test_providers_know_the_contract_only() -> None:
+def test_providers_import_the_contract_only() -> None:
     allowed = (
         "ipfsmem.canonical",
         "ipfsmem.content",
@@ -265,7 +265,7 @@ def test_providers_know_the_contract_only() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_pure_rooms_do_no_io() -> None:
+def test_pure_packages_do_no_io() -> None:
     """No clock, socket, process or randomness in the pure rooms; files only where signers read keystores."""
     wrong = {}
     for path in MODULES:
@@ -280,7 +280,7 @@ def test_pure_rooms_do_no_io() -> None:
     assert not wrong
 
 
-def test_opening_a_memory_imports_no_wallet() -> None:
+def test_opening_a_vault_imports_no_wallet() -> None:
     code = "import sys, ipfsmem.memory; print(*sorted({m.split('.')[0] for m in sys.modules}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not HEAVY & set(out.split())

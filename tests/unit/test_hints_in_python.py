@@ -1,4 +1,4 @@
-"""Hints for who calls from Python, and for what no command can bring about, are carried out."""
+"""Hints for Python callers, and for situations that no command can cause, are followed."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
         yield memory
 
 
-def test_a_memory_that_is_not_on_this_device(sealed: Memory, stick: Path, tmp_path: Path) -> None:
+def test_hint_about_a_missing_vault_works(sealed: Memory, stick: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"home": tmp_path / "new", "provider": str(stick)}
     with Refused("Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init."):
         Memory.load("m", "encrypted-ipfs", **options)
     Memory.load("m", "encrypted-ipfs", unlock=WALLET, passphrase=False, **options).close()
 
 
-def test_words_for_modes_and_strategies(local: Memory, stick: Path, tmp_path: Path) -> None:
+def test_hints_about_modes_and_strategies_work(local: Memory, stick: Path, tmp_path: Path) -> None:
     with Refused("local, ipfs or encrypted-ipfs."):
         Memory.create("other", "none", home=tmp_path)
     with Refused("ipfs or encrypted-ipfs."):
@@ -75,7 +75,7 @@ def test_owner_method_without_the_owner_key_has_a_hint(sealed: Memory) -> None:
     assert len(asyncio.run(sealed.members.new_words()).words) == 24
 
 
-def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> None:
+def test_hint_about_too_many_concurrent_texts_works(local: Memory) -> None:
     for number in range(4):
         local.write("tone", f"text {number}", seen=())
     with Refused("Read the memory and its alternatives, then write with that reading."):
@@ -85,7 +85,7 @@ def test_more_texts_that_do_not_know_of_each_other_than_fit(local: Memory) -> No
     assert not local.conflicts() and b"all of it" in local.read("tone").data
 
 
-def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
+def test_hint_about_a_text_forgotten_meanwhile_works(local: Memory) -> None:
     local.write("tone", "x")
     read = local.read("tone")
     local.forget("tone")
@@ -95,7 +95,7 @@ def test_a_text_that_was_forgotten_meanwhile(local: Memory) -> None:
     assert b"y" in local.read("tone").data
 
 
-def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
+def test_hints_about_keep_and_approve_work(local: Memory) -> None:
     local.write("tone", "own")
     for number in range(2):
         local.bundles.import_(blob({"tone.md": f"theirs {number}\n"}), foreign=True)
@@ -110,8 +110,8 @@ def test_nothing_to_keep_and_several_to_promote(local: Memory) -> None:
     assert not local.conflicts() and b"theirs" in local.read("tone").data
 
 
-def test_texts_whose_hashes_begin_alike(local: Memory) -> None:
-    """Two of so many: the birthday of 2 to the 32."""
+def test_hint_about_texts_with_similar_hashes_works(local: Memory) -> None:
+    """A collision of the first eight digits."""
     known: dict[str, str] = {}
     for number in range(1_000_000):
         text = f"{number}\n"
@@ -152,7 +152,7 @@ def make(name: str, home: Path, unlock: Unlock | RootKeys | None) -> Memory:
     return Memory.create(name, "encrypted-ipfs", unlock=unlock, passphrase=False, home=home)
 
 
-def test_wallets_that_cannot_be_used(tmp_path: Path) -> None:
+def test_hints_about_unusable_wallets_work(tmp_path: Path) -> None:
     """Each says to take an ordinary account, or none: both make a memory."""
     with Refused(CONTRACT):
         make("m", tmp_path, Unlock(Signs(lambda sig: sig + bytes(100))))

@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are used do what compiled ones do."""
+"""Patterns compiled on first use behave like compiled ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = "one, TWO, three"
 
 
 @pytest.mark.parametrize("flags", [0, re.IGNORECASE])
-def test_a_lazy_pattern_gives_what_a_compiled_one_gives(flags: int) -> None:
+def test_lazy_pattern_equals_a_compiled_one(flags: int) -> None:
     lazy, compiled = lazy_pattern(WORD, flags), re.compile(WORD, flags)
     assert lazy.findall(TEXT) == compiled.findall(TEXT)
     assert lazy.sub("x", TEXT) == compiled.sub("x", TEXT)
@@ -29,7 +29,7 @@ def test_a_lazy_pattern_gives_what_a_compiled_one_gives(flags: int) -> None:
     assert (lazy.pattern, lazy.flags, lazy.groupindex) == (WORD, compiled.flags, compiled.groupindex)
 
 
-def test_a_lazy_pattern_is_compiled_once_and_not_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lazy_pattern_is_compiled_once_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     compiled = re.compile(b"[0-9]+")
     lazy = lazy_pattern(lambda: made.append("text") or b"[0-9]+")
@@ -40,7 +40,7 @@ def test_a_lazy_pattern_is_compiled_once_and_not_before_it_is_used(monkeypatch: 
     assert made == ["text", "pattern"]
 
 
-def test_no_module_compiles_a_lazy_pattern_while_it_is_imported() -> None:
+def test_lazy_patterns_are_not_compiled_on_import() -> None:
     found = []
     for path in sorted(Path(ipfsmem.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

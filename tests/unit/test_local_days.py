@@ -1,4 +1,4 @@
-"""Days as people mean them: those of their time zone, also where the clocks change; storage stays UTC."""
+"""Days in the user's time zone, also across clock changes; storage uses UTC."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NEXT_MORNING = ms("2026-11-11T09:00:00", "America/Los_Angeles")
 
 
 @given(st.sampled_from(ZONES), st.integers(ms("1971-01-01T00:00:00"), ms("2037-12-01T00:00:00")))
-def test_each_moment_is_in_its_day_and_days_meet(zone: str, at: int) -> None:
+def test_each_time_is_in_its_local_day_and_days_are_adjacent(zone: str, at: int) -> None:
     tz = ZoneInfo(zone)
     day = datetime.fromtimestamp(at / 1000, tz).date()
     here = local_days(day.isoformat(), day.isoformat(), tz)
@@ -67,7 +67,7 @@ def test_each_moment_is_in_its_day_and_days_meet(zone: str, at: int) -> None:
     ("zone", "day", "hours"),
     [("America/Los_Angeles", "2026-03-08", 23), ("America/Los_Angeles", "2026-11-01", 25), ("Europe/Berlin", "2026-03-29", 23), ("Europe/Berlin", "2026-10-25", 25), ("Australia/Lord_Howe", "2026-10-04", 23.5), ("UTC", "2026-03-08", 24)],
 )  # fmt: skip
-def test_day_on_which_clocks_change_has_its_hours(
+def test_day_of_a_clock_change_has_its_hours(
     zone: str, day: str, hours: float, machine_in: Callable[[str], None]
 ) -> None:
     machine_in(zone)
@@ -77,7 +77,7 @@ def test_day_on_which_clocks_change_has_its_hours(
     assert moment_of("yesterday", noon + 86_400_000) == moment_of(day, 0) == moment_of("today", noon)
 
 
-def test_moment_with_an_offset_means_the_same_everywhere(machine_in: Callable[[str], None]) -> None:
+def test_time_with_an_offset_is_the_same_in_every_zone(machine_in: Callable[[str], None]) -> None:
     for zone in ZONES:
         machine_in(zone)
         assert moment_of("2026-04-14T09:30:00Z", 0) == ms("2026-04-14T09:30:00")
@@ -92,7 +92,7 @@ def test_moment_with_an_offset_means_the_same_everywhere(machine_in: Callable[[s
     assert zone_of("Asia/Tokyo") == ZoneInfo("Asia/Tokyo")
 
 
-def test_times_that_people_see_are_those_of_the_machine(machine_in: Callable[[str], None]) -> None:
+def test_shown_times_are_those_of_the_machine(machine_in: Callable[[str], None]) -> None:
     assert local_moment(EVENING) == "2026-11-11 04:30:00" and local_moment(None) == ""
     assert local_iso("2026-11-11T04:30:00.000Z") == "2026-11-11T04:30:00.000Z"
     machine_in("America/Los_Angeles")
@@ -108,7 +108,9 @@ class Clock:
         return self.ms
 
 
-def test_evening_in_los_angeles_is_of_that_day(tmp_path: Path, machine_in: Callable[[str], None]) -> None:
+def test_evening_in_los_angeles_belongs_to_that_day(
+    tmp_path: Path, machine_in: Callable[[str], None]
+) -> None:
     machine_in("America/Los_Angeles")
     clock = Clock()
     with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=Environment(clock))) as memory:
@@ -130,7 +132,7 @@ def test_evening_in_los_angeles_is_of_that_day(tmp_path: Path, machine_in: Calla
                 assert not reader.timeline.read(since="2026-11-11", until="2026-11-11", tz=zone)
 
 
-def test_morning_in_tokyo_is_of_that_day(tmp_path: Path, machine_in: Callable[[str], None]) -> None:
+def test_morning_in_tokyo_belongs_to_that_day(tmp_path: Path, machine_in: Callable[[str], None]) -> None:
     machine_in("Asia/Tokyo")
     clock = Clock()
     clock.ms = ms("2026-11-12T08:00:00", "Asia/Tokyo")

@@ -41,7 +41,7 @@ def parts(side: ast.expr) -> list[ast.expr]:
     return side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
 
 
-def test_nobody_compares_the_text_of_a_mode() -> None:
+def test_modules_do_not_compare_mode_texts() -> None:
     others = [path for path in MODULES if path.name != "mode.py"]
     assert {
         str(path.relative_to(ROOT)): found
@@ -62,7 +62,7 @@ def test_nobody_compares_the_text_of_a_mode() -> None:
         'match chosen:\n    case "none": pass',
     ],
 )
-def test_such_a_comparison_is_found(source: str) -> None:
+def test_comparison_of_a_mode_text_is_found(source: str) -> None:
     assert list(compared(source))
 
 
@@ -88,10 +88,10 @@ def test_mode_has_the_declared_properties(name: str, true: set[str]) -> None:
     assert {key for key in asked if getattr(mode, key)} == true
 
 
-def test_the_modes_with_a_vault_by_what_is_sealed() -> None:
+def test_mode_of_a_vault_follows_from_its_sealing() -> None:
     assert [vault_mode(sealed=sealed) for sealed in (True, False)] == ["encrypted-ipfs", "ipfs"]
 
 
-def test_another_word_is_no_mode() -> None:
+def test_unknown_mode_is_refused() -> None:
     with pytest.raises(UsageError, match="unknown mode 'public'"):
         mode_named("public")

@@ -249,7 +249,7 @@ def test_argument_out_of_bounds_is_refused_by_memory_and_stack(
         (map(str, range(1_000_000)), "recall: queries has 9 items, at most 8 are allowed", 20),
     ],
 )
-def test_argument_that_can_be_read_only_once_is_looked_at_as_any_other(
+def test_argument_that_is_an_iterator_is_checked_like_a_list(
     memory: Memory, items: Iterable[object], said: str, left: int
 ) -> None:
     once = iter(items)
@@ -259,7 +259,7 @@ def test_argument_that_can_be_read_only_once_is_looked_at_as_any_other(
     assert [hit.key for hit in memory.recall(queries=iter(["music"])).hits] == ["tone"]
 
 
-def test_recall_is_listed_once_for_memory_stack_and_tool(tmp_path: Path) -> None:
+def test_recall_is_recorded_once_for_memory_stack_and_tool(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.scope("work").write("plan", "music")
         (tool,) = toolset(memory, ["recall"], scope="work")
@@ -296,7 +296,7 @@ def test_coroutine_is_checked_before_it_is_awaited(memory: Memory) -> None:
         sync.run(memory._view(), {})
 
 
-def test_coroutine_is_listed_once_with_its_outcome(tmp_path: Path) -> None:
+def test_coroutine_is_recorded_once_with_its_outcome(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         for work in (memory.sync, memory.scope("work").sync):
             with pytest.raises(UsageError, match="never published"):
@@ -312,7 +312,7 @@ def test_result_with_an_exit_code_is_the_answer_of_other_interfaces() -> None:
     assert sync.answered(report) == Synced(report=report, exit_code=44)
 
 
-def test_type_of_a_memory_here_is_found_and_an_unknown_one_refused(memory: Memory) -> None:
+def test_known_memory_type_is_found_and_an_unknown_one_refused(memory: Memory) -> None:
     memory.write_text("note", b"---\ntype: diary\n---\nmusic\n")
     assert [hit.key for hit in memory.recall("music", type="diary").hits] == ["note"]
     assert memory.recall("music", type="diary", tag="none").hits == ()

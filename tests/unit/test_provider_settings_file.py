@@ -1,4 +1,4 @@
-"""Settings of providers: a table for each kind in the settings file, and nowhere else."""
+"""Provider settings: one table for each kind in the settings file only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_each_kind_has_its_own_table(file: Path) -> None:
+def test_each_provider_kind_has_its_own_table(file: Path) -> None:
     known = config.settings()
     assert known.vault == "alex"
     assert known.of_provider("pinata") == known.of_provider("pinata:x") == {"pinata_jwt": "s3cret-token"}
@@ -43,22 +43,22 @@ def test_each_kind_has_its_own_table(file: Path) -> None:
     assert known.of_provider("kubo:http://127.0.0.1:5001") == {}
 
 
-def test_tokens_are_not_shown(file: Path) -> None:
+def test_provider_tokens_are_not_shown(file: Path) -> None:
     assert "s3cret" not in repr(config.settings())
 
 
-def test_the_environment_takes_no_tables(file: Path) -> None:
+def test_environment_variables_do_not_replace_tables(file: Path) -> None:
     known = config.settings({"IPFSMEM_PROVIDERS": "x", "IPFSMEM_LABEL": "here"}, file)
     assert known.label == "here" and known.of_provider("pinata")
 
 
-def test_a_table_that_is_none_is_an_error(file: Path) -> None:
+def test_provider_table_of_wrong_type_is_an_error(file: Path) -> None:
     file.write_text('[providers]\npinata = "token"\n')
     with pytest.raises(ConfigError, match="providers"):
         config.settings()
 
 
-def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) -> None:
+def test_provider_settings_reach_the_provider_and_not_the_vault(file: Path, tmp_path: Path) -> None:
     stick = tmp_path / "stick"  # made because the table says so
     with Memory.create(
         "x", provider=str(stick), mode="encrypted-ipfs", unlock=WALLET, passphrase=False, home=tmp_path / "a"
@@ -68,7 +68,7 @@ def test_they_reach_the_provider_and_not_the_memory(file: Path, tmp_path: Path) 
         assert b"create" not in (tmp_path / "a" / "x" / "ipfsmem.json").read_bytes()
 
 
-def test_every_way_of_opening_passes_them_on(
+def test_provider_settings_are_passed_by_every_way_of_opening(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ipfsmem.provider import opening
@@ -99,7 +99,7 @@ def test_every_way_of_opening_passes_them_on(
 
 
 @pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["nested", "digits"])
-def test_a_settings_file_beyond_what_python_reads_is_named(value: str, tmp_path: Path) -> None:
+def test_unparsable_settings_file_is_named(value: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(f"home = {value}\n")
     with pytest.raises(ConfigError, match=r"settings\.toml cannot be used"):

@@ -1,4 +1,4 @@
-"""The public names: pinned here, all of them there, and free to import."""
+"""The public names: fixed here, present, and cheap to import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import ipfsmem.results
 from ipfsmem.parts.part import MemoryPart
 
 
-def test_the_public_names_are_these_and_exist() -> None:
+def test_public_names_are_complete() -> None:
     assert ipfsmem.__all__ == [
         "Environment", "Home", "KeystoreSigner", "Memory", "MemoryRecord", "MemorySummary", "MnemonicSigner", "Provider", "RawKeySigner", "RootKeys",
         "Status", "SyncReport", "Unlock", "WalletSigner", "open_provider",
@@ -27,12 +27,12 @@ def test_the_public_names_are_these_and_exist() -> None:
     assert ipfsmem.__version__
 
 
-def test_importing_the_package_imports_nothing_of_it() -> None:
+def test_importing_the_package_imports_no_submodule() -> None:
     program = "import sys, ipfsmem; print([m for m in sys.modules if m.startswith('ipfsmem.')])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-def test_the_parts_of_a_memory_are_objects_with_their_own_methods(tmp_path: Path) -> None:
+def test_parts_of_a_vault_are_objects_with_their_own_methods(tmp_path: Path) -> None:
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         memory.scopes.make("work", title="Work")
         memory.scope("work").write("tone", "direct")
@@ -43,8 +43,7 @@ def test_the_parts_of_a_memory_are_objects_with_their_own_methods(tmp_path: Path
         assert memory.scopes.show("work").forgotten and memory.scopes.names(forgotten=True) == ["work"]
 
 
-def test_a_text_and_its_hash_go_by_their_own_words(tmp_path: Path) -> None:
-    """A reading had no `text`, and `body` of a listed memory was a hash."""
+def test_text_and_hash_have_their_own_attributes(tmp_path: Path) -> None:
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         written = memory.write("tone", "direct")
         assert written.text.endswith("direct\n") and written.text.encode() == written.data
@@ -70,7 +69,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
     assert ipfsmem.results.Status.__struct_fields__[0] == "namespace"
 
 
-def test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none(tmp_path: Path) -> None:
+def test_wallet_alone_unlocks_and_other_objects_are_refused(tmp_path: Path) -> None:
     wallet = ipfsmem.RawKeySigner(b"\x21" * 32)
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
     (tmp_path / "stick").mkdir()
@@ -90,8 +89,8 @@ def test_a_wallet_alone_unlocks_and_what_is_none_is_said_to_be_none(tmp_path: Pa
 
 
 @pytest.mark.parametrize("brought", [False, True])
-def test_a_load_in_an_event_loop_lets_it_go_on(tmp_path: Path, brought: bool) -> None:
-    """`load` blocks the loop; `aload` does not, whether the memory is here, made or brought here."""
+def test_aload_does_not_block_the_event_loop(tmp_path: Path, brought: bool) -> None:
+    """Whether the vault is here, created or restored."""
     threads = set()
 
     class Slow(ipfsmem.RawKeySigner):
@@ -120,7 +119,7 @@ def test_a_load_in_an_event_loop_lets_it_go_on(tmp_path: Path, brought: bool) ->
     assert threads and threading.get_ident() not in threads
 
 
-def test_a_home_says_the_label_and_the_clock(tmp_path: Path) -> None:
+def test_home_defines_the_label_and_the_clock(tmp_path: Path) -> None:
     home = ipfsmem.Home(folder=tmp_path, label="desk", world=ipfsmem.Environment(lambda: 1_800_000_000_000))
     with ipfsmem.Memory.create("alex", "local", home=home) as memory:
         assert memory.replica.config.label == "desk" and memory.replica.folder == tmp_path / "alex"

@@ -1,4 +1,4 @@
-"""Entries ranked for a question: terms and BM25 against SQLite FTS5, and what any ranking must keep."""
+"""Ranked entries: terms and BM25 equal SQLite FTS5, and properties of any ranking."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def fts5(rows: list[str]) -> sqlite3.Connection:
     return base
 
 
-def test_stems_are_those_of_fts5() -> None:
+def test_stems_equal_those_of_fts5() -> None:
     words = [word + ending for word in WORDS for ending in ENDINGS]
     base = fts5(words)
     base.execute("CREATE VIRTUAL TABLE v USING fts5vocab(t, 'instance')")
@@ -98,7 +98,7 @@ def test_stems_are_those_of_fts5() -> None:
     assert {w: (stem(w), theirs[w]) for w in theirs if stem(w) != theirs[w]} == {}
 
 
-def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
+def test_bm25_equals_fts5_and_the_formula() -> None:
     telling = [word for word in WORDS if word not in STOP_WORDS][:60]
     rows = [" ".join(telling[(n * n + k * k * 7) % 60] for k in range(5 + n % 11)) for n in range(200)]
     numbers = TermNumbers()
@@ -121,7 +121,7 @@ def test_bm25_is_that_of_fts5_and_of_the_formula() -> None:
     assert compared > 300
 
 
-def test_terms_of_other_scripts() -> None:
+def test_terms_of_other_scripts_are_split() -> None:
     assert terms("The Crème brûlées") == ["creme", "brule"]
     assert terms("東京都 の") == ["東京", "京都", "の"]
     assert terms("Привет, שלום") == ["привет", "שלום"]
@@ -130,7 +130,7 @@ def test_terms_of_other_scripts() -> None:
     assert terms("الآن لله ألم") == ["الان", "لله", "الم"]  # too short to be without
 
 
-def test_how_far_is_answered_by_a_number() -> None:
+def test_question_about_a_distance_prefers_a_number() -> None:
     talk = ["Did you run?", "I ran 12 miles today.", "Good."]
     index = Index(Document(str(n), one, group="d") for n, one in enumerate(talk))
     assert {hit.id for hit in rank(index, "How far did you run?", today=TODAY) if "number" in hit.parts} == {
@@ -158,7 +158,7 @@ def test_how_far_is_answered_by_a_number() -> None:
         ("2 weeks ago", date(2026, 11, 12), date(2026, 11, 14)),
     ],
 )
-def test_days_named(question: str, inside: date, outside: date) -> None:
+def test_days_named_in_a_question_are_recognised(question: str, inside: date, outside: date) -> None:
     named = days_named(question, TODAY)
     assert any(inside in days for days in named) and not any(outside in days for days in named)
 
@@ -167,7 +167,7 @@ def test_may_and_march_are_also_other_words() -> None:
     assert days_named("who may march here with 12 men", TODAY) == []
 
 
-def test_a_day_that_no_calendar_has_matches_nothing() -> None:
+def test_impossible_dates_match_no_day() -> None:
     assert not any(TODAY in days for days in days_named("on 99 May 0000, 2026-99-99", TODAY))
 
 
@@ -249,7 +249,7 @@ meanings = st.none() | st.dictionaries(st.sampled_from("abcdefghz"), st.floats(-
     meaning=meanings,
     removed=st.lists(st.sampled_from("abcdefgh")),
 )
-def test_parts_add_up_the_order_is_total_and_a_patch_is_an_index_made_anew(
+def test_ranking_is_total_and_a_patched_index_equals_a_new_one(
     arrays: bool,
     all_of_them: list[Document],
     question: str,
@@ -285,7 +285,7 @@ def test_equal_scores_of_different_parts_are_ordered_by_id() -> None:
 
 @settings(max_examples=cases(40, 500), deadline=None)
 @given(entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
-def test_an_image_ranks_and_is_patched_like_the_index_that_it_was_made_of(
+def test_index_image_ranks_and_is_patched_like_its_index(
     before: list[Document], more: list[Document], removed: list[str], question: str
 ) -> None:
     index = Index(before)
@@ -314,7 +314,7 @@ def sorted_by(arrays: bool) -> Iterator[None]:
 
 @settings(max_examples=cases(25, 300), deadline=None)
 @given(entries, entries, entries, st.lists(st.integers(0, 99).map(str), max_size=20), asked)
-def test_terms_sorted_by_arrays_are_those_sorted_one_by_one(
+def test_terms_are_sorted_the_same_with_and_without_numpy(
     first: list[Document], second: list[Document], third: list[Document], removed: list[str], question: str
 ) -> None:
     def made(*arrays: bool) -> tuple[bytes, list[Hit], bytes]:
@@ -366,7 +366,7 @@ def test_index_image_with_repeated_or_unordered_entries_still_answers(arrays: bo
                 assert rank(index, question, today=TODAY, limit=5_000)
 
 
-def test_of_damaged_rows_arrays_make_the_same_image() -> None:
+def test_damaged_rows_give_the_same_image_with_and_without_numpy() -> None:
     numbers, seen = array("H", msgspec.msgpack.decode(Index(IMAGE_OF).image())[8][3]), set()
     for image in (
         damaged(),
@@ -419,7 +419,7 @@ def test_index_image_with_wrong_counts_or_terms_still_answers(arrays: bool) -> N
         assert "new" in {hit.id for hit in hits} <= {"a", "b", "c", "e", "new"}
 
 
-def test_passages_are_all_of_a_text_in_order_and_no_longer_than_need_be() -> None:
+def test_passages_cover_a_text_in_order_and_are_short() -> None:
     assert passages("a. " * 300) == ["a. " * 300]
     text = "A sentence of some length stands here.\n" * 30 + "x" * 2_000 + "\n" + "東京都。" * 300
     found = passages(text)
@@ -429,12 +429,12 @@ def test_passages_are_all_of_a_text_in_order_and_no_longer_than_need_be() -> Non
 
 
 @given(st.text("ab .!?\n\t\r。！？é", max_size=40))
-def test_passages_end_where_lines_and_sentences_end(text: str) -> None:
+def test_passages_end_at_lines_and_sentences(text: str) -> None:
     ends = re.finditer(r"\n+|[.!?][ \t\r\n]+|[。！？]", text)
     assert [one.span() for one in passages_module._end.finditer(text)] == [one.span() for one in ends]
 
 
-def test_an_image_keeps_what_occurs_very_often_and_no_text() -> None:
+def test_index_image_stores_high_counts_and_no_text() -> None:
     image = Index(IMAGE_OF).image()
     assert damaged() == image and b"alpha alpha" not in image
     row = Index.from_image(image).words.row("alpha")
@@ -469,7 +469,7 @@ def test_an_image_keeps_what_occurs_very_often_and_no_text() -> None:
         damaged(rows=(5, b"\0" * 15)),
     ],
 )
-def test_an_image_that_does_not_fit_together_is_refused(image: bytes) -> None:
+def test_inconsistent_index_image_is_refused(image: bytes) -> None:
     with pytest.raises(ImageError):
         Index.from_image(image)
     assert issubclass(ImageError, ValueError)
@@ -477,7 +477,7 @@ def test_an_image_that_does_not_fit_together_is_refused(image: bytes) -> None:
 
 @settings(max_examples=cases(100, 2000), deadline=None)
 @given(st.data())
-def test_of_damaged_bytes_comes_an_error_or_an_index_that_answers(data: st.DataObject) -> None:
+def test_damaged_index_image_is_refused_or_still_answers(data: st.DataObject) -> None:
     image = bytearray(Index(IMAGE_OF).image())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(image) - 1))
@@ -495,7 +495,7 @@ def test_of_damaged_bytes_comes_an_error_or_an_index_that_answers(data: st.DataO
     index.image()
 
 
-def test_entries_that_come_and_go_leave_no_room_taken() -> None:
+def test_replaced_entries_use_no_permanent_space() -> None:
     index = Index(IMAGE_OF)
     for n in range(5_000):
         index.add(Document("d", f"beta {n}", group="h"))
@@ -503,7 +503,7 @@ def test_entries_that_come_and_go_leave_no_room_taken() -> None:
     assert [hit.id for hit in rank(index, "4999", today=TODAY)] == ["d"]
 
 
-def test_an_answer_is_found_by_the_question_before_it() -> None:
+def test_answer_is_found_by_the_question_before_it() -> None:
     talk = [
         "Good morning! How was it?",
         "Which colour has the bicycle?",
@@ -518,8 +518,8 @@ def test_an_answer_is_found_by_the_question_before_it() -> None:
 
 
 @each_way
-def test_an_answer_of_many_lines_is_found_by_the_one_that_answers(arrays: bool) -> None:
-    """An answer of thousands of characters says a word once; beside it stand short turns that say the same word and answer nothing."""
+def test_long_answer_is_found_by_its_matching_line(arrays: bool) -> None:
+    """Short turns with the same word do not answer the question."""
     lines = [f"Step {n}: open the {WORDS[n]} and close the {WORDS[n + 50]}." for n in range(80)]
     lines[60] = "The certificate renews itself through certbot every sixty days, and certbot reloads nginx."
     talk = [
@@ -558,7 +558,7 @@ def test_speaker_and_day_of_a_turn_are_searched() -> None:
     assert dated["ann"] == dated["bob"] > dated["other"] > 0
 
 
-def test_memory_files_go_by_words_then_by_worth_and_age() -> None:
+def test_memory_files_rank_by_words_then_priority_and_age() -> None:
     old = Document("old", "Deploys go out on Friday", at=date(2026, 1, 1), memory=True)
     new = msgspec.structs.replace(old, id="new", at=TODAY)
     kept = msgspec.structs.replace(old, id="important", salience=salience("user", 0, important=True))
@@ -594,7 +594,7 @@ weights = st.builds(
     weighed=st.just(USUAL) | weights,
     only=st.none() | st.sets(st.integers(0, 99).map(str), min_size=30),
 )
-def test_the_hits_are_those_of_the_recipe_as_it_is_written_down(
+def test_hits_equal_those_of_the_documented_formula(
     arrays: bool,
     documents: list[Document],
     question: str,
@@ -672,7 +672,7 @@ def test_pruned_ranking_of_hundreds_of_entries_equals_the_full_formula(arrays: b
     assert same_hits(ours, theirs), (ours, theirs)
 
 
-def test_weights_that_mean_nothing_are_refused() -> None:
+def test_invalid_weights_are_refused() -> None:
     with pytest.raises(ConfigError, match="no part 'colour'"):
         weigh({"colour": 1.0})
     with pytest.raises(ConfigError, match="the weight of words is 0 or more"):
@@ -682,7 +682,7 @@ def test_weights_that_mean_nothing_are_refused() -> None:
 
 
 @given(st.text() | text)
-def test_folding_takes_out_all_that_combines(any_text: str) -> None:
+def test_folding_removes_all_combining_characters(any_text: str) -> None:
     apart = unicodedata.normalize("NFKD", any_text.casefold())
     assert fold(any_text) == "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 
@@ -703,13 +703,13 @@ def test_best_of_many_entries_are_found_and_numpy_loads_on_frequent_use(
 @pytest.mark.parametrize(
     "question", ["", " ", "🙂", "the", *OPERATORS, "x" * 300_000, "東" * 5_000, "\x00\ud800"]
 )
-def test_any_question_has_an_answer(question: str) -> None:
+def test_any_question_is_answered_without_an_error(question: str) -> None:
     index = Index([Document("a", "some text", group="g"), Document("b", "東京 שלום", memory=True)])
     assert all(hit.id in "ab" for hit in rank(index, question, today=TODAY))
 
 
 @pytest.mark.parametrize(("entries", "first"), [(1_999, None), (2_000, 11), (10_000, 3), (20_000, 2)])
-def test_numpy_is_loaded_once_questions_without_it_cost_more(
+def test_numpy_is_loaded_when_questions_without_it_are_slower(
     monkeypatch: pytest.MonkeyPatch, entries: int, first: int | None
 ) -> None:
     monkeypatch.setattr(ranking, "numpy_is_there", lambda: True)

@@ -1,4 +1,4 @@
-"""fixtures/vectors/ranking.json, against which the browser client is held, says what the plain recipe gives and this program ranks."""
+"""fixtures/vectors/ranking.json: hits of the plain formula, for this package and the browser client."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from tests.unit.make_ranking_vectors import EPOCH, TARGET, build
 WRITTEN = json.loads(TARGET.read_text("utf-8"))
 
 
-def test_the_file_says_what_the_plain_recipe_gives() -> None:
+def test_vector_file_equals_the_plain_formula() -> None:
     assert json.loads(json.dumps(build())) == WRITTEN
 
 
 @pytest.mark.parametrize("arrays", [False, True], ids=["plainly", "with NumPy"])
-def test_the_hits_of_each_question_are_those_of_the_file(
-    arrays: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hits_of_each_question_equal_the_vectors(arrays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if arrays:
         need_extra("semantic", "numpy")
     monkeypatch.setattr(ranking, "_by_arrays", lambda index: arrays)

@@ -26,7 +26,9 @@ def block(marker: str) -> str:
     return match[1]
 
 
-def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_example_of_the_readme_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     stick = tmp_path / "stick"
     stick.mkdir()
     create_keystore(tmp_path / "wallet.json", "passphrase of the wallet", bytes(31) + b"\x11", scrypt_n=2)
@@ -44,8 +46,8 @@ def test_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 
 
 @pytest.mark.skipif(os.name == "nt", reason="it takes a terminal of POSIX")
-def test_the_first_steps_print_what_stands_there(tmp_path: Path) -> None:
-    """Real output, made by running them. `...` stands for what differs each time; a comment changes the machine."""
+def test_first_steps_print_the_documented_output(tmp_path: Path) -> None:
+    """`...` stands for varying parts; a comment changes the machine."""
     import pty
 
     stick = tmp_path / "stick"
@@ -101,7 +103,7 @@ def read_all(terminal: int) -> str:
     return "\n".join(lines)
 
 
-def test_the_picture_shows_the_first_steps() -> None:
+def test_picture_shows_the_first_steps() -> None:
     spec = spec_from_file_location("make_picture", ROOT / "docs" / "make_picture.py")
     assert spec is not None and spec.loader is not None
     maker = module_from_spec(spec)
@@ -113,7 +115,7 @@ def test_the_picture_shows_the_first_steps() -> None:
     assert all(len(line) <= maker.COLUMNS for line in maker.session().splitlines())
 
 
-def test_figures_stand_in_what_was_measured() -> None:
+def test_figures_of_the_readme_are_measured_ones() -> None:
     measured = (ROOT / "bench" / "RESULTS.md").read_text("utf-8").splitlines()
     rows = TEXT.split("Compared with encrypting backup tools")[1].split("\n\n")[1].splitlines()
     assert len(rows) == 7 and [row for row in rows if row not in measured] == []
@@ -123,13 +125,13 @@ def test_readme_stays_below_200_lines() -> None:
     assert len(TEXT.splitlines()) < 200
 
 
-def test_nothing_is_said_to_be_on_an_index_before_it_is() -> None:
+def test_readme_does_not_name_an_unpublished_package() -> None:
     """Installing is told from a checkout as long as no release is published; `uv tool install ipfsmem` would be a lie."""
     assert "It is not on PyPI yet" in TEXT
     assert not re.search(r"(pip|uv tool|pipx) install (-q )?ipfsmem", TEXT)
 
 
-def test_the_two_commands_are_run_by_the_ci_script() -> None:
+def test_ci_script_runs_the_two_commands_of_the_readme() -> None:
     """It takes them from the page as they stand; each is one line, one shows it and one tests it."""
     blocks = re.findall(r"<!-- test: command -->\n```bash\n(.*?)```", TEXT, re.S)
     assert [len(block.splitlines()) for block in blocks] == [1, 1]

@@ -1,4 +1,5 @@
-"""The answers are values that every face shows as they are: frozen, built by names, documented, and JSON all through."""
+"""Answers of operations are frozen, keyword-only, documented and JSON throughout, and every interface shows them
+unchanged."""
 
 from __future__ import annotations
 
@@ -40,20 +41,20 @@ ANSWERS = sorted(
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: one.__name__)
-def test_an_answer_is_a_documented_frozen_value_with_named_fields(answer: type[msgspec.Struct]) -> None:
+def test_answer_is_a_documented_frozen_struct_with_keyword_fields(answer: type[msgspec.Struct]) -> None:
     assert answer.__struct_config__.frozen
     fields = inspect.signature(answer).parameters.values()
     assert all(field.kind is inspect.Parameter.KEYWORD_ONLY for field in fields)
     assert answer.__doc__ and answer.__doc__.strip()
 
 
-def test_every_answer_has_a_schema_and_so_can_be_published() -> None:
-    """What an OpenAPI document is made of: each name once, so that no two answers are mixed up."""
+def test_every_answer_has_a_distinct_schema_name() -> None:
+    """As an OpenAPI document requires."""
     _, parts = msgspec.json.schema_components(ANSWERS)
     assert {one.__name__ for one in ANSWERS} <= parts.keys()
 
 
-def test_commands_print_answers_and_make_no_shape_of_their_own() -> None:
+def test_commands_print_answers_without_other_fields() -> None:
     """What `emit` takes is checked by mypy; what has no fixed fields comes from two commands alone."""
     unfixed = {"provider_cmd.py", "format_inspect_cmd.py"}
     for path in sorted((ROOT / "ipfsmem" / "cli").glob("*.py")):
@@ -69,7 +70,7 @@ def test_commands_print_answers_and_make_no_shape_of_their_own() -> None:
                 assert path.name in unfixed, f"{path.name} prints what is not in results.py"
 
 
-def test_the_fields_that_the_document_names_are_those_of_the_answers() -> None:
+def test_documented_fields_are_those_of_the_answers() -> None:
     text = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
     rows = dict(
         re.findall(r"^\| (.+?) \| (`.+) \|$", text[text.index("## JSON") : text.index("## Words")], re.M)

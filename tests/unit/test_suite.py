@@ -29,13 +29,13 @@ def files(prefix: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("prefix", quick.PATHS)
-def test_the_quick_tests_are_there(prefix: str) -> None:
+def test_quick_tests_exist(prefix: str) -> None:
     found = files(prefix)
     assert found and all(path.is_file() for path in found)
     assert all(quick.is_quick(str(path.relative_to(ROOT)) + "::test_x[1]") for path in found)
 
 
-def test_each_slow_test_of_the_list_is_a_function_of_a_quick_file() -> None:
+def test_each_listed_slow_test_is_a_function_of_a_quick_file() -> None:
     for name in sorted(quick.SLOW):
         path, _, function = name.partition("::")
         assert f"def {function}(" in (TESTS / path).read_text("utf-8"), (
@@ -44,7 +44,7 @@ def test_each_slow_test_of_the_list_is_a_function_of_a_quick_file() -> None:
         assert path.startswith(quick.PATHS), name
 
 
-def test_each_long_test_of_the_list_is_a_function_of_the_suite() -> None:
+def test_each_listed_long_test_is_a_function_of_the_suite() -> None:
     absent = []
     for name in sorted(at_length.FUNCTIONS):
         path, _, function = name.partition("::")
@@ -53,21 +53,23 @@ def test_each_long_test_of_the_list_is_a_function_of_the_suite() -> None:
     assert not absent, "take them from tests/length_tests.txt"
 
 
-def test_long_tests_are_left_out_of_short_runs_of_folders_only() -> None:
+def test_long_tests_are_omitted_only_in_short_runs_of_folders() -> None:
     """`.ci/run` runs them at length; `python -m tests.support.stages` compares its stages."""
     name = sorted(at_length.FUNCTIONS)[0]
     assert at_length.is_long(f"tests/{name}") and at_length.is_long(f"tests/{name}[a-b]")
-    assert not at_length.is_long("tests/unit/test_suite.py::test_no_file_chooses_itself")
+    assert not at_length.is_long("tests/unit/test_suite.py::test_test_files_do_not_mark_themselves_quick")
     folder, file = str(TESTS / "unit"), str(Path(__file__))
     assert at_length.is_short_run([folder, str(TESTS)], thorough=False)
     assert not at_length.is_short_run([folder], thorough=True)
     assert not at_length.is_short_run([folder, file], thorough=False)
-    assert not at_length.is_short_run([f"{file}::test_no_file_chooses_itself"], thorough=False)
+    assert not at_length.is_short_run(
+        [f"{file}::test_test_files_do_not_mark_themselves_quick"], thorough=False
+    )
     ci = (ROOT / ".ci" / "run").read_text("utf-8")
     assert re.search(r"^PYTEST_SKIP_PASSED=.* HYPOTHESIS_PROFILE=ci .*-m pytest --durations=25$", ci, re.M)
 
 
-def test_no_file_chooses_itself() -> None:
+def test_test_files_do_not_mark_themselves_quick() -> None:
     """`-m quick` does not read the others (tests/conftest.py)."""
     mark = "mark" + ".quick"
     assert [path.name for path in TESTS.glob("**/test_*.py") if mark in path.read_text("utf-8")] == []
@@ -83,7 +85,7 @@ def test_name_of_every_test_has_at_most_70_characters() -> None:
     assert long == [], "name them test_<subject>_<condition>_<result>"
 
 
-def test_every_room_has_a_quick_test() -> None:
+def test_every_package_has_a_quick_test() -> None:
     """A room is a folder right below the package, as in docs/internals/modules.md; the modules beside them are reached
     through `memory` and the commands."""
     rooms = {path.parent.name for path in (ROOT / "ipfsmem").glob("*/__init__.py")} | {"ipfsmem_providers"}
@@ -95,8 +97,7 @@ def test_every_room_has_a_quick_test() -> None:
     assert rooms - seen == set()
 
 
-def test_the_user_s_home_is_not_the_tests() -> None:
-    """The suite left 640 MB in the user's home."""
+def test_home_of_the_user_is_not_used() -> None:
     home, temporary = Path.home(), Path(tempfile.gettempdir())
     told = subprocess.run(
         [sys.executable, "-c", "import pathlib, tempfile; print(pathlib.Path.home()); print(tempfile.gettempdir())"],
@@ -131,7 +132,7 @@ def test_drawn_cases_do_not_depend_on_imported_modules() -> None:
     assert len(alone.splitlines()) > 100 and drawn("import ipfsmem.memory, tests.support.device_lab") == alone
 
 
-def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_port_is_free_in_both_address_families(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that listens on both cannot start on a port that one of them has."""
     taken = ports.free_port()
     free = next(port for port in iter(ports.free_port, 0) if port != taken)
@@ -163,11 +164,11 @@ def test_a_port_that_is_taken_on_either_family_is_not_given(monkeypatch: pytest.
         ("unit.causal.test_causal_clock", "", False),
     ],
 )
-def test_a_test_that_draws_cases_is_told_from_its_neighbours(module: str, name: str, drawn: bool) -> None:
+def test_tests_with_random_cases_are_recognised(module: str, name: str, drawn: bool) -> None:
     assert passed_before.name_draws(Name(f"tests.{module}", name)) is drawn
 
 
-def test_every_file_with_drawn_cases_has_a_test_that_draws() -> None:
+def test_every_file_with_random_cases_has_a_recognised_test() -> None:
     of_itself = [
         path
         for path in sorted(TESTS.glob("**/test_*.py"))

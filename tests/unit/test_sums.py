@@ -1,4 +1,4 @@
-"""Sums of many entries at once: within the bounds that are told, and the best are those of the exact sums."""
+"""Sums of many entries at once: within the stated bounds, and with the same best entries as exact sums."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def drawn(rng: Random, size: int) -> list[Shares]:
 @pytest.mark.parametrize("undecided", [0, 3_000])
 @settings(max_examples=cases(40, 600), deadline=None)
 @given(st.integers(0, 1 << 32))
-def test_the_best_of_many_entries_are_those_of_the_exact_sums(undecided: int, seed: int) -> None:
+def test_best_entries_equal_those_of_the_exact_sums(undecided: int, seed: int) -> None:
     rng = Random(seed)
     size = rng.choice((2, 9, 300, 2_500))
     rows, only = drawn(rng, size), None

@@ -18,7 +18,7 @@ VARIABLES = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 @pytest.mark.parametrize(
     "given", [*product((None, "", "relative", "/absolute", "/with space/.."), repeat=len(VARIABLES))]
 )
-def test_the_usual_folders_are_those_of_the_platform(
+def test_default_folders_equal_those_of_platformdirs(
     monkeypatch: pytest.MonkeyPatch, given: tuple[str | None, ...]
 ) -> None:
     for name, value in zip(VARIABLES, given, strict=True):

@@ -1,4 +1,4 @@
-"""fixtures/vectors/README.md tells a stranger of every file, every group in it and every field of its rows."""
+"""fixtures/vectors/README.md describes every file, every group in it and every field of its rows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAPS = {"cars", "entries", "keyrings", "persons", "statements", "streams", "text
 OBJECTS = {"location_is_not_signed"}
 
 
-def test_each_file_stands_in_the_table_and_each_line_is_of_a_file() -> None:
+def test_each_vector_file_is_in_the_table() -> None:
     assert re.findall(r"^\| `(\w+\.json)` \|", README, re.M) == FILES
     assert re.findall(r"^## (\w+\.json)$", README, re.M) == FILES
 
 
-def test_the_sections_in_the_table_are_of_the_format() -> None:
+def test_sections_in_the_table_exist_in_the_format() -> None:
     known = set(headings(FORMAT))
     for file, sections in re.findall(r"^\| `(\w+\.json)` \| ([^|]+) \|", README, re.M):
         numbers = set(re.findall(r"\d[\d.]*", sections))
@@ -35,7 +35,7 @@ def test_the_sections_in_the_table_are_of_the_format() -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_each_group_and_each_field_of_its_rows_is_told(file: str) -> None:
+def test_each_group_and_field_is_described(file: str) -> None:
     """A list of rows: the fields of all of them; an object: its names."""
     data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
     assert data["about"]
@@ -54,7 +54,7 @@ def test_each_group_and_each_field_of_its_rows_is_told(file: str) -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_each_row_says_what_it_shows(file: str) -> None:
-    """A refused row without a word why is a riddle to whoever fails at it."""
+    """A refused row needs its reason."""
     data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
     for group, rows in data.items():
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):

@@ -1,4 +1,4 @@
-"""Vectors kept as bytes: the cosines are those of the numbers, with and without NumPy; damage is said, and two models never mix."""
+"""Vectors stored as bytes: cosines with and without NumPy, reported damage, and no mixing of models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def test_cosines_are_those_of_the_numbers(how: str) -> None:
+def test_cosines_equal_those_of_the_numbers(how: str) -> None:
     texts = drawn(50, 384, 1)
     question = [a + b for a, b in zip(texts[bytes(16)], drawn(1, 384, 2)[bytes(16)], strict=True)]
     found = kept(texts).cosines(question)
@@ -51,7 +51,7 @@ def test_cosines_are_those_of_the_numbers(how: str) -> None:
     assert all(-1 <= value <= 1 for value in kept(texts).cosines(texts[bytes(16)]).values())
 
 
-def test_of_many_the_nearest_are_the_nearest(how: str) -> None:
+def test_nearest_of_many_vectors_are_found(how: str) -> None:
     texts = drawn(3_000, 256, 3)
     for n in range(0, 3_000, 300):
         near = [
@@ -63,7 +63,7 @@ def test_of_many_the_nearest_are_the_nearest(how: str) -> None:
         assert len(found) == 3_000
 
 
-def test_only_what_is_asked_for_and_near_enough_comes(how: str) -> None:
+def test_only_requested_and_near_vectors_are_returned(how: str) -> None:
     texts = drawn(300, 64, 5)
     vectors = kept(texts)
     question = list(texts[bytes(16)])
@@ -85,7 +85,7 @@ def test_only_what_is_asked_for_and_near_enough_comes(how: str) -> None:
         ready.nearest([1.0], rows, 0, 9)
 
 
-def test_of_very_many_the_nearest_are_found_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearest_of_very_many_vectors_are_found_by_their_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     need_extra("semantic", "numpy")
     texts = drawn(2_000, 200, 6)
     near = {
@@ -101,7 +101,7 @@ def test_of_very_many_the_nearest_are_found_by_their_signs(monkeypatch: pytest.M
     assert by_signs.nearest(texts[bytes(16)], range(2_000), -1.0, 1).keys() == {0}
 
 
-def test_pairs_are_those_of_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_equal_a_comparison_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
     need_extra("semantic", "numpy")
     monkeypatch.setattr("ipfsmem.recall.vectors._BLOCK", 7)
     texts = drawn(60, 8, 9)
@@ -113,7 +113,7 @@ def test_pairs_are_those_of_a_look_at_each(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(abs(every[pair] - cosine) < 0.01 for pair, cosine in found.items())
 
 
-def test_they_come_back_from_their_bytes_and_damage_is_said() -> None:
+def test_vectors_round_trip_and_damage_is_reported() -> None:
     made = kept(drawn(20, 32, 4))
     data = made.dump()
     assert Vectors.restore(data).dump() == data
@@ -143,7 +143,7 @@ def test_vector_without_direction_or_of_other_length_is_refused(vector: list[flo
         Vectors(ONE).add({b"a" * 16: [1.0] * (MAX_DIMENSION + 1)})
 
 
-def test_vectors_of_another_model_or_length_are_not_taken() -> None:
+def test_vectors_of_another_model_or_length_are_ignored() -> None:
     made = kept(drawn(3, 8, 6))
     before = made.dump()
     made.take(kept(drawn(5, 8, 7), OTHER))
@@ -155,11 +155,11 @@ def test_vectors_of_another_model_or_length_are_not_taken() -> None:
     assert list(made.ids) == [bytes(16)]
 
 
-def test_bytes_keep_the_direction() -> None:
+def test_quantised_vectors_keep_the_direction() -> None:
     assert quantised([0.5, -0.25, 0.0]) == bytes((127, 256 - 64, 0))
 
 
-def test_no_vectors_are_like_nothing(how: str) -> None:
+def test_empty_vectors_are_similar_to_nothing(how: str) -> None:
     gone = kept(drawn(2, 8, 1))
     gone.keep({})
     for none in (Vectors(ONE), gone):
@@ -169,9 +169,7 @@ def test_no_vectors_are_like_nothing(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "numpy"])
-def test_vectors_added_and_erased_singly_compare_like_new_ones(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_added_and_removed_singly_equal_new_ones(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "plain":
         monkeypatch.setitem(sys.modules, "numpy", None)
     else:

@@ -1,5 +1,4 @@
-"""Every public method of a memory and its parts, called on a closed memory or with arguments of the wrong type, answers with
-an error of ours."""
+"""Public methods called on a closed vault or with arguments of the wrong type raise our errors."""
 
 from __future__ import annotations
 
@@ -122,7 +121,7 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
     return memory
 
 
-def test_these_are_all_parts(memory: Memory) -> None:
+def test_all_parts_are_tested(memory: Memory) -> None:
     found = [
         name
         for name in dir(memory)
@@ -147,7 +146,7 @@ def test_closed_memory_is_refused(closed: Memory, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_wrong_type_is_named(memory: Memory, name: str) -> None:
+def test_argument_of_wrong_type_is_named(memory: Memory, name: str) -> None:
     method = method_of(memory, name)
     every = parameters(method)
     for wrong in every:
@@ -169,7 +168,7 @@ def test_a_wrong_type_is_named(memory: Memory, name: str) -> None:
             called(method, *given, **named)
 
 
-def test_classmethods_too(tmp_path: Path) -> None:
+def test_class_methods_check_their_arguments(tmp_path: Path) -> None:
     for method in (Memory.load, Memory.aload, Memory.create, Memory.recover):
         needed: dict[str, Any] = {"provider": str(tmp_path), "unlock": "x"}
         for wrong in (
@@ -190,7 +189,7 @@ def test_classmethods_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("provider", [0, 5, b"folder", {"folder"}, [5], ["folder", None]], ids=repr)
 @pytest.mark.parametrize("mode", list(Mode))
-def test_wrong_provider_is_refused_before_anything_is_made(
+def test_wrong_provider_is_refused_before_anything_is_created(
     tmp_path: Path, provider: object, mode: Mode
 ) -> None:
     wallet: Any = {"unlock": ipfsmem.RawKeySigner(b"\x22" * 32), "home": tmp_path}
@@ -219,7 +218,7 @@ def test_wrong_argument_for_an_existing_vault_is_refused(tmp_path: Path) -> None
                 Memory.load("alex", mode, **given)
 
 
-def test_a_text_is_no_list_of_texts(memory: Memory) -> None:
+def test_text_is_not_accepted_as_a_list_of_texts(memory: Memory) -> None:
     with pytest.raises(UsageError, match=r"write: tags is a list of texts or None, not str"):
         memory.write("tone", "direct", tags="music")
     with pytest.raises(UsageError, match=r"sync: allow is a list of texts, not str"):
@@ -228,7 +227,7 @@ def test_a_text_is_no_list_of_texts(memory: Memory) -> None:
         memory.write("tone", "direct", fields={"a": 5})  # type: ignore[dict-item]
 
 
-def test_event_data_that_is_no_json_is_refused(memory: Memory) -> None:
+def test_event_data_that_is_not_json_is_refused(memory: Memory) -> None:
     for data in (object(), {1, 2}, b"bytes", float("nan"), "\ud800"):
         with pytest.raises(IpfsmemError):
             memory.note("waved", what=data)
@@ -253,7 +252,7 @@ def test_former_argument_of_a_vaults_name_is_refused_with_the_present_one(tmp_pa
         assert memory.status().namespace == "other"
 
 
-def test_a_memory_is_asked_as_a_mapping_is(tmp_path: Path) -> None:
+def test_memory_behaves_like_a_mapping(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         assert memory and len(memory) == 0 and list(memory) == [] and "tone" not in memory
         memory.write("tone", "direct")
@@ -270,7 +269,7 @@ def test_a_memory_is_asked_as_a_mapping_is(tmp_path: Path) -> None:
             ask()
 
 
-def test_no_repr_shows_what_is_said_once(tmp_path: Path) -> None:
+def test_secrets_are_absent_from_repr(tmp_path: Path) -> None:
     key = ipfsmem.RawKeySigner(b"\x31" * 32)
     unlock = ipfsmem.Unlock(key, passphrase="correct horse battery")
     (tmp_path / "stick").mkdir()
@@ -299,7 +298,7 @@ def test_no_repr_shows_what_is_said_once(tmp_path: Path) -> None:
     assert "recovery_words=..." in repr(begun) and "24 words" in repr(new)
 
 
-def test_a_closed_memory_is_opened_again_as_its_hint_says(tmp_path: Path) -> None:
+def test_hint_about_a_closed_vault_works(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.write("tone", "direct")
     with pytest.raises(ClosedError) as said:
@@ -309,15 +308,14 @@ def test_a_closed_memory_is_opened_again_as_its_hint_says(tmp_path: Path) -> Non
         assert "tone" in memory
 
 
-def test_an_event_may_have_a_field_of_any_name_and_kind(tmp_path: Path) -> None:
-    """`kind=3` was taken for the word of the event, which is a parameter of that name, and the event was refused."""
+def test_event_field_may_have_any_name_and_type(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         memory.note("visited", kind=3)
         memory.note("visited", kind=[4])
         assert [one["kind"] for one in memory.timeline.read()] == [3, [4]]
 
 
-def test_tags_that_can_be_read_once_are_written(tmp_path: Path) -> None:
+def test_tags_from_an_iterator_are_written(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         assert (
             "tags: [work, home]"
@@ -350,7 +348,6 @@ def test_vault_opened_for_reading_is_never_published(tmp_path: Path) -> None:
 def test_cancelled_call_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, brought: bool
 ) -> None:
-    """A thread went on making the memory after the lock of its folder was given back; its recovery words were shown to nobody."""
     (tmp_path / "stick").mkdir()
     where: dict[str, Any] = {
         "provider": str(tmp_path / "stick"),

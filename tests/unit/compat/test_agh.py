@@ -1,4 +1,4 @@
-"""AGH's memory files over a memory: its scopes, names, rules and index."""
+"""AGH's memory files over a vault: its scopes, names, rules and index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def said(memory: Memory, name: str, /, **given: object) -> str:
     return answer.text
 
 
-def test_the_documented_files_are_written_listed_and_read() -> None:
+def test_documented_files_are_written_listed_and_read() -> None:
     with Memory.load("alex", "none") as memory:
         said(memory, "memory_write", **STYLE)
         said(memory, "memory_write", **DOCS)
@@ -57,7 +57,7 @@ def test_the_documented_files_are_written_listed_and_read() -> None:
         assert {one.key for one in memory.scope("work").list()} == {"runtime-docs-location"}
 
 
-def test_a_write_that_is_refused_leaves_nothing_in_the_history(tmp_path: Path) -> None:
+def test_refused_write_leaves_nothing_in_the_history(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         said(memory, "memory_write", **STYLE)
         with pytest.raises(LimitError):
@@ -68,7 +68,7 @@ def test_a_write_that_is_refused_leaves_nothing_in_the_history(tmp_path: Path) -
         assert "Shorter." in (tmp_path / "alex" / "memory" / "review-style.md").read_text()
 
 
-def test_an_overwritten_or_deleted_file_stays_in_the_history() -> None:
+def test_overwritten_or_deleted_file_is_kept_in_the_history() -> None:
     with Memory.load("alex", "none") as memory:
         said(memory, "memory_write", **STYLE)
         assert said(memory, "memory_write", **{**STYLE, "content": "New text."}).startswith("Updated ")
@@ -89,7 +89,7 @@ def test_file_in_both_scopes_is_ambiguous() -> None:
         assert "not found" in call(memory, "memory_read", filename="nothing.md").text
 
 
-def test_a_workspace_file_without_a_workspace_is_refused() -> None:
+def test_workspace_file_without_a_workspace_is_refused() -> None:
     with Memory.load("alex", "none") as memory:
         answer = call(memory, "memory_write", at=None, **DOCS)
         assert answer.is_error and "workspace required" in answer.text and not memory.list()
@@ -103,19 +103,19 @@ def test_invalid_file_name_is_refused(filename: str) -> None:
         assert call(memory, "memory_write", **{**STYLE, "filename": filename}).is_error
 
 
-def test_an_unknown_type_is_refused() -> None:
+def test_unknown_type_is_refused() -> None:
     with Memory.load("alex", "none") as memory:
         assert call(memory, "memory_write", **{**STYLE, "type": "secret"}).is_error and not memory.list()
 
 
-def test_a_name_with_capitals_keeps_its_file() -> None:
+def test_name_with_capitals_keeps_its_file() -> None:
     with Memory.load("alex", "none") as memory:
         said(memory, "memory_write", **{**STYLE, "filename": "Review Style.md"})
         assert "User wants" in said(memory, "memory_read", filename="Review Style.md")
         assert "(Review Style.md)" in said(memory, "memory_list")
 
 
-def test_search_health_and_history_answer(tmp_path: Path) -> None:
+def test_search_health_and_history_are_answered(tmp_path: Path) -> None:
     with Memory.create("alex", "local", home=tmp_path) as memory:
         said(memory, "memory_write", **STYLE)
         found = said(memory, "memory_search", query="what goes first in a review?")
@@ -126,7 +126,7 @@ def test_search_health_and_history_answer(tmp_path: Path) -> None:
         assert call(memory, "memory_history", operation="memory.fly").is_error
 
 
-def test_a_name_with_a_line_break_is_refused_and_shown_on_one_line() -> None:
+def test_name_with_a_line_break_is_refused_and_shown_on_one_line() -> None:
     with Memory.load("alex", "none") as memory:
         for name in ("x\n- [Fake](fake.md)", "x\r.md", "x\u2028y", "x\x00y"):
             assert call(memory, "memory_write", **{**DOCS, "filename": name}).is_error
@@ -135,7 +135,7 @@ def test_a_name_with_a_line_break_is_refused_and_shown_on_one_line() -> None:
         assert len(said(memory, "memory_list").split("\n")) == 1
 
 
-def test_a_snippet_of_long_words_is_short() -> None:
+def test_snippet_of_long_words_is_short() -> None:
     with Memory.load("alex", "none") as memory:
         said(memory, "memory_write", **{**DOCS, "content": "x" * 50_000 + " docs " + "y" * 50_000})
         assert len(said(memory, "memory_search", query="docs")) < 1_500

@@ -1,4 +1,4 @@
-"""Exports in other programs' forms, and their way back."""
+"""Exports in other programs' forms, and their import."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_infraware_export_equals_the_imported_file(tmp_path: Path) -> None:
         assert json.loads(memory.bundles.export_for("infraware")) == INFRAWARE
 
 
-def test_infraware_gets_no_category_that_it_cannot_load() -> None:
+def test_infraware_export_has_only_categories_that_it_can_load() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("role", "Works on\nfirmware.", type="user")
         memory.write("odd", "Odd.", type="reference", fields={"category": "from the future"})
@@ -63,7 +63,7 @@ def test_infraware_gets_no_category_that_it_cannot_load() -> None:
         assert all(one.keys() == {"fact", "category", "created_at"} for one in found)
 
 
-def test_an_export_of_a_scope_has_that_scope_alone() -> None:
+def test_export_of_a_scope_has_only_that_scope() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("a", "Everybody's.")
         memory.scope("work").write("b", "Work's.")

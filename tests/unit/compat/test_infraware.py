@@ -1,4 +1,4 @@
-"""Infraware's tools over a memory."""
+"""Infraware's tools over a vault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def tools(memory: Memory) -> dict[str, Tool]:
     return {one.name: one for one in program_tools(memory, "infraware")}
 
 
-def test_a_fact_is_sanitised_and_saved() -> None:
+def test_fact_is_sanitised_and_saved() -> None:
     with Memory.load("alex", "none") as memory:
         there = tools(memory)
         assert list(there) == ["save_memory", "save_session_context"]
@@ -26,19 +26,19 @@ def test_a_fact_is_sanitised_and_saved() -> None:
         assert memory.read(item.key).readable.body == "Prefers tabs over spaces"  # type: ignore[union-attr]
 
 
-def test_an_empty_fact_is_not_an_error() -> None:
+def test_empty_fact_is_not_an_error() -> None:
     with Memory.load("alex", "none") as memory:
         answer = tools(memory)["save_memory"].call(fact=" - - ", category="workflow")
         assert not answer.is_error and json.loads(answer.text)["saved"] is False and not memory.list()
 
 
 @pytest.mark.parametrize("tool", ["save_memory", "save_session_context"])
-def test_a_category_of_neither_list_is_refused(tool: str) -> None:
+def test_unknown_category_is_refused(tool: str) -> None:
     with Memory.load("alex", "none") as memory:
         assert tools(memory)[tool].call(fact="x", category="bogus").is_error and not memory.list()
 
 
-def test_a_second_fact_never_replaces_the_first() -> None:
+def test_second_fact_never_replaces_the_first() -> None:
     with Memory.load("alex", "none") as memory:
         save = tools(memory)["save_memory"]
         for fact in ("Likes tea", "Likes tea with milk", "Likes tea"):
@@ -47,7 +47,7 @@ def test_a_second_fact_never_replaces_the_first() -> None:
         assert bodies == ["Likes tea", "Likes tea with milk"]
 
 
-def test_a_fact_of_the_session_is_written_nowhere() -> None:
+def test_session_fact_is_not_stored() -> None:
     with Memory.load("alex", "none") as memory:
         answer = tools(memory)["save_session_context"].call(fact="Shell is zsh", category="environment")
         assert json.loads(answer.text) == {"saved": True, "message": "Session context saved: Shell is zsh"}

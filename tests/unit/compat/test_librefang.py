@@ -1,4 +1,4 @@
-"""LibreFang's tools over a memory. The texts are those that LibreFang 2026.10.16 answers for the same calls."""
+"""LibreFang's tools over a vault. The texts are the answers of LibreFang 2026.10.16 to the same calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(memory: Memory, name: str, scope: str | None = None, /, **given: object
     return answer.text
 
 
-def test_values_are_answered_as_librefang_does() -> None:
+def test_values_are_answered_like_librefang() -> None:
     with Memory.load("alex", "none") as memory:
         assert said(memory, "memory_list") == "No entries found in this agent's memory."
         for key, value in (
@@ -47,7 +47,7 @@ def test_values_are_answered_as_librefang_does() -> None:
         assert call(memory, "memory_store", value="x").is_error
 
 
-def test_an_overwritten_value_stays_as_a_revision() -> None:
+def test_overwritten_value_is_kept_as_a_revision() -> None:
     with Memory.load("alex", "none") as memory:
         for value in ("dark", "light"):
             said(memory, "memory_store", key="user:theme", value=value)
@@ -55,14 +55,14 @@ def test_an_overwritten_value_stays_as_a_revision() -> None:
         assert [one.value for one in memory.values.history("user:theme")] == ["dark"]
 
 
-def test_agents_have_values_of_their_own() -> None:
+def test_agents_have_separate_values() -> None:
     with Memory.load("alex", "none") as memory:
         said(memory, "memory_store", "coder", key="theme", value="dark")
         assert said(memory, "memory_recall", "writer", key="theme") == "No value found for key 'theme'."
         assert said(memory, "memory_recall", "coder", key="theme") == '"dark"'
 
 
-def test_the_graph_is_answered_as_librefang_does() -> None:
+def test_graph_calls_are_answered_like_librefang() -> None:
     with Memory.load("alex", "none") as memory:
         made = said(
             memory, "knowledge_add_entity", name="John", entity_type="person", properties={"role": "dev"}
@@ -86,7 +86,7 @@ def test_the_graph_is_answered_as_librefang_does() -> None:
         assert memory.graph.get("John").observations == ("role: dev",)  # type: ignore[union-attr]
 
 
-def test_a_query_of_some_depth_follows_relations() -> None:
+def test_graph_query_with_a_depth_follows_relations() -> None:
     with Memory.load("alex", "none") as memory:
         for source, target in (("Ann", "Ben"), ("Ben", "Cid"), ("Cid", "Dee")):
             said(memory, "knowledge_add_relation", source=source, relation="knows_about", target=target)

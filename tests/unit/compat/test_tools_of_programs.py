@@ -13,7 +13,7 @@ from ipfsmem.tools import toolset
 SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 
 
-def test_tools_that_delete_are_marked_destructive_and_no_others() -> None:
+def test_only_tools_that_delete_are_marked_destructive() -> None:
     with Memory.load("alex", "none") as memory:
         ours = {one.name: one.destructive for one in toolset(memory, ["all"])}
     assert {name for name, takes in ours.items() if takes} == {
@@ -36,9 +36,7 @@ def test_tools_that_delete_are_marked_destructive_and_no_others() -> None:
         ("infraware", "save_session_context", {"fact": "TEXT", "category": "discovery"}),
     ],
 )
-def test_a_likely_secret_is_saved_with_a_word_on_it(
-    program: str, tool: str, given: dict[str, object]
-) -> None:
+def test_likely_secret_is_saved_with_a_warning(program: str, tool: str, given: dict[str, object]) -> None:
     with Memory.load("alex", "none") as memory:
         tools = {one.name: one for one in program_tools(memory, program, scope="work")}
 
@@ -64,7 +62,7 @@ def test_a_likely_secret_is_saved_with_a_word_on_it(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("text", ["word " * 40_000, "a word\n" * 30_000, "word €" * 20_000])
-def test_long_answer_is_cut_and_says_how_much_is_shown(
+def test_long_answer_is_truncated_and_reports_the_shown_size(
     program: str, stores: tuple[str, dict[str, str]], reads: tuple[str, dict[str, str]], text: str
 ) -> None:
     with Memory.load("alex", "none") as memory:
@@ -85,7 +83,7 @@ def test_long_answer_is_cut_and_says_how_much_is_shown(
         ("librefang", "memory_store", {"key": "it's x", "value": "TEXT"}, "'it'\"'\"'s x'"),
     ],
 )  # fmt: skip
-def test_answer_says_how_a_replaced_text_comes_back(
+def test_answer_says_how_a_replaced_text_is_restored(
     program: str, tool: str, given: dict[str, str], key: str
 ) -> None:
     with Memory.load("alex", "none") as memory:

@@ -1,4 +1,4 @@
-"""Proposals of a dream without a model: changes that lose no sentence, and lists for a person to decide on."""
+"""Proposals of a dream without a model: changes that lose no sentence, and lists for the user to decide on."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def found(proposal: Proposal) -> set[tuple[str, str, str]]:
     return {(one.kind, one.key, one.other) for one in proposal.found}
 
 
-def test_of_two_equal_texts_the_one_with_more_fields_remains() -> None:
+def test_equal_text_with_fewer_fields_is_removed() -> None:
     made = tidy([note("a", TEA), note("b", TEA, description="What they drink")])
     assert gone(made) == {"a"}
     assert made.steps[0].why == "b contains everything that a says" and made.steps[0].keys == ("a", "b")
@@ -122,7 +122,7 @@ def test_possible_contradiction_is_listed_with_its_difference() -> None:
     assert [one.detail for one in made.found] == ["one says 8443, the other 9443"]
 
 
-def test_entities_with_the_same_relations_stay_two() -> None:
+def test_entities_with_the_same_relations_stay_separate() -> None:
     said = "## Relations\n\n- works_on: [[tidewatch]]\n- lives_in: [[osen]]"
     made = tidy([note(key, said, name=key.title(), tags="[entity]") for key in ("yuki", "lukasz")])
     assert made.steps == () and not [one for one in made.found if one.kind == "alike"]
@@ -140,7 +140,7 @@ def test_entities_with_the_same_relations_stay_two() -> None:
         ("2026-06-01", ("2026-06-01", "2026-06-02", "2035-12-30"), None),
     ],
 )
-def test_a_day_that_lies_where_nothing_was_written_is_doubtful(
+def test_expiry_day_in_a_gap_of_writing_is_doubtful(
     ended: str, written: tuple[str, ...], gap: tuple[str, str] | None
 ) -> None:
     day = date.fromisoformat
@@ -161,7 +161,7 @@ def test_doubtfully_expired_memory_is_listed_and_tidied_like_any_other() -> None
     assert len(made.steps) == 1 and not made.steps[0].asks, "it says the same, and goes into the other"
 
 
-def test_an_expired_memory_goes_and_a_faded_one_is_listed() -> None:
+def test_expired_memory_is_removed_and_a_faded_one_listed() -> None:
     made = tidy(
         [
             note("offer", "Half the price", expired=True, expires="2026-01-31"),
@@ -172,7 +172,7 @@ def test_an_expired_memory_goes_and_a_faded_one_is_listed() -> None:
     assert made.steps[0].why == "offer held until 2026-01-31, as it says itself"
 
 
-def test_links_that_lead_nowhere_are_listed_and_lines_of_an_index_apart() -> None:
+def test_broken_links_and_stale_index_lines_are_listed() -> None:
     made = tidy(
         [
             note(
@@ -221,7 +221,7 @@ _notes = st.dictionaries(
 
 
 @given(_notes)
-def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[Note]) -> None:
+def test_dream_loses_no_sentence_and_a_second_one_changes_nothing(notes: list[Note]) -> None:
     made = tidy(notes)
     assert once(made)
     after = {one.key: one.file for one in notes} | texts(made)
@@ -296,8 +296,7 @@ def test_merged_text_is_not_dated_in_the_same_dream() -> None:
     assert len(made.steps) == 1 and len(gone(made)) == 1 and once(made)
 
 
-def test_a_link_may_name_what_a_memory_is_called_as_in_the_graph() -> None:
-    """The graph knew links by name; a dream called them broken, and led only those by key elsewhere."""
+def test_link_by_name_is_resolved_as_in_the_graph() -> None:
     longer = f"{TEA} In the afternoon they drink coffee."
     made = tidy(
         [
@@ -316,7 +315,7 @@ def test_a_link_may_name_what_a_memory_is_called_as_in_the_graph() -> None:
     assert found(made) == {("broken-link", "lower", "nobody")}
 
 
-def test_a_link_by_name_stays_where_what_stays_has_the_name() -> None:
+def test_link_by_name_is_unchanged_if_the_remaining_text_has_it() -> None:
     made = tidy(
         [
             note("a", TEA, name="Tea"),
@@ -347,13 +346,12 @@ def test_links_are_found_with_their_line() -> None:
         ({"last": 200_000_000}, ""),  # the clock was put back
     ],
 )
-def test_a_dream_begins_by_itself_when_nothing_speaks_against_it(given: dict[str, int], said: str) -> None:
+def test_automatic_dream_starts_only_if_all_conditions_hold(given: dict[str, int], said: str) -> None:
     usual = {"enabled": True, "chosen": True, "now": 100_000_000, "last": 0, "sessions": 3}
     assert closed(Gates(), **{**usual, **given}) == said  # type: ignore[arg-type]
 
 
-def test_a_text_that_is_all_one_line_of_links_is_read_once() -> None:
-    """Each link came with its whole line: 200,000 of them took minutes."""
+def test_links_of_one_long_line_are_read_in_linear_time() -> None:
     found = list(links("[[a]]" * 200_000 + "\n- [b](b.md)\n[[c]]"))
     assert len(found) == 200_002 and max(len(one.line) for one in found) == 400
     assert [(one.to, one.line) for one in found[-2:]] == [("b", "- [b](b.md)"), ("c", "[[c]]")]

@@ -19,8 +19,8 @@ def held_against(
     return decision.action, decision.key, decision.conflict
 
 
-def test_a_fact_in_another_word_is_another_fact() -> None:
-    """Acceptance check 10: "tea" was lost where "team sports" was known."""
+def test_fact_with_a_different_word_is_another_fact() -> None:
+    """As "tea" and "team sports"."""
     assert held_against("user likes tea", "user likes team sports") == ("added", "", False)
     assert held_against("user likes team sports", "user likes tea")[0] == "added"
 
@@ -47,7 +47,7 @@ def test_negation_or_another_number_is_never_the_same_fact(new: str, old: str) -
     assert held_against(new, old)[0] != "kept" and held_against(old, new)[0] != "kept"
 
 
-def test_the_opposite_is_flagged_whether_it_is_added_or_takes_the_place() -> None:
+def test_contradiction_is_flagged_when_added_or_replacing() -> None:
     assert held_against("User does not like tea with milk", "User likes tea with milk")[::2] == (
         "added",
         True,
@@ -57,14 +57,14 @@ def test_the_opposite_is_flagged_whether_it_is_added_or_takes_the_place() -> Non
     )  # fmt: skip
 
 
-def test_another_category_must_be_nearer() -> None:
+def test_another_category_needs_a_higher_similarity() -> None:
     old = "the build of this project takes ten minutes on the big machine"
     new = "the build of this project takes ten minutes on the big old grey steel machine today"
     assert held_against(new, old)[0] == "updated"
     assert held_against(new, old, category="workflow")[0] == "added"
 
 
-def test_meaning_decides_where_a_model_made_vectors() -> None:
+def test_vectors_decide_similarity_where_they_exist() -> None:
     assert held_against("I drink Darjeeling", "user likes tea", meaning=0.96)[0] == "kept"
     assert held_against("I drink Darjeeling now", "user likes tea", meaning=0.75)[0] == "updated"
     assert held_against("I drink Darjeeling", "user likes tea", meaning=0.75)[::2] == ("added", False)
@@ -79,7 +79,7 @@ def test_meaning_decides_where_a_model_made_vectors() -> None:
         ("the standup of the whole backend team is every day at 11", "the standup of the whole backend team is every day at 10"),
     ],
 )  # fmt: skip
-def test_two_facts_that_differ_in_one_word_both_stay_and_a_person_looks(new: str, old: str) -> None:
+def test_facts_that_differ_in_one_word_are_both_kept_and_flagged(new: str, old: str) -> None:
     assert held_against(new, old) == ("added", old, True) and held_against(old, new) == ("added", new, True)
     assert held_against(f"{new} now", old)[0] == "updated"
 
@@ -91,7 +91,7 @@ words = st.lists(
 
 @settings(max_examples=cases(25, 500))
 @given(words, st.lists(words, max_size=5))
-def test_a_decision_names_one_that_is_there_and_a_second_time_it_is_kept(new: str, there: list[str]) -> None:
+def test_decision_names_an_existing_fact_and_repeats_as_kept(new: str, there: list[str]) -> None:
     action, key, _ = held_against(new, *there)
     assert key in (*there, "") and (action == "added" or key in there)
     if new.strip():
@@ -100,7 +100,7 @@ def test_a_decision_names_one_that_is_there_and_a_second_time_it_is_kept(new: st
 
 @settings(max_examples=cases(25, 500))
 @given(st.text(max_size=60))
-def test_a_fact_is_one_line_without_dashes_before_it(said: str) -> None:
+def test_fact_is_one_line_without_leading_dashes(said: str) -> None:
     text = sanitised(said)
     assert text == sanitised(text) and not text.startswith(("-", " ")) and "\n" not in text
 
@@ -129,7 +129,7 @@ ENTRIES = [
     ("order", "gone"),
     [("first", "abd"), ("oldest", "dba"), ("confidence", "bda"), ("salience", "dab")],
 )
-def test_each_order_takes_its_own_and_an_important_one_last(order: Order, gone: str) -> None:
+def test_each_order_hides_its_own_facts_and_important_ones_last(order: Order, gone: str) -> None:
     places = [place_of(one, order) for one in ENTRIES]
     assert [one.key for one in beyond(places, 1)] == list(gone)
     assert beyond(places, 4) == [] == beyond(places, 0)

@@ -1,4 +1,4 @@
-"""The graph as values: what a text says of an entity, shortest ways, circles, bounds, and what other programs are given."""
+"""The graph as values: contents of an entity, shortest paths, cycles, limits, and exports for other programs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_written_entity_is_read_back(said: list[str], out: list[tuple[str, str]]
     assert (one.observations, one.out) == (tuple(said), tuple(Out(*each) for each in out)) and one.made
 
 
-def test_names_become_keys_and_wrong_ones_are_refused() -> None:
+def test_names_become_keys_and_invalid_ones_are_refused() -> None:
     assert entity_key("Ada Lovelace") == "ada_lovelace" and entity_key("a: ' \" % _ / b") != entity_key("a b")
     assert entity_key("日本語") == entity_key("日本語") and relation_type(" Works  At ") == "works_at"
     for wrong in ("", " ", "a\nb", "x" * 201, "a]]b"):
@@ -80,7 +80,7 @@ def distance(found: list[tuple[int, int]], begin: int, end: int) -> int | None:
 
 @given(edges, st.integers(0, 11), st.integers(0, 11), st.integers(0, 4))
 @settings(max_examples=cases(60, 2_000))
-def test_ways_are_shortest_and_what_is_around_is_what_is_so_near(found: list[tuple[int, int]], begin: int, end: int, depth: int) -> None:  # fmt: skip
+def test_paths_are_shortest_and_neighbourhoods_are_within_the_distance(found: list[tuple[int, int]], begin: int, end: int, depth: int) -> None:  # fmt: skip
     graph = graph_of(found)
     way, here = graph.path(f"e{begin}", f"e{end}"), f"e{begin}"
     assert (None if way is None else len(way)) == distance(found, begin, end)
@@ -104,7 +104,7 @@ def test_changed_graph_equals_a_rebuilt_graph(before: list[tuple[int, int]], aft
     assert [changed.into(key) for key in changed.entities] == [anew.into(key) for key in changed.entities]
 
 
-def test_ten_thousand_entities_in_circles_end() -> None:
+def test_cycles_of_ten_thousand_entities_are_traversed_once() -> None:
     graph = Graph(
         Entity(f"e{n}", f"E {n}", "", (), (Out("next", f"e{(n + 1) % 10_000}"), Out("self", f"e{n}")), True)
         for n in range(10_000)
@@ -114,7 +114,7 @@ def test_ten_thousand_entities_in_circles_end() -> None:
     assert graph.around("e0", 20) == (graph.around("e0", 20, 41)[0], False)
 
 
-def test_many_that_are_called_the_same_cost_no_more_than_others() -> None:
+def test_many_equal_names_are_resolved_in_linear_time() -> None:
     """Each is looked at by what it is called, and so is each relation to that name: it took the square of both."""
     graph = Graph(
         Entity(f"e{n:04}", "Notes", "", (), tuple(Out(f"r{link}", "notes") for link in range(40)), True)
@@ -130,7 +130,7 @@ def test_many_that_are_called_the_same_cost_no_more_than_others() -> None:
 NASTY = '"><script>alert(1)</script>\x00]] & "x" -->|y| \ufffe\uffff\u202e\x9b\u2028\U000e0041\n'
 
 
-def test_no_name_breaks_out_of_what_other_programs_are_given() -> None:
+def test_names_are_escaped_in_exports_for_other_programs() -> None:
     entities = [Entity("a", NASTY, NASTY, (NASTY,), (), True), Entity("b", "B", "", (), (), True)]
     relations = Graph(
         [msgspec.structs.replace(entities[0], out=(Out(NASTY.strip(), "b"),)), entities[1]]

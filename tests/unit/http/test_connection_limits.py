@@ -1,5 +1,4 @@
-"""300 half-open requests made `serve` unreachable. Real sockets against a real server, in a time that
-passes only when nothing moves."""
+"""Limits of open connections, tested with real sockets and a real server."""
 
 from __future__ import annotations
 
@@ -125,7 +124,7 @@ def test_idle_connections_do_not_block_an_honest_request(start: bytes) -> None:
     with_server(work, ConnectionLimits(total=40, per_address=400))
 
 
-def test_the_head_of_a_request_must_come_soon() -> None:
+def test_request_head_must_arrive_in_time() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 3, HALF) as held, wires(port, 1, b"") as silent:
             for _ in range(4):  # a drip is no head
@@ -138,7 +137,7 @@ def test_the_head_of_a_request_must_come_soon() -> None:
     with_server(work)
 
 
-def test_a_connection_may_be_used_again_for_a_while() -> None:
+def test_connection_can_be_reused_for_a_while() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 1, b"") as [(reader, writer)]:
             for _ in range(3):  # longer in all than a first head may take
@@ -150,8 +149,8 @@ def test_a_connection_may_be_used_again_for_a_while() -> None:
     with_server(work)
 
 
-def test_one_address_does_not_take_all_the_room() -> None:
-    """Others are let in although one address would fill the house, and one that is at work is never shown out."""
+def test_one_address_cannot_use_all_connections() -> None:
+    """A busy connection is never closed for another one."""
 
     async def work(url: str, port: int, server: Server) -> None:
         async with (
@@ -180,7 +179,7 @@ def test_connection_over_busy_limit_is_refused_and_others_continue() -> None:
     with_server(work, ConnectionLimits(total=4, per_address=4))
 
 
-def test_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:
+def test_slow_body_and_unread_answer_are_aborted() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         head = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
         async with wires(port, 1, head) as [body], wires(port, 1, b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n"):
@@ -198,7 +197,7 @@ def test_a_body_that_drips_and_an_answer_that_is_not_taken_end() -> None:
     with_server(work)
 
 
-def test_a_body_and_an_answer_that_move_may_take_their_time() -> None:
+def test_body_and_answer_with_progress_may_take_long() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         head = b"PUT /put HTTP/1.1\r\nHost: x\r\nContent-Length: 20480\r\n\r\n"
         async with wires(port, 1, head) as [(reader, writer)]:
@@ -219,7 +218,7 @@ def test_a_body_and_an_answer_that_move_may_take_their_time() -> None:
     with_server(work)
 
 
-def test_addresses() -> None:
+def test_addresses_are_grouped_by_network() -> None:
     class Transport(asyncio.BaseTransport):
         def __init__(self, peer: object) -> None:
             super().__init__({"peername": peer})
@@ -238,7 +237,7 @@ def test_addresses() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such limit")
-def test_no_more_connections_than_the_system_gives_files(tmp_path: Path) -> None:
+def test_connections_stay_below_the_file_limit_of_the_system(tmp_path: Path) -> None:
     """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""
     code = f"""
 import resource, sys
@@ -291,8 +290,8 @@ async def ask_as_owner(url: str) -> str:
 
 @pytest.mark.parametrize("start", [DRIP, BIG, BUSY], ids=["a body that drips", "an answer not taken", "work"])
 @pytest.mark.parametrize("addresses", [1, 4])
-def test_requests_without_a_token_keep_the_owner_out_of_no_place(start: bytes, addresses: int) -> None:
-    """As many as may be at once, from one address or several, each with a request that never ends."""
+def test_requests_without_a_token_do_not_block_the_owner(start: bytes, addresses: int) -> None:
+    """As many as permitted, from one or several addresses."""
     limits = ConnectionLimits(total=64, per_address=64 // addresses)
 
     async def work(url: str, port: int, server: Server) -> None:
@@ -307,7 +306,7 @@ def test_requests_without_a_token_keep_the_owner_out_of_no_place(start: bytes, a
     with_owner(work, limits)
 
 
-def test_request_of_the_owner_makes_room_for_nobody() -> None:
+def test_request_of_the_owner_is_never_closed_for_another() -> None:
     head = DRIP.replace(b"Host: x\r\n", b"Host: x\r\nAuthorization: Bearer the owner\r\n")
 
     async def work(url: str, port: int, server: Server) -> None:
@@ -319,7 +318,7 @@ def test_request_of_the_owner_makes_room_for_nobody() -> None:
     with_owner(work, ConnectionLimits(total=16, per_address=16))
 
 
-def test_body_without_a_token_ends_in_time_however_it_moves() -> None:
+def test_body_without_a_token_ends_at_its_time_limit() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 1, DRIP) as [wire]:
             for _ in range(20):

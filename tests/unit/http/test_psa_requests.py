@@ -1,4 +1,4 @@
-"""The list of pin requests: kept in files, shared by servers, hurt by nobody's rubbish."""
+"""The list of pin requests: stored in files, shared by servers, robust against invalid files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def requests(request: pytest.FixtureRequest, tmp_path: Path) -> PinRequests:
     return PinRequests(tmp_path / "psa" if request.param == "folder" else None)
 
 
-def test_newest_first_and_no_two_at_one_time(requests: PinRequests) -> None:
+def test_requests_are_listed_newest_first_with_distinct_times(requests: PinRequests) -> None:
     made = [requests.add(CID, f"n{n}", [], {}, now) for n, now in enumerate((5, 5, 3, 90))]
     assert [each.created for each in made] == [5, 6, 7, 90]
     assert requests.all() == made[::-1]
@@ -39,7 +39,7 @@ def test_pin_request_is_changed_and_removed(requests: PinRequests) -> None:
     assert requests.all() == [] and requests.get(made.id) is None
 
 
-def test_another_server_sees_everything_at_once(tmp_path: Path) -> None:
+def test_another_server_sees_requests_at_once(tmp_path: Path) -> None:
     import msgspec
 
     one, two = PinRequests(tmp_path / "psa"), PinRequests(tmp_path / "psa")
@@ -59,12 +59,12 @@ def test_another_server_sees_everything_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("id_", ["", "../../x", "x" * 32, "0" * 31, "0" * 32, "A" * 32, "\0"])
-def test_an_id_is_never_a_path(requests: PinRequests, id_: str) -> None:
+def test_request_id_is_never_used_as_a_path(requests: PinRequests, id_: str) -> None:
     assert requests.get(id_) is None
     requests.drop(id_)
 
 
-def test_rubbish_in_the_folder_is_passed_over(tmp_path: Path) -> None:
+def test_invalid_files_in_the_folder_are_skipped(tmp_path: Path) -> None:
     folder = tmp_path / "psa"
     requests = PinRequests(folder)
     made = requests.add(CID, "n", [], {}, 1)
@@ -90,7 +90,7 @@ def test_rubbish_in_the_folder_is_passed_over(tmp_path: Path) -> None:
     assert requests.all() == [made] and json.loads(good)["status"] == QUEUED
 
 
-def test_a_disk_that_refuses_is_said_and_nothing_is_listed(tmp_path: Path) -> None:
+def test_failing_disk_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     requests = PinRequests(tmp_path / "file")
     with pytest.raises(StorageError):

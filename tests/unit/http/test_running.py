@@ -1,4 +1,4 @@
-"""Our servers with requests that cost more than they seem to."""
+"""Our servers with requests of disproportionate cost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_request_body_is_never_decompressed() -> None:
     asyncio.run(run())
 
 
-def test_no_answer_names_the_versions_of_what_runs_here() -> None:
+def test_answers_do_not_name_software_versions() -> None:
     async def well(_: web.Request) -> web.Response:
         return web.Response()
 
@@ -90,7 +90,7 @@ def test_malformed_request_gets_a_plain_answer_and_is_not_quoted(
     assert "canary" not in caplog.text
 
 
-def test_where_a_server_may_stand() -> None:
+def test_used_port_or_public_address_has_a_hint_that_works() -> None:
     """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
 
     async def run() -> None:
@@ -118,8 +118,7 @@ def test_where_a_server_may_stand() -> None:
 
 
 @pytest.mark.parametrize("limit", ["0" * 8 + "1" + "0" * 5000, "1000000000", "0", "-1", "1e1", "²", ""])
-def test_an_odd_limit_is_the_callers_fault(limit: str) -> None:
-    """A limit of thousands of digits was answered with 500."""
+def test_invalid_limit_is_refused(limit: str) -> None:
     request = make_mocked_request("GET", f"/psa/pins?limit={quote(limit)}")
     with pytest.raises(UsageError, match="limit is"):
         psa._filter_and_limit(request)

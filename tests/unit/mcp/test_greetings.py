@@ -61,8 +61,8 @@ async def answers_of_the_sdk(memory: Memory, *messages: dict[str, Any], **more: 
     return wire.answers
 
 
-def test_the_prepared_file_is_made_of_the_tools_of_now() -> None:
-    """Of a new SDK too, whose versions of the protocol `python -m ipfsmem.mcp.preparing` writes."""
+def test_prepared_file_equals_the_current_tools() -> None:
+    """Also after an update of the SDK; `python -m ipfsmem.mcp.preparing` writes it."""
     need_extra("mcp", "mcp_types")
     from ipfsmem.mcp import preparing
 
@@ -100,7 +100,7 @@ def test_greetings_equal_the_answers_of_the_sdk(
     play(work)
 
 
-def test_unknown_names_and_odd_handshakes_are_left_to_others() -> None:
+def test_unknown_names_and_handshakes_are_left_to_the_sdk() -> None:
     known = greetings.prepared()
     for names in (["promote"], ["recall,promote"], [","], []):
         assert greetings.chosen(known, names, read_only=False, structured=False) is None
@@ -111,8 +111,8 @@ def test_unknown_names_and_odd_handshakes_are_left_to_others() -> None:
     assert prepared.answer("resources/list", {}) is None
 
 
-def test_everyday_tools_and_instructions_take_under_2000_tokens() -> None:
-    """Counted as three and a half characters each, which is more than tokenizers find in English and JSON."""
+def test_everyday_tools_and_instructions_use_under_2000_tokens() -> None:
+    """Estimated as 3.5 characters per token."""
     known = greetings.prepared()
     tools = greetings.chosen(known, None, read_only=False, structured=False)
     assert tools is not None and len(tools) == 6

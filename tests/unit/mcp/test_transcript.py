@@ -1,7 +1,5 @@
-"""The conversation in docs/reference/mcp.md: the official client calls each tool, and what it is answered stands there word for word.
-
-`python -m tests.unit.mcp.test_transcript` writes it anew.
-"""
+"""The conversation in docs/reference/mcp.md, word for word, made with the official client. `python -m
+tests.unit.mcp.test_transcript` writes it."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ async def conversation() -> str:
     return "```\n" + "\n".join(told) + "```\n"
 
 
-def test_the_document_has_the_conversation_word_for_word() -> None:
+def test_document_has_the_conversation_word_for_word() -> None:
     need_extra("mcp", "mcp_types")
     made = asyncio.run(conversation())
     assert {tool for tool, _ in CALLS} == {*EVERYDAY, *SETS["timeline"], *PEERS}

@@ -1,4 +1,4 @@
-"""Installed plugins, good and bad: their texts are labelled, and their failures reach only the log."""
+"""Installed plugins, correct and faulty: their texts are labelled, and their errors appear only in the log."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bad(what: str) -> str:
     return f"class Plugin:\n    def prefetch(self, query, session):\n        {what}\n"
 
 
-def test_nothing_runs_that_was_not_switched_on(memory: Memory, lab: Lab, tmp_path: Path) -> None:
+def test_plugin_runs_only_after_it_was_enabled(memory: Memory, lab: Lab, tmp_path: Path) -> None:
     lab.install("shy", f"open({str(tmp_path / 'loaded')!r}, 'w').close()\n" + bad("return 'text'"))
     assert [(one.name, one.package, one.on, one.problem) for one in memory.plugins.list()] == [
         ("shy", "shy_package 1.2", False, "")
@@ -78,7 +78,7 @@ def test_nothing_runs_that_was_not_switched_on(memory: Memory, lab: Lab, tmp_pat
     assert (tmp_path / "loaded").exists() and "shy_package" not in sys.modules
 
 
-def test_each_text_carries_its_name_and_stays_in_its_fence(memory: Memory, lab: Lab, tmp_path: Path) -> None:
+def test_each_plugin_text_is_labelled_and_fenced(memory: Memory, lab: Lab, tmp_path: Path) -> None:
     said = tmp_path / "said"
     lab.install("good", GOOD.replace("{out!r}", repr(str(said))))
     lab.install("second", bad("return 'And it is fast.'"))
@@ -103,7 +103,7 @@ def test_each_text_carries_its_name_and_stays_in_its_fence(memory: Memory, lab: 
         assert empty.context("boat").text.startswith(f"{NOTICE}\n\n<plugin")
 
 
-def test_a_turn_that_is_saved_is_told_and_nobody_waits(memory: Memory, lab: Lab, tmp_path: Path) -> None:
+def test_saved_turn_is_passed_to_plugins_without_waiting(memory: Memory, lab: Lab, tmp_path: Path) -> None:
     said = tmp_path / "said"
     lab.install("good", GOOD.replace("{out!r}", repr(str(said))))
     lab.switch_on("good")
@@ -141,7 +141,7 @@ def test_plugin_error_appears_only_in_the_log(
 def test_process_started_by_a_plugin_ends_with_it_and_blocks_nobody(
     lab: Lab, tmp_path: Path, away: bool
 ) -> None:
-    """It holds the pipe in which the answer would come. `away`: it also left the group of processes, and nobody can know it."""
+    """It has the answer pipe open. `away`: it also left the process group and cannot be found."""
     out = tmp_path / "pid"
     lab.install(
         "forks",
@@ -173,7 +173,7 @@ def test_process_started_by_a_plugin_ends_with_it_and_blocks_nobody(
             time.sleep(0.02)
 
 
-def test_broken_or_invalid_plugin_is_left_out(
+def test_broken_or_invalid_plugin_is_skipped(
     memory: Memory, lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.install("broken", "import there_is_no_such_module")
@@ -200,7 +200,7 @@ def test_broken_or_invalid_plugin_is_left_out(
         memory.plugins.test("other", "boat")
 
 
-def test_ten_megabytes_are_cut_and_take_a_quarter_of_a_block_at_most(
+def test_ten_megabytes_are_cut_to_a_quarter_of_a_block(
     memory: Memory, lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.install("long", bad("return 'word ' * 2_000_000"))
@@ -216,7 +216,7 @@ def test_ten_megabytes_are_cut_and_take_a_quarter_of_a_block_at_most(
     assert "<plugin" not in memory.context("boat", max_tokens=200).text
 
 
-def test_after_three_failures_it_is_left_alone_for_a_while_and_then_tried(
+def test_plugin_is_paused_after_three_failures_and_then_retried(
     lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     mend = tmp_path / "mended"
@@ -239,7 +239,7 @@ def test_after_three_failures_it_is_left_alone_for_a_while_and_then_tried(
     plugins.close()
 
 
-def test_the_breaker_counts_failures_in_a_row() -> None:
+def test_breaker_counts_consecutive_failures() -> None:
     now = [0.0]
     breaker = Breaker(lambda: now[0])
     assert [breaker.failed() for _ in range(2)] == [False, False] and not breaker.is_open
@@ -249,9 +249,7 @@ def test_the_breaker_counts_failures_in_a_row() -> None:
     assert not breaker.is_open and breaker.failed() and breaker.is_open
 
 
-def test_others_work_with_the_memory_while_a_plugin_is_waited_for(
-    memory: Memory, lab: Lab, tmp_path: Path
-) -> None:
+def test_vault_is_usable_while_a_plugin_is_awaited(memory: Memory, lab: Lab, tmp_path: Path) -> None:
     written = tmp_path / "written"
     wait = f"while not os.path.exists({str(written)!r}): time.sleep(0.01)"
     lab.install(
@@ -268,7 +266,7 @@ def test_others_work_with_the_memory_while_a_plugin_is_waited_for(
     assert "At last." in found[0]
 
 
-def test_a_plugin_is_given_no_passphrase_and_ends_with_the_memory(
+def test_plugin_gets_no_passphrase_and_ends_with_the_vault(
     memory: Memory, lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", "secret")
@@ -335,7 +333,7 @@ def test_plugin_that_forks_and_returns_twice_leaves_no_extra_process(
     assert memory.plugins.test("forks", "two").prefetch == "Of two."
 
 
-def test_the_example_of_the_document_is_what_it_says(memory: Memory, lab: Lab) -> None:
+def test_example_of_the_document_works(memory: Memory, lab: Lab) -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "plugins.md").read_text("utf-8")
     code = page.split("<!-- test: plugin -->\n```python\n")[1].split("```")[0]
     lab.install("boats", code, package="boats_package", value="Boats")

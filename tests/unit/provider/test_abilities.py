@@ -24,14 +24,14 @@ LIMITED = {*PARTIAL, "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_provider_is_named_for_what_it_is_good_for(kind: str, tmp_path: Path) -> None:
+def test_each_provider_is_described_by_its_purpose(kind: str, tmp_path: Path) -> None:
     with bench(kind, tmp_path / "here") as at:
         can = at.open().capabilities
         assert good_for(can) == PARTIAL.get(kind, "full")
         assert bool(limits(can)) == (kind in LIMITED)
 
 
-def test_every_combination_has_words_and_none_has_the_contracts() -> None:
+def test_every_combination_of_capabilities_has_a_description() -> None:
     fields = ("put", "partial_car", "keeps_root", "blocks", "pin", "list", "unpin", "names", "durable")
     for bits in range(1 << len(fields)):
         can = Capabilities(**{field: bool(bits >> n & 1) for n, field in enumerate(fields)})
@@ -61,7 +61,7 @@ def _other_bytes(files: dict[str, bytes]) -> dict[str, bytes]:
 def test_returned_blocks_are_compared_with_sent_ones(
     keep: Callable[[dict[str, bytes]], dict[str, bytes]], words: str
 ) -> None:
-    """A service that makes a layout of its own and keeps a part passed every check of hashes."""
+    """Hashes alone do not detect a service that stores only a part."""
     from ipfsmem.content.fetch import drive, from_mapping
     from ipfsmem.content.reader import Reader
 
@@ -77,7 +77,7 @@ def test_returned_blocks_are_compared_with_sent_ones(
     assert said[OVERALL] == "failed: unreliable: fetch blocks failed"
 
 
-def test_missing_abilities_of_a_provider_are_told_in_plain_words() -> None:
+def test_missing_capabilities_are_described_in_plain_words() -> None:
     class Silent(SimProvider):
         async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
             raise AssertionError

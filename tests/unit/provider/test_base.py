@@ -1,4 +1,4 @@
-"""The base of all providers: what none of them overrides is refused, in words, and is no capability."""
+"""The base class of all providers: methods that are not overridden are refused and are not capabilities."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_base_provider_implements_the_contract_and_closes() -> None:
     asyncio.run(one.close())
 
 
-def test_without_a_name_and_capabilities_it_is_no_provider() -> None:
+def test_provider_without_a_name_or_capabilities_is_refused() -> None:
     with pytest.raises(TypeError, match=r"capabilities.*name"):
         ProviderBase()  # type: ignore[abstract]
 

@@ -68,14 +68,14 @@ def run(body: Coroutine[Any, Any, None]) -> None:
     asyncio.run(body)
 
 
-def test_is_a_provider(connect: Open) -> None:
+def test_provider_implements_the_contract(connect: Open) -> None:
     provider = connect()
     assert isinstance(provider, Provider)
     assert provider.name
     assert isinstance(provider.capabilities, Capabilities)
 
 
-def test_an_empty_one_has_nothing(connect: Open) -> None:
+def test_empty_provider_returns_empty_answers(connect: Open) -> None:
     async def body() -> None:
         provider = connect()
         cid, _ = block("x")
@@ -91,7 +91,7 @@ def test_an_empty_one_has_nothing(connect: Open) -> None:
     run(body())
 
 
-def test_blocks_come_back_on_another_device(connect: Open) -> None:
+def test_stored_blocks_are_read_on_another_device(connect: Open) -> None:
     async def body() -> None:
         blocks = [block(f"block {i}" * i) for i in range(300)] + [block(b""), block(b"\0" * (1 << 20))]
         one = connect()
@@ -118,7 +118,7 @@ def test_only_new_blocks_need_to_be_sent(connect: Open) -> None:
     run(body())
 
 
-def test_sending_again_changes_nothing(connect: Open) -> None:
+def test_repeated_upload_stores_the_same_blocks(connect: Open) -> None:
     async def body() -> None:
         blocks = [block("a"), block("b"), block("a")]
         for _ in range(3):
@@ -129,7 +129,7 @@ def test_sending_again_changes_nothing(connect: Open) -> None:
     run(body())
 
 
-def test_a_wrong_block_is_refused(connect: Open) -> None:
+def test_wrong_block_is_refused(connect: Open) -> None:
     async def body() -> None:
         provider = connect()
         cid, _ = block("right")
@@ -140,7 +140,7 @@ def test_a_wrong_block_is_refused(connect: Open) -> None:
     run(body())
 
 
-def test_an_error_of_the_caller_comes_through(connect: Open) -> None:
+def test_exception_of_a_block_iterator_reaches_the_caller(connect: Open) -> None:
     def broken() -> Iterable[Block]:
         yield block("a")
         raise ZeroDivisionError
@@ -172,7 +172,7 @@ async def _put(provider: Provider, blocks: Iterable[Block]) -> None:
     await provider.put_car(block("root")[0], blocks, name="n")
 
 
-def test_one_digest_under_two_codecs(connect: Open) -> None:
+def test_one_digest_under_two_codecs_is_two_blocks(connect: Open) -> None:
     async def body() -> None:
         data = b"\x0a\x02\x08\x01"
         digest = hashlib.sha256(data).digest()
@@ -184,7 +184,7 @@ def test_one_digest_under_two_codecs(connect: Open) -> None:
     run(body())
 
 
-def test_pins(connect: Open, clock: MockClock) -> None:
+def test_pins_are_kept_by_name_and_removed(connect: Open, clock: MockClock) -> None:
     async def body() -> None:
         one, two = connect(), connect()
         blocks = [block("a"), block("b"), block("c")]
@@ -210,7 +210,7 @@ def test_pins(connect: Open, clock: MockClock) -> None:
     run(body())
 
 
-def test_the_greatest_record_of_a_name_stays(connect: Open) -> None:
+def test_greatest_record_of_a_name_remains(connect: Open) -> None:
     async def body() -> None:
         one, two = connect(), connect()
         await one.put_name(NAME, record(2))
@@ -225,7 +225,7 @@ def test_the_greatest_record_of_a_name_stays(connect: Open) -> None:
     run(body())
 
 
-def test_a_name_in_another_base_is_the_same_name(connect: Open) -> None:
+def test_name_in_another_base_is_the_same_name(connect: Open) -> None:
     async def body() -> None:
         provider = connect()
         base32 = "b" + base64.b32encode(parse_cid(NAME).encode()).decode().rstrip("=").lower()
@@ -253,7 +253,7 @@ def test_invalid_or_foreign_name_record_is_refused(connect: Open, bad: bytes) ->
     run(body())
 
 
-def test_many_calls_at_once(connect: Open) -> None:
+def test_concurrent_devices_store_pins_names_and_blocks(connect: Open) -> None:
     async def body() -> None:
         devices = [connect() for _ in range(4)]
         blocks = [[block(f"{d} {i}") for i in range(20)] for d in range(4)]
@@ -274,7 +274,7 @@ def test_many_calls_at_once(connect: Open) -> None:
     run(body())
 
 
-def test_trees_at_once(connect: Open) -> None:
+def test_trees_are_read_in_one_answer(connect: Open) -> None:
     async def body() -> None:
         provider = connect()
         leaf = block("leaf")
@@ -299,7 +299,7 @@ def test_another_root_is_an_error_that_shows_both() -> None:
     assert same_root(ours, other, own_layout) == other
 
 
-def test_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provider_is_opened_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stick").mkdir()
     expected = f"directory:{tmp_path / 'stick'}"
@@ -312,7 +312,7 @@ def test_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "nonsense", "nonsense:x", "directory:", "no/such", "\0"])
-def test_opening_what_is_not_there(spec: str) -> None:
+def test_unknown_provider_spec_is_refused(spec: str) -> None:
     with pytest.raises(ConfigError):
         open_provider(spec)
 

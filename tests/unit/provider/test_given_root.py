@@ -1,4 +1,4 @@
-"""A root on paper, where names and lists are lost: with the words or the wallet it brings the memory back."""
+"""A root from the key sheet, when names and lists are lost: with the phrase or the wallet it restores the vault."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def make(home: Path, cloud: SimCloud, mode: str = "encrypted-ipfs") -> tuple[Mem
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> None:
-    """Who opens says the kind, whatever a root that was written down says of itself."""
+def test_root_of_another_mode_is_refused(tmp_path: Path, mode: str) -> None:
+    """The caller states the mode, whatever the root claims."""
     cloud = SimCloud()
     _, words, root = make(tmp_path, cloud, mode)
     other = "ipfs" if mode == "encrypted-ipfs" else "encrypted-ipfs"
@@ -62,7 +62,7 @@ def test_a_root_of_the_other_kind_is_not_taken(tmp_path: Path, mode: str) -> Non
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
+def test_phrase_wallet_and_later_phrases_restore_from_a_root(tmp_path: Path, mode: str) -> None:
     cloud = SimCloud()
     a, words, _ = make(tmp_path, cloud, mode)
     later = RootKeys.from_recovery(from_words(" ".join(asyncio.run(a.members.new_words()).words)))
@@ -79,7 +79,7 @@ def test_words_wallet_and_later_words(tmp_path: Path, mode: str) -> None:
 
 
 def test_given_root_is_used_next_to_names_with_older_heads(tmp_path: Path) -> None:
-    """The anchor is found, the newest device's name is not."""
+    """The anchor is found, but not the newest device's name."""
     cloud = SimCloud()
     a, words, _ = make(tmp_path, cloud)
     names = {name: [*each] for name, each in cloud.names.items()}

@@ -1,4 +1,4 @@
-"""A memory closes the providers that it opened itself, and leaves those alone that were handed in."""
+"""A vault closes providers that it opened and leaves given ones open."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def create(home: Path, *providers: str | SimProvider) -> Memory:
     )
 
 
-def test_own_ones_are_closed_and_others_are_not(opener: Opener, tmp_path: Path) -> None:
+def test_opened_providers_are_closed_and_given_ones_are_not(opener: Opener, tmp_path: Path) -> None:
     theirs = SimProvider(opener.cloud, name="theirs")
     memory = create(tmp_path, "one", theirs, "two")
     asyncio.run(memory.sync())
@@ -71,7 +71,7 @@ def test_own_ones_are_closed_and_others_are_not(opener: Opener, tmp_path: Path) 
     memory.close()
 
 
-def test_an_open_one_is_used_again(opener: Opener, tmp_path: Path) -> None:
+def test_open_provider_is_reused(opener: Opener, tmp_path: Path) -> None:
     memory = create(tmp_path, "one")
     for _ in range(5):
         asyncio.run(memory.sync("two"))
@@ -167,7 +167,7 @@ def test_pin_lists_are_read_where_only_an_unopened_provider_keeps_names(
     memory.close()
 
 
-def test_where_nothing_can_be_opened_a_sync_says_so(opener: Opener, tmp_path: Path) -> None:
+def test_sync_with_no_usable_provider_says_so(opener: Opener, tmp_path: Path) -> None:
     memory = without_token(opener, tmp_path)
     memory.providers.remove("open")
     for work in (memory.sync, memory.maintenance.gc):
@@ -179,8 +179,8 @@ def test_where_nothing_can_be_opened_a_sync_says_so(opener: Opener, tmp_path: Pa
     memory.close()
 
 
-def test_provider_that_opens_later_takes_part_from_the_next_sync(opener: Opener, tmp_path: Path) -> None:
-    """A program that runs for weeks is not begun anew because a token was put into the settings."""
+def test_provider_that_opens_later_is_used_by_the_next_sync(opener: Opener, tmp_path: Path) -> None:
+    """As after a token was added to the settings of a running program."""
     memory = without_token(opener, tmp_path)
     memory.write("tone", "direct")
     assert asyncio.run(memory.sync()).not_placed == ["hidden"]
@@ -203,7 +203,7 @@ def test_provider_move_names_the_unopened_one_that_got_no_forwarding(opener: Ope
     memory.close()
 
 
-def test_in_a_running_loop(opener: Opener, tmp_path: Path) -> None:
+def test_providers_are_closed_inside_a_running_loop(opener: Opener, tmp_path: Path) -> None:
     async def work() -> None:
         async with create(tmp_path / "a", "one") as memory:
             await memory.sync()
@@ -217,8 +217,8 @@ def test_in_a_running_loop(opener: Opener, tmp_path: Path) -> None:
     asyncio.run(work())
 
 
-def test_the_loop_of_the_caller_stays_the_current_one(opener: Opener, tmp_path: Path) -> None:
-    """Programs with a loop of their own (`run_until_complete`) find it again after `close`."""
+def test_current_event_loop_of_the_caller_is_kept(opener: Opener, tmp_path: Path) -> None:
+    """Programs use it again after `close`."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
@@ -305,7 +305,7 @@ HOW = dict(provider="peer:" + sys.argv[1], unlock=RootKeys.from_random(b"\\x03" 
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_nothing_is_left_open_over_http(program: str, tmp_path: Path) -> None:
+def test_no_http_connection_is_left_open(program: str, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     with serve(lambda: serving.app(DirectoryProvider(tmp_path / "store"), token=TOKEN)) as url:
         done = subprocess.run(
@@ -316,7 +316,7 @@ def test_nothing_is_left_open_over_http(program: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_path_above_a_link_is_the_one_that_the_system_means(
+def test_relative_path_through_a_link_is_resolved_as_by_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "disk" / "box").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Providers of other packages, really installed: they are opened, named and listed on the recovery sheet as ours are."""
+"""Providers of other installed packages are opened, named and listed on the key sheet like ours."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(name, None)
 
 
-def test_functions_about_an_address_are_asked() -> None:
+def test_address_functions_of_a_package_are_called() -> None:
     assert contract.lasting_spec("shed:Garden") == "shed:garden"
     assert contract.spec_warning("shed:Garden") == "Garden has no roof."
     with pytest.raises(ValueError, match="no address"):

@@ -63,7 +63,7 @@ def test_other_texts_are_not_names(name: str) -> None:
         require_names([name])
 
 
-def test_too_much_data_and_none_are_refused() -> None:
+def test_empty_or_too_large_small_object_is_refused() -> None:
     for data in (b"", bytes(SMALL_MAX + 1)):
         with pytest.raises(FormatError):
             small_name(BOX, "a", data)
@@ -88,7 +88,7 @@ def test_long_batches_are_refused() -> None:
         require_boxes([f"{n:016}" for n in range(SMALL_BATCH + 1)])
 
 
-def test_a_flooded_box_costs_no_other_box_its_objects() -> None:
+def test_flooded_box_hides_no_object_of_another_box() -> None:
     other = small_box(b"o" * 32)
     flood = [(f"{BOX}/{n:06}.{DIGEST}", 1) for n in range(LISTED_MAX + 5)]
     mine = [(f"{other}/{n}.{DIGEST}", n) for n in (1, SMALL_MAX)]

@@ -1,4 +1,4 @@
-"""Heads as they must be, and each thing that makes one no head (format sections 6 and 7)."""
+"""Valid heads, and each defect that invalidates one (format sections 6 and 7)."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def opened(mode: str, row: dict[str, Any]) -> VerifiedRoot:
     return open_root(files, vault, None, [bytes.fromhex(V["box_secret"])])
 
 
-def test_the_file_is_what_its_script_makes() -> None:
+def test_vector_file_equals_the_generated_one() -> None:
     assert make() == V
 
 
 @pytest.mark.parametrize(("mode", "row"), ROWS, ids=ids(ROWS))
-def test_valid(mode: str, row: dict[str, Any]) -> None:
+def test_valid_heads_equal_the_vectors(mode: str, row: dict[str, Any]) -> None:
     head = opened(mode, row).head
     assert head is not None
     assert head.commit.json.decode() == row["commit"]
@@ -82,22 +82,20 @@ def test_valid(mode: str, row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("mode", "row"), REFUSED, ids=ids(REFUSED))
-def test_refused(mode: str, row: dict[str, Any]) -> None:
+def test_invalid_heads_are_refused(mode: str, row: dict[str, Any]) -> None:
     with pytest.raises(IpfsmemError) as caught:
         opened(mode, row)
     assert type(caught.value) is WHY[row["why"]]
 
 
 @pytest.mark.parametrize("mode", ["sealed", "plain"])
-def test_the_ring_beside_them(mode: str) -> None:
-    """The vectors say nothing of a ring that is none."""
+def test_key_ring_of_the_vectors_is_valid(mode: str) -> None:
     ring = parse_keyring(V[mode]["keyring"].encode(), bytes.fromhex(V[mode]["vault"]))
     assert ring.plain == (mode == "plain")
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_a_commit_has_room_for_every_id_that_a_ring_may_have(plain: bool) -> None:
-    """More devices than its commit has room for, and nobody of that memory could publish any more."""
+def test_commit_has_room_for_every_id_of_a_ring(plain: bool) -> None:
     signer = Signer25519(bytes(32))
     seen = DeviceCounter(MAX_INT, "f" * 16, "_" * 85 + "w")
     made = sign_commit(

@@ -1,4 +1,4 @@
-"""The past of a memory: log, diff between any two states, a root as a CAR that others can read."""
+"""The history of a vault: log, diff between two states, and a root as a CAR for other programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def memory(tmp_path: Path) -> Memory:
     return Memory.create("m", "encrypted-ipfs", provider=SimProvider(), passphrase=False, home=tmp_path)
 
 
-def test_log_and_diff(memory: Memory) -> None:
+def test_log_and_diff_show_versions_and_changes(memory: Memory) -> None:
     with pytest.raises(NotFoundError, match="nothing was published"):
         memory.versions.diff()
     memory.write("a", "one")
@@ -51,7 +51,7 @@ def test_log_and_diff(memory: Memory) -> None:
         memory.versions.diff("nonsense")
 
 
-def test_a_root_as_a_car_brings_everything(memory: Memory) -> None:
+def test_car_of_a_root_is_complete(memory: Memory) -> None:
     memory.write("a", "one canary")
     memory.note("seen", text="canary")
     root = asyncio.run(memory.sync()).root

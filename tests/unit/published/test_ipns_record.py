@@ -1,4 +1,4 @@
-"""IPNS records: exact bytes, other valid forms, everything that must be refused, and which of several counts."""
+"""IPNS records: exact bytes, other valid forms, refused forms, and the newest of several."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.IpnsRecord
 
 
 @pytest.mark.parametrize("case", VECTORS["make"], ids=why)
-def test_records_are_byte_for_byte(case: dict[str, Any]) -> None:
+def test_records_equal_the_vectors(case: dict[str, Any]) -> None:
     until = ipns_record.parse_record(bytes.fromhex(case["record"])).validity
     made = ipns_record.make_record(
         bytes.fromhex(case["seed"]), case["value"], int(case["sequence"]), until, int(case["ttl_ns"])
@@ -70,13 +70,13 @@ def test_records_are_byte_for_byte(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["accept"], ids=why)
-def test_other_forms_are_accepted(case: dict[str, Any]) -> None:
+def test_other_valid_forms_are_accepted(case: dict[str, Any]) -> None:
     record = accepted(case["name"], bytes.fromhex(case["record"]), NOW)
     assert (record.value, str(record.validity)) == (case["value"], case["valid_until_ns"])
 
 
 @pytest.mark.parametrize("case", VECTORS["refuse"], ids=why)
-def test_refused(case: dict[str, Any]) -> None:
+def test_invalid_records_are_refused(case: dict[str, Any]) -> None:
     now = datetime.fromisoformat(case["now"])
     with pytest.raises(ERRORS[case["error"]]) as caught:
         accepted(case["name"], bytes.fromhex(case["record"]), now)
@@ -85,17 +85,17 @@ def test_refused(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["select"], ids=why)
-def test_select(case: dict[str, Any]) -> None:
+def test_newest_record_is_selected(case: dict[str, Any]) -> None:
     records = [ipns_record.parse_record(bytes.fromhex(record)) for record in case["records"]]
     assert ipns_record.newest_record(records) == records[case["best"]]
     assert ipns_record.newest_record(reversed(records)) == records[case["best"]]
 
 
-def test_select_of_nothing() -> None:
+def test_selection_of_no_records_is_none() -> None:
     assert ipns_record.newest_record([]) is None
 
 
-def test_an_old_record_still_tells_its_sequence() -> None:
+def test_expired_record_still_shows_its_sequence() -> None:
     record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 7, NOW)
     assert ipns_record.verify_record(NAME, record).sequence == 7
     with pytest.raises(SignatureError, match="ran out"):
@@ -103,7 +103,7 @@ def test_an_old_record_still_tells_its_sequence() -> None:
     assert accepted(NAME, record, NOW - timedelta(microseconds=1)).sequence == 7
 
 
-def test_time_zones_and_nanoseconds() -> None:
+def test_time_zones_and_nanoseconds_are_parsed() -> None:
     there = datetime(2026, 11, 21, 2, tzinfo=timezone(timedelta(hours=2)))
     assert ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, there) == ipns_record.make_record(
         SEED, "/ipfs/bafkqaaa", 1, NOW
@@ -116,7 +116,7 @@ def test_time_zones_and_nanoseconds() -> None:
         ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2026, 11, 21))
 
 
-def test_a_time_before_all_years_is_refused() -> None:
+def test_time_before_year_one_is_refused() -> None:
     for until, fits in (("0001-01-01T00:00:00+01:00", False), ("0001-01-01T00:00:00Z", True)):
         text = until.encode()
         value = b"/ipfs/bafkqaaa"
@@ -147,7 +147,7 @@ def test_record_with_invalid_fields_is_refused(value: str, sequence: int, validi
         ipns_record.make_record(SEED, value, sequence, validity, ttl)
 
 
-def test_split_value() -> None:
+def test_record_target_is_parsed() -> None:
     assert ipns_record.value_target("/ipfs/bafkqaaa") == parse_cid("bafkqaaa")
     assert ipns_record.value_target(f"/ipns/{NAME}") == NAME
     for bad in ("/ipns/example.com", "/ipfs/", "/ipfs/bafkqaaa/x", "/dns/x", "", "/ipfs/\udcff"):
@@ -157,7 +157,7 @@ def test_split_value() -> None:
 
 @settings(max_examples=cases(50, 750), deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(0, 253402300799 * 10**9), st.integers(0, 2**63 - 1))
-def test_round_trip(sequence: int, validity: int, ttl: int) -> None:
+def test_record_round_trips(sequence: int, validity: int, ttl: int) -> None:
     record = ipns_record.verify_record(
         NAME, ipns_record.make_record(SEED, "/ipfs/bafkqaaa", sequence, validity, ttl)
     )
@@ -166,7 +166,7 @@ def test_round_trip(sequence: int, validity: int, ttl: int) -> None:
 
 @settings(max_examples=cases(100, 1500), deadline=None)
 @given(st.data())
-def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
+def test_damaged_record_raises_our_error(data: st.DataObject) -> None:
     good = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 300, LATER)
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -188,6 +188,6 @@ def test_damage_is_always_one_of_our_errors(data: st.DataObject) -> None:
 
 @settings(max_examples=cases(100, 1500), deadline=None)
 @given(st.binary(max_size=400))
-def test_noise_is_always_one_of_our_errors(noise: bytes) -> None:
+def test_random_record_raises_our_error(noise: bytes) -> None:
     with pytest.raises(IpfsmemError):
         accepted(NAME, noise, NOW)

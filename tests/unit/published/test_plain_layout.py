@@ -1,4 +1,4 @@
-"""Mode `ipfs`: a published root as any gateway shows it, and what devices need to join it."""
+"""Mode `ipfs`: a published root as gateways show it, with the data that devices need to join it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def hidden(files: dict[str, bytes]) -> set[bytes]:
     return {data for path, data in files.items() if path.startswith("memory/.ipfsmem/o/")}
 
 
-def test_a_stranger_sees_the_files(tmp_path: Path, stick: Path) -> None:
+def test_published_files_are_readable_without_our_program(tmp_path: Path, stick: Path) -> None:
     memory = make(tmp_path, stick)
     memory.write("tone", "direct", name="Tone", description="likes it direct", type="feedback")
     memory.note("waved", hand="left")
@@ -82,7 +82,7 @@ def test_a_stranger_sees_the_files(tmp_path: Path, stick: Path) -> None:
     assert working == {path[7:]: data for path, data in shown.items() if path.endswith(".md")}
 
 
-def test_trace_18_siblings_and_bases_of_a_clean_merge_stay_in_the_tree(tmp_path: Path, stick: Path) -> None:
+def test_trace_18_alternatives_and_merge_bases_stay_in_the_tree(tmp_path: Path, stick: Path) -> None:
     """In plain mode a cleanly merged view matches no value: siblings and bases have no place in the tree."""
     a = make(tmp_path, stick)
     base = b"one\n\ntwo\n\nthree\n"
@@ -114,7 +114,7 @@ def test_trace_18_siblings_and_bases_of_a_clean_merge_stay_in_the_tree(tmp_path:
     assert base not in hidden(files)
 
 
-def test_files_edited_by_hand_on_two_devices_meet(tmp_path: Path, stick: Path) -> None:
+def test_files_edited_by_hand_on_two_devices_are_merged(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     a.write_text("log", b"one\n\ntwo\n")
     sync(a)
@@ -136,7 +136,7 @@ def test_files_edited_by_hand_on_two_devices_meet(tmp_path: Path, stick: Path) -
     assert (here / "log.md").exists()
 
 
-def test_a_published_tree_is_a_folder_that_can_be_imported(tmp_path: Path, stick: Path) -> None:
+def test_published_tree_can_be_imported(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     for n in range(5):
         a.write(f"m{n}", f"text {n}", type="project")
@@ -152,7 +152,7 @@ def test_a_published_tree_is_a_folder_that_can_be_imported(tmp_path: Path, stick
     assert [event["type"] for event in other.timeline.read()] == ["waved"]
 
 
-def test_a_change_sends_little_and_nothing_new_sends_nothing(tmp_path: Path, stick: Path) -> None:
+def test_small_change_uploads_few_blocks_and_no_change_none(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     a.bundles.import_(
         json.dumps(
@@ -172,7 +172,7 @@ def test_a_change_sends_little_and_nothing_new_sends_nothing(tmp_path: Path, sti
     assert report.published and report.blocks_sent <= 12
 
 
-def test_days_are_made_anew_only_when_they_changed(tmp_path: Path, stick: Path) -> None:
+def test_day_files_are_rebuilt_only_when_they_change(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     a.note("one")
     first = published(stick, sync(a))
@@ -188,7 +188,7 @@ def test_days_are_made_anew_only_when_they_changed(tmp_path: Path, stick: Path) 
     assert later[day].startswith(first[day]) and later[day] != first[day]
 
 
-def test_a_day_longer_than_one_block(tmp_path: Path, stick: Path) -> None:
+def test_day_longer_than_one_block_is_published(tmp_path: Path, stick: Path) -> None:
     a = make(tmp_path, stick)
     events = [{"ts": f"2026-01-01T00:00:{n:02d}Z", "type": "long", "text": "x" * 50_000} for n in range(30)]
     a.bundles.import_(json.dumps({"version": "memory/0.1", "index": "", "files": {}, "timeline": events}))
@@ -215,7 +215,7 @@ def test_hidden_objects_follow_the_prefix_rule(tmp_path: Path, monkeypatch: pyte
     assert tuple("0123456789abcdef") in made
 
 
-def test_collecting_old_roots_keeps_what_the_tree_needs(tmp_path: Path, stick: Path) -> None:
+def test_collection_keeps_objects_that_the_tree_needs(tmp_path: Path, stick: Path) -> None:
     now = [1_776_000_000_000]
     world = ReplicaWorld(lambda: now[0], SeededRandom(1))
     a = Memory.create(

@@ -1,4 +1,4 @@
-"""Scopes in mode `ipfs`: what a stranger sees of them, and what must stand nowhere (format sections 5.1 and 6)."""
+"""Scopes in mode `ipfs`: their public form, and data that must be absent (format sections 5.1 and 6)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def fill(memory: Memory) -> None:
         Timeline(memory.replica, scope).note("waved", {"where": where})
 
 
-def test_each_scope_is_a_base_that_names_nothing_of_another(a: Memory, stick: Path) -> None:
-    """Each base is readable by the original's loader; MEMORY.md names nothing of another scope."""
+def test_published_scope_names_nothing_of_another_scope(a: Memory, stick: Path) -> None:
     fill(a)
     files = published(stick, sync(a))
     bases = {"nameless": "memory/", "work": "scopes/work/memory/", "o": "scopes/o/memory/"}
@@ -62,7 +61,7 @@ def test_each_scope_is_a_base_that_names_nothing_of_another(a: Memory, stick: Pa
     assert not hidden(files) & {data for path, data in files.items() if "/.ipfsmem/" not in path}
 
 
-def test_other_devices_get_the_scopes_back_and_make_the_same_root(
+def test_other_devices_restore_the_scopes_and_make_the_same_root(
     a: Memory, tmp_path: Path, stick: Path
 ) -> None:
     fill(a)
@@ -82,8 +81,7 @@ def test_other_devices_get_the_scopes_back_and_make_the_same_root(
         assert not any(path.startswith("scopes/") for path in published(stick, sync(a, b)))
 
 
-def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One change costs nothing in the number of scopes but a link each."""
+def test_change_in_one_scope_rebuilds_no_other(a: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(12):
         MemoryStore(a.replica, f"s{n}").write("k", b"text %d\n" % n)
     sync(a)
@@ -99,8 +97,7 @@ def test_a_change_in_one_scope_makes_no_other_anew(a: Memory, monkeypatch: pytes
     assert made == ["s7"]
 
 
-def test_no_remote_and_no_hash_of_one_stands_in_a_plain_root(a: Memory, stick: Path) -> None:
-    """A plain root has no remote, and no hash of one, in any byte."""
+def test_public_root_contains_no_remote_and_no_hash_of_one(a: Memory, stick: Path) -> None:
     remote = remote_name("https://me:secret@github.com/acme/hidden.git")
     assert remote is not None
     scopes = Scopes(a.replica)
@@ -123,8 +120,7 @@ def test_no_remote_and_no_hash_of_one_stands_in_a_plain_root(a: Memory, stick: P
         assert not any(word in data or word.decode("latin-1") in path for word in words)
 
 
-def test_a_foreign_bundle_of_all_scopes_with_our_token(tmp_path: Path, a: Memory, stick: Path) -> None:
-    """The `work` of somebody else is not our `work`; it is read next to ours, under its own name."""
+def test_foreign_bundle_with_our_scope_token_stays_separate(tmp_path: Path, a: Memory, stick: Path) -> None:
     fill(a)
     root = sync(a)
     with Memory.create("mine", "local", home=tmp_path / "mine") as mine:
@@ -140,7 +136,7 @@ def test_a_foreign_bundle_of_all_scopes_with_our_token(tmp_path: Path, a: Memory
         assert MemoryStore(mine.replica, "work").read("tone").data == b"mine\n"
 
 
-def test_names_of_folders_that_are_no_scopes_are_left_out() -> None:
+def test_folders_with_invalid_scope_names_are_skipped() -> None:
     cloud = SimCloud()
     tree = build_tree(
         {
@@ -157,8 +153,8 @@ def test_names_of_folders_that_are_no_scopes_are_left_out() -> None:
         assert all("not a valid scope" in problem for problem in memory.opened.problems)
 
 
-def test_bodies_in_other_scopes_are_found_where_cids_lead_nowhere() -> None:
-    """A gateway that serves files of roots only: a body may stand in any base, or be a file of a timeline."""
+def test_texts_of_other_scopes_are_found_without_cids() -> None:
+    """As at a gateway that serves only files of roots."""
     files = {
         "memory/a.md": b"in the nameless scope\n",
         "memory/timeline/2026-04-14.jsonl": b"{}\n",

@@ -1,4 +1,4 @@
-"""Earlier revisions of a memory, read at a root and restored, and undo of the last change of this device."""
+"""Earlier revisions of a memory: read at a root, restored; and undo of this device's last change."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def _published(lab: Lab, *bodies: str) -> tuple[Memory, list[str]]:
     return a, roots
 
 
-def test_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
-    """History of one memory, with the root that holds each text."""
+def test_history_lists_every_text_once_with_its_root(lab: Lab) -> None:
     a, roots = _published(lab, "first", "second", "third")
     a.write("other", "text")
     lab.sync(a)
@@ -51,8 +50,7 @@ def test_every_text_of_a_memory_is_found_once(lab: Lab) -> None:
         a.read("other", root=roots[0])
 
 
-def test_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
-    """The text is the same byte for byte, what was shown is replaced, and other devices learn it."""
+def test_restored_revision_is_a_write(lab: Lab) -> None:
     a, roots = _published(lab, "first", "second")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -71,8 +69,7 @@ def test_an_older_text_is_brought_back_as_a_write(lab: Lab) -> None:
     assert body(a, "tone") == "second" and not a.conflicts()
 
 
-def test_a_text_that_lost_a_conflict_is_brought_back_by_its_hash(lab: Lab) -> None:
-    """A copy that was resolved away is a text like any other."""
+def test_text_of_a_resolved_alternative_is_restored_by_its_hash(lab: Lab) -> None:
     a, _ = _published(lab, "old")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -107,7 +104,7 @@ def test_restore_replaces_only_what_its_caller_saw(lab: Lab) -> None:
         a.restore("tone", root=roots[0], seen="0" * 16)
 
 
-def test_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
+def test_missing_roots_are_counted(lab: Lab) -> None:
     a, roots = _published(lab, "first", "second", "third")
     with a.replica.transaction():
         from ipfsmem.content.cid import parse_cid
@@ -119,8 +116,7 @@ def test_roots_that_are_not_kept_are_counted(lab: Lab) -> None:
         a.restore("tone", root=roots[0])
 
 
-def test_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
-    """What the last change took away stands there again."""
+def test_write_is_undone_and_redone(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     before = a.files()
     a.write("tone", "slip of the hand")
@@ -135,7 +131,7 @@ def test_a_write_is_undone_and_the_undo_too(lab: Lab) -> None:
     assert body(c, "tone") == "first" and texts(c) == {"tone": {"first"}}
 
 
-def test_a_new_memory_is_undone(lab: Lab) -> None:
+def test_new_memory_is_undone(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     c = lab.restore("c")
     a.write("oops", "text")
@@ -147,8 +143,7 @@ def test_a_new_memory_is_undone(lab: Lab) -> None:
     assert body(a, "oops") == "text"
 
 
-def test_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> None:
-    """An undo of forget; texts that stood beside it stand beside it again, what was merged is merged."""
+def test_undo_of_a_forget_restores_alternatives_and_merges(lab: Lab) -> None:
     a, _ = _published(lab, "\n".join("abcdefg"))
     c = lab.restore("c")
     lab.settle(a, c)
@@ -169,7 +164,7 @@ def test_forgetting_is_undone_with_everything_that_stood_there(lab: Lab) -> None
         assert not memory.conflicts()
 
 
-def test_undoing_a_resolve_brings_the_copies_back(lab: Lab) -> None:
+def test_undo_of_a_resolve_restores_the_alternatives(lab: Lab) -> None:
     a, _ = _published(lab, "old")
     c = lab.restore("c")
     lab.settle(a, c)
@@ -199,7 +194,7 @@ def test_change_edited_since_is_not_undone(lab: Lab) -> None:
     assert body(a, "tone") == "third, from c"
 
 
-def test_the_text_before_outlives_a_gc(lab: Lab) -> None:
+def test_undo_text_survives_a_collection(lab: Lab) -> None:
     a, _ = _published(lab, "first")
     a.write("tone", "never published, then written over")
     a.write("tone", "second")
@@ -208,8 +203,8 @@ def test_the_text_before_outlives_a_gc(lab: Lab) -> None:
     assert body(a, "tone") == "never published, then written over"
 
 
-def test_nothing_to_undo(lab: Lab, tmp_path: Path) -> None:
-    """In mode local a forgotten text leaves the disk: there is nothing that could be brought back."""
+def test_undo_without_a_change_is_refused(lab: Lab, tmp_path: Path) -> None:
+    """In mode local a forgotten text is deleted, so it cannot be restored."""
     with Memory.create("m", "local", home=tmp_path / "m") as memory:
         with pytest.raises(NotFoundError):
             memory.undo()

@@ -1,4 +1,4 @@
-"""A working copy is seen by nobody else: what a vault publishes with one equals, byte for byte, what it publishes without."""
+"""Linked folders are invisible to others: a vault publishes the same bytes with and without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compressed memories: one verdict on every stream, and what a sealed one may hold (format section 3)."""
+"""Compressed memories: one verdict for every stream, and the permitted contents of a sealed one (format section 3)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ def name(row: dict) -> str:
     return row["name"]
 
 
-def test_the_file_is_what_its_script_makes():
+def test_vector_file_equals_the_generated_one():
     assert make() == V
 
 
 @pytest.mark.parametrize("row", V["streams"], ids=name)
-def test_streams(row):
-    """A trailing byte, a truncated stream, the limit and the limit + 1."""
+def test_streams_inflate_as_in_the_vectors(row):
     stream, right = bytes.fromhex(row["stream"]), payload(row)
     if right is None:
         with pytest.raises(OpenError) as caught:
@@ -48,8 +47,7 @@ def test_streams(row):
 
 
 @pytest.mark.parametrize("row", V["objects"], ids=name)
-def test_objects(row):
-    """A stream in no smaller bucket, bit 31 on other types, bit 30."""
+def test_compressed_objects_open_as_in_the_vectors(row):
     data, right = bytes.fromhex(row["object"]), payload(row)
     if right is None:
         with pytest.raises(OpenError) as caught:
@@ -60,7 +58,7 @@ def test_objects(row):
 
 
 @pytest.mark.parametrize("row", [row for row in V["streams"] if len(row["stream"]) <= 2 * 508], ids=name)
-def test_a_stream_inside_an_object_has_the_same_verdict(row):
+def test_stream_inside_an_object_has_the_same_verdict(row):
     sealed = SEALER.seal_deflated(V["ctx"], bytes.fromhex(row["stream"]))
     right = payload(row)
     if right is None:
@@ -82,7 +80,7 @@ def test_incompressible_text_is_stored_uncompressed():
     assert deflate_if_smaller(b"a" * (MAX_INFLATED + 1)) is None
 
 
-def test_a_sealed_memory_is_smaller_and_opens():
+def test_compressed_sealed_memory_is_smaller_and_opens():
     text = PROSE * 40
     stream = deflate_if_smaller(text)
     assert stream is not None
@@ -95,12 +93,12 @@ def test_a_sealed_memory_is_smaller_and_opens():
 
 
 @pytest.mark.parametrize("level", range(10))
-def test_every_level_of_the_compressor_opens(level):
+def test_output_of_every_compression_level_inflates(level):
     for text in (PROSE * 9, bytes(range(256)) * 90, b"a" * MAX_INFLATED):
         assert inflate(deflate(text, level)) == text
 
 
-def test_a_stream_that_never_ends_costs_what_its_limit_costs():
+def test_endless_stream_uses_bounded_memory():
     import tracemalloc
 
     bomb = deflate(bytes(64 * MAX_INFLATED), 9)

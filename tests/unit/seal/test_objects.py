@@ -32,7 +32,7 @@ def label(row: dict) -> str:
     return f"{row['type']}-{row['epoch']}-{row['ctx'][:12]}-{row['size']}"
 
 
-def test_format_3_memory():
+def test_sealed_memory_equals_the_example_of_the_format():
     sealed = sealer().seal(objects.MEMORY, "feedback_tone", b"User prefers direct critique.\n")
     assert len(sealed) == 556
     assert sealed[:32].hex() == "49504d3197e3d9622d8cb7e7a70d2a8c4c5a7e3b1d2cb07003554cc4e16165fe"
@@ -42,7 +42,7 @@ def test_format_3_memory():
     )
 
 
-def test_format_3_large_memory():
+def test_sealed_large_memory_equals_the_example_of_the_format():
     sealed = sealer().seal(objects.MEMORY, "feedback_tone", b"a" * 20_000)
     assert len(sealed) == 20_524
     assert (
@@ -51,7 +51,7 @@ def test_format_3_large_memory():
     )
 
 
-def test_format_3_segment():
+def test_sealed_segment_equals_the_example_of_the_format():
     sealed = sealer(2).seal(objects.SEGMENT, "2026-04-14/00aabbccddeeff11/0", b"")
     assert len(sealed) == 556
     assert (
@@ -60,18 +60,18 @@ def test_format_3_segment():
     )
 
 
-def test_format_3_ek_id():
+def test_epoch_key_id_equals_the_example_of_the_format():
     assert ek_id(1, EK, TAG) == epoch_key(1, EK, TAG).id == "d3f4f36ce76c1012"
     assert ek_id(2, EK, TAG) == epoch_key(2, EK, TAG).id == "c9958c9a8989d0b3"
 
 
 @pytest.mark.parametrize("row", V["ek_ids"])
-def test_ek_ids(row):
+def test_epoch_key_ids_equal_the_vectors(row):
     assert ek_id(row["epoch"], bytes.fromhex(row["ek"]), bytes.fromhex(row["vault_tag"])) == row["id"]
 
 
 @pytest.mark.parametrize("row", V["sealed"], ids=label)
-def test_sealed(row):
+def test_sealed_objects_equal_the_vectors(row):
     box = sealer(row["epoch"])
     sealed = box.seal(row["type"], row["ctx"], payload(row["payload"]))
     assert hashlib.sha256(sealed).hexdigest() == row["sha256"]
@@ -82,7 +82,7 @@ def test_sealed(row):
 
 
 @pytest.mark.parametrize("row", V["refused"], ids=lambda row: row["name"])
-def test_refused(row):
+def test_invalid_objects_do_not_open(row):
     box = sealer(row["epoch"], bytes.fromhex(row["ek"]), bytes.fromhex(row["vault_tag"]))
     with pytest.raises(OpenError) as caught:
         box.open(row["type"], row["ctx"], bytes.fromhex(row["object"]))
@@ -91,11 +91,11 @@ def test_refused(row):
 
 
 @pytest.mark.parametrize(("n", "size"), V["pad"])
-def test_pad_vectors(n, size):
+def test_padded_sizes_equal_the_vectors(n, size):
     assert padded_size(n) == size
 
 
-def test_pad_is_the_formula():
+def test_padded_size_follows_the_formula():
     """Padmé with floating point logarithms, as the paper writes it."""
     from math import ceil, floor, log2
 
@@ -108,8 +108,7 @@ def test_pad_is_the_formula():
 
 
 @pytest.mark.parametrize("size", [0, 30, 508, 509, 9000])
-def test_the_format_with_other_libraries(size):
-    """One object built by the text of section 3 from `cryptography` and pycryptodome."""
+def test_object_equals_one_built_with_other_libraries(size):
     ctx, epoch, kind, body = b"some_key", 0x01020304, 3, b"x" * size
 
     def key(name: bytes) -> bytes:
@@ -126,7 +125,7 @@ def test_the_format_with_other_libraries(size):
     assert sealer(epoch).seal(kind, ctx, body) == whole
 
 
-def test_largest_object():
+def test_object_size_is_limited():
     box = sealer()
     # The last bucket, 63 times 16 KiB, that leaves room for the 44 bytes around it in 1 MiB.
     most = V["largest_payload"]
@@ -140,7 +139,7 @@ def test_largest_object():
         box.open(objects.MEMORY, "k", b"IPM1" + bytes(objects.MAX_OBJECT))
 
 
-def test_wrong_calls():
+def test_invalid_seal_calls_are_refused():
     box = sealer()
     for kind in (0, 5, 9, 255, 256, -1):
         with pytest.raises(UsageError):
@@ -158,7 +157,7 @@ def test_wrong_calls():
         Sealer(EpochKey(1, b"short", "00"), TAG)
 
 
-def test_keys_stay_out_of_sight():
+def test_keys_are_absent_from_repr():
     key = epoch_key(3, EK, TAG)
     shown = f"{key} {key!r} {Sealer(key, TAG)!r} {rich.pretty.pretty_repr(key)} {(key,)}"
     assert repr(EK) not in shown

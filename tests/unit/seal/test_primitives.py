@@ -52,7 +52,7 @@ def named(rows: list[dict]) -> list:
         ),
     ],
 )
-def test_hkdf_rfc5869(ikm, salt, info, n, okm):
+def test_hkdf_equals_rfc_5869(ikm, salt, info, n, okm):
     prk = p.hkdf_extract(bytes.fromhex(salt), bytes.fromhex(ikm))
     assert p.hkdf_expand(prk, bytes.fromhex(info), n).hex() == okm
 
@@ -67,7 +67,7 @@ def test_hkdf_equals_cryptography(salt, ikm, info, n):
     assert p.hkdf_expand(prk, info, n) == HKDF(hashes.SHA256(), n, salt, info).derive(ikm)
 
 
-def test_hkdf_bounds():
+def test_hkdf_output_length_is_limited():
     prk = bytes(32)
     assert p.hkdf_expand(prk, b"", 0) == b""
     assert len(p.hkdf_expand(prk, b"", 8160)) == 8160
@@ -77,14 +77,14 @@ def test_hkdf_bounds():
 
 
 @pytest.mark.parametrize("row", VECTORS["seeds"])
-def test_ed25519_known_answer(row):
+def test_ed25519_equals_known_values(row):
     seed, message = bytes.fromhex(row["seed"]), bytes.fromhex(row["message"])
     signer = p.Signer25519(seed)
     assert signer.public.hex() == row["public"]
     assert signer.sign(message).hex() == row["signature"]
 
 
-def test_ed25519_format_9_device():
+def test_ed25519_device_key_equals_the_example_of_the_format():
     assert (
         p.Signer25519(b"\1" * 32).public.hex()
         == "8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c"
@@ -105,7 +105,7 @@ def test_ed25519_and_x25519_equal_cryptography(seed, message):
 
 
 @pytest.mark.parametrize("row", named(VECTORS["signatures"]))
-def test_verdicts(row):
+def test_signature_verdicts_equal_the_vectors(row):
     args = (bytes.fromhex(row[name]) for name in ("public", "message", "signature"))
     assert p.verify(*args) is row["valid"]
 
@@ -127,7 +127,7 @@ def test_verdict_table_covers_what_libraries_disagree_on():
 
 
 @pytest.mark.parametrize("row", named(VECTORS["signatures"]))
-def test_verdicts_by_the_rule_for_other_libraries(row):
+def test_other_libraries_give_the_same_verdicts_under_the_rule(row):
     """Format 2.4: a lenient verifier (here OpenSSL, elsewhere WebCrypto) and two lists give libsodium's verdict."""
     public, message, signature = (bytes.fromhex(row[name]) for name in ("public", "message", "signature"))
     tiny = {
@@ -144,12 +144,12 @@ def test_verdicts_by_the_rule_for_other_libraries(row):
 
 
 @pytest.mark.parametrize("row", named(VECTORS["keys"]))
-def test_public_keys(row):
+def test_public_key_checks_equal_the_vectors(row):
     assert p.public_key_ok(bytes.fromhex(row["public"])) is row["ok"]
 
 
 @pytest.mark.parametrize("row", named(VECTORS["box_keys"]))
-def test_box_keys(row):
+def test_box_key_checks_equal_the_vectors(row):
     key = bytes.fromhex(row["public"])
     assert p.box_key_ok(key) is row["ok"]
     if row["ok"]:
@@ -160,7 +160,7 @@ def test_box_keys(row):
 
 
 @pytest.mark.parametrize("size", [0, 31, 33, 64])
-def test_wrong_sizes(size):
+def test_keys_of_wrong_size_are_refused(size):
     key = bytes(size)
     assert not p.verify(key, b"", bytes(64))
     assert not p.public_key_ok(key)
@@ -174,13 +174,13 @@ def test_wrong_sizes(size):
 
 
 @pytest.mark.parametrize("size", [0, 63, 65])
-def test_wrong_signature_sizes(size):
+def test_signatures_of_wrong_size_are_refused(size):
     signer = p.Signer25519(b"\1" * 32)
     assert not p.verify(signer.public, b"", (signer.sign(b"") + b"\0")[:size])
 
 
 @pytest.mark.parametrize("cut", [0, 1, 63, 65, 70])
-def test_the_border_between_signature_and_message_is_fixed(cut):
+def test_boundary_of_signature_and_message_is_fixed(cut):
     signer = p.Signer25519(b"\1" * 32)
     whole = signer.sign(b"message") + b"message"
     assert p.verify(signer.public, whole[64:], whole[:64])
@@ -188,7 +188,7 @@ def test_the_border_between_signature_and_message_is_fixed(cut):
 
 
 @pytest.mark.parametrize("row", named(BOXES))
-def test_boxes(row):
+def test_boxes_open_as_in_the_vectors(row):
     opened = p.box_open(*(bytes.fromhex(row[name]) for name in ("box", "public", "secret")))
     assert opened == (None if row["opens"] is None else bytes.fromhex(row["opens"]))
 
@@ -208,7 +208,7 @@ def test_argon2id_equals_cryptography():
     assert ours == Argon2id(salt=salt, length=32, iterations=2, lanes=1, memory_cost=1024).derive(b"password")
 
 
-def test_argon2id_refuses():
+def test_argon2id_refuses_invalid_parameters():
     with pytest.raises(UsageError):
         p.argon2id(b"", bytes(15))
     with pytest.raises(UsageError):

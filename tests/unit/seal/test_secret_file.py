@@ -26,7 +26,7 @@ def with_sum(value: dict) -> bytes:
     return secret_file._with_checksum(secret_file.msgspec.convert(value | {"sum": ""}, secret_file._File))
 
 
-def test_default_parameters_are_the_formats():
+def test_default_parameters_are_those_of_the_format():
     with at_full_cost():
         data = protect(SECRET, "pass", salt=SALT, nonce=NONCE)
     assert json.loads(data)["argon2"] == {"memory_kib": 65536, "passes": 3, "salt": "AAECAwQFBgcICQoLDA0ODw"}
@@ -35,7 +35,7 @@ def test_default_parameters_are_the_formats():
 
 @pytest.mark.parametrize("secret", [b"", b"x", SECRET, bytes(secret_file.MAX_SECRET)])
 @pytest.mark.parametrize("passphrase", [None, "pass", "é"])
-def test_round_trip(secret, passphrase):
+def test_secret_file_round_trips(secret, passphrase):
     data = light(passphrase, secret)
     assert unprotect(data, passphrase) == secret
     assert is_protected(data) is (passphrase is not None)
@@ -43,7 +43,7 @@ def test_round_trip(secret, passphrase):
     assert encode(json.loads(data)) == data
 
 
-def test_the_layout_with_another_library():
+def test_secret_file_equals_one_of_another_library():
     from Crypto.Cipher import ChaCha20_Poly1305
     from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
@@ -57,25 +57,25 @@ def test_the_layout_with_another_library():
     assert cipher.decrypt_and_verify(box[:-16], box[-16:]) == SECRET
 
 
-def test_in_the_clear_is_visible():
+def test_unprotected_secret_file_is_marked():
     data = light(None)
     assert set(json.loads(data)) == {"clear", "sum", "v"}
     assert unprotect(data, "needless") == SECRET
 
 
 @pytest.mark.parametrize("passphrase", ["Pass", "pass ", "", "\ud800", None])
-def test_wrong_passphrase(passphrase):
+def test_wrong_passphrase_is_refused(passphrase):
     with pytest.raises(PassphraseError):
         unprotect(light(), passphrase)
 
 
-def test_no_empty_passphrase():
+def test_empty_passphrase_is_refused():
     with pytest.raises(PassphraseError):
         light("")
 
 
 @pytest.mark.parametrize("passphrase", [None, "pass"])
-def test_any_damage_is_a_format_error(passphrase):
+def test_damaged_secret_file_is_a_format_error(passphrase):
     data = light(passphrase, b"k" * 8)
     for i in range(len(data)):
         for broken in (data[:i], data[:i] + data[i + 1 :], data[:i] + bytes((data[i] ^ 1,)) + data[i + 1 :]):
@@ -85,7 +85,7 @@ def test_any_damage_is_a_format_error(passphrase):
         unprotect(data + b"\n", passphrase)
 
 
-def test_forged_parameters():
+def test_forged_parameters_are_refused():
     file = json.loads(light())
     for change, error in [
         ({"memory_kib": 2**21}, LimitError),
@@ -101,7 +101,7 @@ def test_forged_parameters():
             unprotect(with_sum(file | {"argon2": file["argon2"] | change}), "pass")
 
 
-def test_forged_shapes():
+def test_forged_fields_are_refused():
     file = json.loads(light())
     for change in [
         {"v": 2},
@@ -121,7 +121,7 @@ def test_forged_shapes():
         unprotect(b" " * 70_000, "pass")
 
 
-def test_sizes():
+def test_invalid_sizes_are_refused():
     with pytest.raises(UsageError):
         protect(bytes(secret_file.MAX_SECRET + 1), "x", salt=SALT, nonce=NONCE)
     with pytest.raises(UsageError):
@@ -132,7 +132,7 @@ def test_sizes():
         protect(b"", "x", salt=SALT, nonce=NONCE, passes=17)
 
 
-def test_another_process_opens_it():
+def test_another_process_opens_the_secret_file():
     program = (
         "import sys; from ipfsmem.seal.secret_file import unprotect;"
         "sys.stdout.buffer.write(unprotect(sys.stdin.buffer.read(), 'pass'))"

@@ -1,4 +1,4 @@
-"""Which messages of a history are stored: whole, cut at its beginning, repeated, merged, with those of other devices between."""
+"""New messages of a history that is whole, truncated, repetitive, merged, or mixed with those of other devices."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def new(
     st.lists(st.sampled_from(["ok", "done"]), max_size=12),
     st.lists(st.sampled_from(["ok", "done"]), max_size=4),
 )
-def test_a_whole_history_adds_its_new_end_however_alike(old: list[str], more: list[str]) -> None:
+def test_whole_history_adds_only_its_new_end(old: list[str], more: list[str]) -> None:
     before, history = said(*old), said(*old, *more)
     assert new(before, history) == history[len(before) :]
 
 
 @given(st.integers(0, 10))
-def test_a_history_cut_at_its_beginning_adds_its_end(cut: int) -> None:
+def test_history_truncated_at_its_beginning_adds_its_end(cut: int) -> None:
     history = said(*map(str, range(12)))
     assert new(history[:11], history[cut:]) == history[11:]
 
 
-def test_a_request_before_the_end_of_its_turn_is_recognised() -> None:
+def test_request_before_the_end_of_its_turn_is_recognised() -> None:
     history = said(*map(str, range(12)))
     assert new(history, [history[0], *history[8:], *said("x")]) == said("x")
 
@@ -49,7 +49,7 @@ def test_messages_of_other_devices_may_be_missing() -> None:
     assert new(stored, [*history, *said("x")], frozenset({2, 3, 5})) == said("x")
 
 
-def test_a_new_conversation_that_begins_alike_is_new() -> None:
+def test_new_conversation_with_an_equal_beginning_is_new() -> None:
     assert new(said("hello", "hi", "where", "there"), said("hello", "hi")) == said("hello", "hi")
     assert new(said("hello", "hi"), said("hello", "hi", "hello", "hi")) == said("hello", "hi")
     # Another device's messages alone prove nothing about this program's history.
@@ -57,7 +57,7 @@ def test_a_new_conversation_that_begins_alike_is_new() -> None:
 
 
 @pytest.mark.parametrize("instructions", [None, "Short."])
-def test_requests_that_a_framework_merged_add_their_new_parts(instructions: str | None) -> None:
+def test_requests_merged_by_a_framework_add_their_new_parts(instructions: str | None) -> None:
     def request(*texts: str) -> dict[str, Any]:
         parts = [{"part_kind": "user-prompt", "content": text} for text in texts]
         return {"kind": "request", "parts": parts, "instructions": instructions, "run_id": texts[-1]}

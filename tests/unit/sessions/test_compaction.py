@@ -1,4 +1,4 @@
-"""Summaries: what they cover, what stays, what a program goes on with; and that an item of a stranger covers nothing by accident."""
+"""Summaries: covered and remaining messages, and the messages for a program; a foreign item covers nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_messages_added_by_another_device_meanwhile_are_not_covered() -> None:
     assert {one.place[1] for one in session.after[:2]} == {B} and len(session.after) == 22
 
 
-def test_a_later_summary_is_made_of_everything_that_it_covers() -> None:
+def test_later_summary_includes_everything_it_covers() -> None:
     entries = covering(turns(50), 80)
     again = told(covering(entries, 10))
     assert again.summary is not None and again.summary.text == "90 said"
@@ -73,7 +73,7 @@ def test_a_later_summary_is_made_of_everything_that_it_covers() -> None:
     st.integers(1, 40),
     st.sampled_from([0, 30, 200]),
 )
-def test_when_and_how_much_is_covered(number: int, most: int, keep: int, tokens: int) -> None:
+def test_compaction_starts_and_ends_at_its_limits(number: int, most: int, keep: int, tokens: int) -> None:
     keep = min(keep, most - 1)
     session = told(turns(number))
     covered = what_to_cover(session, messages=most, keep=keep, tokens=tokens)
@@ -87,7 +87,7 @@ def test_when_and_how_much_is_covered(number: int, most: int, keep: int, tokens:
     assert covered % 2 == 0 and 0 <= covered < max(1, 2 * number)
 
 
-def test_titles_and_previews() -> None:
+def test_session_has_a_title_and_a_preview() -> None:
     entries = turns(2)
     assert title_of(told(entries)) == "user 0" and preview_of(told(entries)) == "assistant 1"
     named = [
@@ -112,7 +112,7 @@ def test_markdown_export_quotes_messages() -> None:
     assert "## Summary of 1 message, by a test" in page
 
 
-def test_a_summary_has_the_shape_of_its_session() -> None:
+def test_summary_has_the_message_form_of_its_session() -> None:
     summary = Summary("short", {}, 3, "x")
     assert as_message(summary, [{"role": "user", "content": ""}])["role"] == "user"
     plain = read_message(as_message(summary, []))
@@ -130,7 +130,7 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["summary", "covers", "messages", "by", "title"]), JSON, max_size=5))
-def test_a_mark_that_is_not_well_formed_covers_nothing(said: dict[str, Any]) -> None:
+def test_malformed_summary_mark_covers_nothing(said: dict[str, Any]) -> None:
     mark = {"ipfsmem": said}
     session = told([*turns(3), PlacedItem((99, A, 0), mark)])
     assert is_mark(mark) and len(session.messages) == 6
@@ -140,11 +140,11 @@ def test_a_mark_that_is_not_well_formed_covers_nothing(said: dict[str, Any]) -> 
     as_markdown(session, str)
 
 
-def test_an_item_that_is_more_than_a_mark_is_a_message() -> None:
+def test_item_with_more_than_a_mark_is_a_message() -> None:
     assert not is_mark({"ipfsmem": {"title": "x"}, "role": "user"}) and not is_mark({"ipfsmem": "x"})
 
 
-def test_sentences_are_chosen_word_for_word_within_the_room_and_in_order() -> None:
+def test_extract_quotes_sentences_in_order_within_its_limit() -> None:
     said = [
         Message("user", "The boat lies at pier 7. Hello there."),
         Message("assistant", "Noted: the boat lies at pier 7."),
@@ -164,5 +164,5 @@ def test_sentences_are_chosen_word_for_word_within_the_room_and_in_order() -> No
 
 
 @given(st.lists(st.text(max_size=300), max_size=12), st.integers(0, 600))
-def test_a_summary_is_never_longer_than_its_room(texts: list[str], room: int) -> None:
+def test_summary_is_never_longer_than_its_limit(texts: list[str], room: int) -> None:
     assert len(extract([Message("user", text) for text in texts], room)) <= room

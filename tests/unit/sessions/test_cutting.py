@@ -1,4 +1,4 @@
-"""No cut divides a call from its answer, and what a model is given begins with a request, whatever was said."""
+"""Shortened histories never separate a call from its answer, and begin with a request."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def answered(items: list[Mapping[str, Any]]) -> bool:
 
 
 @given(histories(), st.integers(0, 30))
-def test_a_trimmed_history_is_short_begins_with_a_request_and_is_whole(
-    history: list[dict[str, Any]], most: int
-) -> None:
+def test_trimmed_history_is_short_and_begins_with_a_request(history: list[dict[str, Any]], most: int) -> None:
     kept = trimmed(history, most)
     assert len(kept) <= most and answered(list(kept))
     if kept:
@@ -73,7 +71,7 @@ def test_a_trimmed_history_is_short_begins_with_a_request_and_is_whole(
 
 
 @given(histories(), st.integers(-3, 60))
-def test_a_cut_is_not_after_what_was_wanted_and_divides_no_call(
+def test_cut_is_not_after_the_wanted_place_and_separates_no_call(
     history: list[dict[str, Any]], wanted: int
 ) -> None:
     at = cut_at([read_message(item) for item in history], wanted)
@@ -81,7 +79,7 @@ def test_a_cut_is_not_after_what_was_wanted_and_divides_no_call(
     assert answered(list(history[:at])) and answered(list(history[at:]))
 
 
-def test_a_turn_that_is_too_long_keeps_its_request() -> None:
+def test_overlong_turn_keeps_its_request() -> None:
     turn = [user("Where?"), *(one for n in range(20) for one in (call(str(n)), answer(str(n))))]
     kept = trimmed(turn, 6)
     assert kept[0] == user("Where?") and kept[1:] == turn[-4:]
@@ -95,6 +93,6 @@ def test_history_never_begins_with_an_answer_without_name_or_call() -> None:
     assert trimmed([answer("nobody"), user(), said()], 2) == [user(), said()]
 
 
-def test_items_of_unknown_shapes_are_cut_anywhere() -> None:
+def test_items_of_unknown_form_may_be_cut_anywhere() -> None:
     assert trimmed([{"turn": n} for n in range(9)], 3) == [{"turn": 6}, {"turn": 7}, {"turn": 8}]
     assert trimmed([{"turn": 1}], 0) == []

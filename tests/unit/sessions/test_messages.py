@@ -1,4 +1,4 @@
-"""One message in four shapes says the same: who, which words, which calls, which answers. Shapes are those of the real packages."""
+"""One message in four forms has the same role, text, calls and answers. The forms are those of the real packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.extras import need_extra
 CALLED = Message("assistant", "Let me look.", ("look",), ("c1",))
 
 
-def test_openai_chat_messages_of_its_package() -> None:
+def test_openai_chat_messages_are_read() -> None:
     types = need_extra("openai-agents", "openai.types.chat")
     message = types.ChatCompletionMessage.model_validate(
         {
@@ -29,7 +29,7 @@ def test_openai_chat_messages_of_its_package() -> None:
     assert read_message({"role": "developer", "content": "Be kind."}).role == "system"
 
 
-def test_a_plain_message_without_a_role_is_a_users() -> None:
+def test_plain_message_without_a_role_is_from_the_user() -> None:
     assert read_message({"speaker": " Ana ", "text": "Hello."}) == Message("user", "Hello.", speaker="Ana")
     assert read_message({"name": "Bob", "content": "Hello."}) == Message("user", "Hello.", speaker="Bob")
     assert read_message({"role": "assistant", "speaker": "Eve", "text": "Hi."}) == Message(
@@ -45,7 +45,7 @@ def test_a_plain_message_without_a_role_is_a_users() -> None:
         assert read_message(item) == Message("", "")
 
 
-def test_openai_response_items_of_its_package() -> None:
+def test_openai_response_items_are_read() -> None:
     types = need_extra("openai-agents", "openai.types.responses")
     call = types.ResponseFunctionToolCall(
         arguments="{}", call_id="c1", name="look", type="function_call"
@@ -69,7 +69,7 @@ def test_openai_response_items_of_its_package() -> None:
     )
 
 
-def test_anthropic_messages_of_its_package() -> None:
+def test_anthropic_messages_are_read() -> None:
     types = need_extra("anthropic", "anthropic.types")
     message = types.Message.model_validate(
         {
@@ -96,7 +96,7 @@ def test_anthropic_messages_of_its_package() -> None:
     assert not read_message(answer).is_request
 
 
-def test_pydantic_ai_messages_of_its_package() -> None:
+def test_pydantic_ai_messages_are_read() -> None:
     messages = need_extra("pydantic-ai", "pydantic_ai.messages")
     history = [
         messages.ModelRequest(
@@ -120,7 +120,7 @@ def test_pydantic_ai_messages_of_its_package() -> None:
     messages.ModelMessagesTypeAdapter.validate_python([kept])
 
 
-def test_plain_messages() -> None:
+def test_plain_messages_are_read() -> None:
     assert read_message({"role": "human", "content": ["Where", {"text": "is it?"}]}).text == "Where\nis it?"
     assert without_system({"role": "system", "content": "x"}) is None
     assert without_system({"role": "user", "content": "x"}) == {"role": "user", "content": "x"}
@@ -154,7 +154,7 @@ VALUES = NESTED | st.sampled_from(
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=6))
-def test_whatever_an_item_is_it_is_read(item: dict[str, Any]) -> None:
+def test_any_item_is_read_without_an_error(item: dict[str, Any]) -> None:
     message = read_message(item)
     assert isinstance(message.text, str) and all(
         isinstance(one, str) for one in message.tools + message.answers
@@ -163,7 +163,7 @@ def test_whatever_an_item_is_it_is_read(item: dict[str, Any]) -> None:
     assert kept is None or kept.keys() <= item.keys() | {"parts"}
 
 
-def test_half_a_character_is_read_as_the_mark_for_an_unknown_one() -> None:
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character() -> None:
     for text, read in (
         ("cut \ud83d", "cut \ufffd"),
         ("\ude00 cut", "\ufffd cut"),
@@ -181,6 +181,6 @@ def test_deeply_nested_message_has_no_text() -> None:
     assert read_message({"role": "user", "content": deep}).role == "user"
 
 
-def test_half_a_character_in_a_name_is_replaced() -> None:
+def test_half_a_surrogate_pair_in_a_name_is_replaced() -> None:
     message = read_message({"role": "user", "name": " Bob \ud83d", "content": "hello"})
     assert (message.speaker, message.text) == ("Bob \ufffd", "hello")

@@ -64,7 +64,7 @@ def dag(sim: SimProvider) -> list[Block]:
     return run(collect())
 
 
-def test_offline_and_refused(sim: SimProvider) -> None:
+def test_simulated_provider_can_be_offline_or_refuse(sim: SimProvider) -> None:
     sim.faults.offline = True
     with pytest.raises(ProviderUnavailable):
         fetch(sim)
@@ -79,7 +79,7 @@ def test_offline_and_refused(sim: SimProvider) -> None:
     assert sim.cloud.pins == []
 
 
-def test_a_chosen_call_fails(sim: SimProvider) -> None:
+def test_chosen_call_fails(sim: SimProvider) -> None:
     sim.fail_call(2)
     sim.fail_call(3, ProviderRefused("quota"))
     assert fetch(sim)
@@ -93,7 +93,7 @@ def test_a_chosen_call_fails(sim: SimProvider) -> None:
     assert sim.calls == ["put_car", "get_blocks", "pin", "pin", "pin"]
 
 
-def test_an_answer_gets_lost_after_the_work(sim: SimProvider) -> None:
+def test_answer_is_lost_after_the_work(sim: SimProvider) -> None:
     sim.lose_answer(1)
     with pytest.raises(ProviderUnavailable):
         run(sim.pin(ROOT[0], "n"))
@@ -109,7 +109,7 @@ def test_delay_moves_the_clock_only(sim: SimProvider) -> None:
     assert sim.clock.now - before == timedelta(hours=1)
 
 
-def test_blocks_dropped_cut_changed(sim: SimProvider) -> None:
+def test_blocks_can_be_dropped_truncated_or_changed(sim: SimProvider) -> None:
     a, b, c, d, e, f = (cid for cid, _ in LEAVES)
     sim.faults.drop = {a}
     sim.faults.instead = {b: b"something else", raw_cid(bytes(32)): b"from nowhere"}
@@ -127,7 +127,7 @@ def test_blocks_dropped_cut_changed(sim: SimProvider) -> None:
     assert fetch(sim) == dict(TREE)
 
 
-def test_lies_about_what_is_there(sim: SimProvider) -> None:
+def test_simulated_provider_can_answer_has_falsely(sim: SimProvider) -> None:
     nowhere = raw_cid(bytes(32))
     sim.faults.has = "all"
     assert run(sim.has([nowhere, ROOT[0]])) == {nowhere, ROOT[0]}
@@ -135,7 +135,7 @@ def test_lies_about_what_is_there(sim: SimProvider) -> None:
     assert run(sim.has([nowhere, ROOT[0]])) == set()
 
 
-def test_trees(sim: SimProvider) -> None:
+def test_trees_can_end_early_or_miss_blocks(sim: SimProvider) -> None:
     assert dag(sim) == TREE
     sim.faults.end_dag_after = 4
     assert dag(sim) == TREE[:4]
@@ -144,7 +144,7 @@ def test_trees(sim: SimProvider) -> None:
     assert dag(sim) == [block for block in TREE if block != LEAVES[0]]
 
 
-def test_reordered_but_the_same_in_every_run() -> None:
+def test_order_of_blocks_is_shuffled_reproducibly() -> None:
     def once() -> tuple[list[CID], list[Block], list[CID]]:
         sim = SimProvider(random=SeededRandom("x"))
         run(sim.put_car(ROOT[0], TREE, name="n"))
@@ -160,12 +160,12 @@ def test_reordered_but_the_same_in_every_run() -> None:
     assert pins != CIDS[::-1] and sorted(pins) == sorted(CIDS)
 
 
-def test_another_root(sim: SimProvider) -> None:
+def test_upload_can_return_another_root(sim: SimProvider) -> None:
     sim.faults.other_root = LEFT[0]
     assert run(sim.put_car(ROOT[0], TREE, name="n")) == LEFT[0]
 
 
-def test_reset_half_way() -> None:
+def test_upload_can_break_off_half_way() -> None:
     sim = SimProvider()
     sim.faults.reset_after = 4
     with pytest.raises(ProviderUnavailable):
@@ -175,7 +175,7 @@ def test_reset_half_way() -> None:
     assert sim.saw(LEAVES[5][1]) == []
 
 
-def test_rollback_of_a_name(sim: SimProvider) -> None:
+def test_name_can_be_set_back(sim: SimProvider) -> None:
     records = [
         ipns_record.make_record(SEED, "/ipfs/bafkqaaa", n, datetime(2036, 1, 1, tzinfo=UTC)) for n in range(3)
     ]
@@ -190,7 +190,7 @@ def test_rollback_of_a_name(sim: SimProvider) -> None:
     assert run(sim.get_name(NAME)) is None
 
 
-def test_stale_pin_list(sim: SimProvider) -> None:
+def test_pin_list_can_be_outdated(sim: SimProvider) -> None:
     run(sim.pin(LEFT[0], "n"))
     sim.freeze_pins()
     sim.clock.advance(1)
@@ -203,7 +203,7 @@ def test_stale_pin_list(sim: SimProvider) -> None:
     assert len(run(sim.pins("n"))) == 2
 
 
-def test_blocks_of_no_pin_are_collected(sim: SimProvider) -> None:
+def test_blocks_without_a_pin_are_collected(sim: SimProvider) -> None:
     pin = run(sim.pin(LEFT[0], "n"))
     assert sim.cloud.collect() == 5
     assert set(sim.cloud.blocks) == {LEFT[0], *(cid for cid, _ in LEAVES[:3])}
@@ -212,7 +212,7 @@ def test_blocks_of_no_pin_are_collected(sim: SimProvider) -> None:
     assert sim.cloud.blocks == {}
 
 
-def test_every_byte_is_on_record(sim: SimProvider) -> None:
+def test_every_byte_is_recorded(sim: SimProvider) -> None:
     sent = sim.wire[0].sent
     assert all(data in sent and cid.encode() in sent for cid, data in TREE)
     start = sim.received_bytes()
@@ -232,7 +232,7 @@ def test_every_byte_is_on_record(sim: SimProvider) -> None:
     assert sim.saw(b"a secret by mistake") == ["put_name"]
 
 
-def test_missing_capabilities_and_use_after_close() -> None:
+def test_missing_capabilities_and_closed_providers_are_refused() -> None:
     sim = SimProvider(SimCloud(), capabilities=Capabilities())
     for work in (sim.has([]), sim.get_blocks([]), sim.pin(ROOT[0], "n"), sim.pins("n"), sim.get_name(NAME)):
         with pytest.raises(ProviderRefused, match="cannot"):
@@ -242,7 +242,7 @@ def test_missing_capabilities_and_use_after_close() -> None:
         run(sim.put_car(ROOT[0], TREE, name="n"))
 
 
-def test_clock() -> None:
+def test_mock_clock_advances_and_sleeps() -> None:
     clock = MockClock()
     assert clock.now == datetime(2026, 1, 1, tzinfo=UTC)
     clock.advance(0.001)
@@ -257,7 +257,7 @@ def test_clock() -> None:
     assert clock.ms == 1_767_225_599_001 + 1_000_001_000
 
 
-def test_random_is_the_same_everywhere() -> None:
+def test_seeded_random_is_reproducible() -> None:
     random = SeededRandom(1)
     assert random(3) + random(5) + random(40) == SeededRandom(1)(48)
     assert SeededRandom(1)(8).hex() == hashlib.sha256(b"1/0").hexdigest()[:16]
@@ -277,7 +277,7 @@ def test_stopped_failures_do_not_happen_later() -> None:
         run(provider.has([]))
 
 
-def test_an_account_changes_its_plan() -> None:
+def test_capabilities_can_be_changed() -> None:
     provider = SimProvider()
     provider.change(has=False)
     assert not provider.capabilities.has and provider.capabilities.blocks

@@ -32,7 +32,7 @@ class Answers:
         return self.left.pop(0)
 
 
-def test_format_2_3_request():
+def test_key_request_equals_the_example_of_the_format():
     text = message.key_request(ACCOUNT, "default", 1)
     assert len(text) == 434
     assert (
@@ -46,7 +46,7 @@ def test_format_2_3_request():
 
 
 @pytest.mark.parametrize("row", V["key_requests"])
-def test_requests(row):
+def test_key_requests_equal_the_vectors(row):
     text = message.key_request(bytes.fromhex(row["address"]), row["vault"], row["key_number"])
     assert text.decode("ascii") == row["text"]
     assert len(text) == row["bytes"]
@@ -55,13 +55,13 @@ def test_requests(row):
 
 
 @pytest.mark.parametrize("row", V["refused_requests"])
-def test_refused_requests(row):
+def test_invalid_key_requests_are_refused(row):
     with pytest.raises(errors.UsageError):
         message.key_request(ACCOUNT, row["vault"], row["key_number"])
 
 
 @pytest.mark.parametrize("size", [0, 19, 21, 32])
-def test_address_size(size):
+def test_address_of_wrong_size_is_refused(size):
     with pytest.raises(errors.UsageError):
         message.key_request(bytes(size), "default", 1)
 
@@ -75,7 +75,7 @@ def backend(request, monkeypatch):
 
 
 @pytest.mark.parametrize("row", named(V["accepted"]))
-def test_accepted(row, backend):
+def test_valid_signatures_are_normalised(row, backend):
     rs = message.normalise_signature(
         bytes.fromhex(row["signature"]), bytes.fromhex(row["address"]), row["text"].encode()
     )
@@ -83,7 +83,7 @@ def test_accepted(row, backend):
 
 
 @pytest.mark.parametrize("row", named(V["refused"]))
-def test_refused(row, backend):
+def test_invalid_signatures_are_refused_and_not_quoted(row, backend):
     with pytest.raises(getattr(errors, row["error"])) as caught:
         message.normalise_signature(
             bytes.fromhex(row["signature"]), bytes.fromhex(row["address"]), row["text"].encode()
@@ -93,7 +93,7 @@ def test_refused(row, backend):
 
 
 @pytest.mark.parametrize("row", named(V["signed_twice"]))
-def test_sign_twice(row):
+def test_two_equal_signatures_are_required(row):
     signer = Answers(*map(bytes.fromhex, row["answers"]))
     text = V["key_requests"][0]["text"].encode()
     if row["accepted"]:
@@ -105,7 +105,7 @@ def test_sign_twice(row):
     assert signer.asked == [text, text]
 
 
-def test_sign_once_asks_once():
+def test_sign_once_requests_one_signature():
     signer = Answers(bytes.fromhex(V["accepted"][0]["signature"]))
     text = V["key_requests"][0]["text"].encode()
     assert message.sign_once(signer, text).hex() == V["accepted"][0]["rs"]
@@ -121,14 +121,14 @@ def test_sign_once_asks_once():
         ("another account", "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"),
     ],
 )
-def test_the_cause_is_named(name, word):
+def test_error_names_the_kind_of_signature(name, word):
     row = next(row for row in V["refused"] if row["name"] == name)
     with pytest.raises(errors.SealError, match=word) as caught:
         message.normalise_signature(bytes.fromhex(row["signature"]), ACCOUNT, row["text"].encode())
     assert "vault without a wallet" in caught.value.hint
 
 
-def test_signature_texts():
+def test_signature_texts_are_read_or_refused():
     for row in V["signature_texts"]["accepted"]:
         assert message.read_signature(row["text"]).hex() == row["signature"]
     for text in V["signature_texts"]["refused"]:

@@ -1,4 +1,4 @@
-"""The rule for new passphrases. A one-letter one was taken."""
+"""The rule for new passphrases."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ipfsmem.wallet import recovery_words
 V = json.loads((Path(__file__).parents[3] / "fixtures/vectors/recovery.json").read_text())
 
 
-def test_format_9():
+def test_recovery_phrase_equals_the_example_of_the_format():
     assert " ".join(recovery_words.to_words(b"\x02" * 32)) == (
         "acoustic avoid letter advice cage absurd amount doctor acoustic avoid letter advice cage absurd amount"
         " doctor acoustic avoid letter advice cage absurd amount exchange"
@@ -23,18 +23,18 @@ def test_format_9():
 
 
 @pytest.mark.parametrize("row", V["recovery"])
-def test_vectors(row):
+def test_recovery_phrases_equal_the_vectors(row):
     assert " ".join(recovery_words.to_words(bytes.fromhex(row["secret"]))) == row["words"]
     assert recovery_words.from_words(row["words"]).hex() == row["secret"]
 
 
 @pytest.mark.parametrize("text", V["same_secret"]["texts"])
-def test_lenient_reading(text):
+def test_phrase_is_read_despite_case_numbers_and_spaces(text):
     assert recovery_words.from_words(text).hex() == V["same_secret"]["secret"]
 
 
 @pytest.mark.parametrize("row", V["refused"], ids=lambda row: row["name"])
-def test_refused(row):
+def test_invalid_phrase_names_the_wrong_word(row):
     with pytest.raises(FormatError) as caught:
         recovery_words.from_words(row["text"])
     if row["position"]:
@@ -42,12 +42,12 @@ def test_refused(row):
         assert f"recovery word {row['position']}, {wrong!r}" in str(caught.value)
 
 
-def test_help_with_a_slip():
+def test_mistyped_word_gets_a_suggestion():
     with pytest.raises(FormatError, match="perhaps 'acoustic'"):
         recovery_words.from_words("acustic")
 
 
-def test_much_text_is_refused_quickly():
+def test_long_text_is_refused_quickly():
     with pytest.raises(FormatError, match="200000 words in the recovery phrase"):
         recovery_words.from_words("abandon " * 200_000)
 
@@ -63,12 +63,12 @@ def test_round_trip_equals_eth_account(secret):
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
-def test_size(size):
+def test_secret_of_wrong_size_is_refused(size):
     with pytest.raises(UsageError):
         recovery_words.to_words(bytes(size))
 
 
-def test_another_list_is_not_used(tmp_path, monkeypatch):
+def test_word_list_of_another_language_is_refused(tmp_path, monkeypatch):
     class Spec:
         submodule_search_locations = (str(tmp_path),)
 
@@ -86,7 +86,7 @@ def test_another_list_is_not_used(tmp_path, monkeypatch):
         recovery_words.word_list()
 
 
-def test_the_ethereum_library_is_not_imported():
+def test_ethereum_library_is_not_imported():
     program = (
         "import sys; from ipfsmem.seal import objects, secret_file;"
         "from ipfsmem.wallet import message, recovery_words, root_keys, signers;"

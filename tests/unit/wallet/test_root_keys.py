@@ -29,7 +29,7 @@ def same(keys: RootKeys, row: dict) -> None:
         assert keys.tag(plain=True).hex() == row["plain_vault_tag"]
 
 
-def test_format_2_3():
+def test_root_keys_equal_the_example_of_the_format():
     rs = (
         "2cd11952b00cbbd3f81bcf944e2b9633f1e0aaffbfe026f455fb4c164bc823e1"
         "576b1992eecde3712bd6f3969acbc767ea5cc06c4aedac6853194ce1a611621e"
@@ -44,7 +44,7 @@ def test_format_2_3():
     assert keys.tag(plain=True).hex() == "3917eeda997d4077b7d1051d46a7239b"
 
 
-def test_format_9_recovery():
+def test_recovery_keys_equal_the_example_of_the_format():
     keys = RootKeys.from_recovery(b"\x02" * 32)
     assert keys.kind == "recovery"
     assert keys.admin_public.hex() == "235eef9922bfc4a6d675f4d8ed2753ea7fe92d76486bfff0aa8ffd075b3ad575"
@@ -55,7 +55,7 @@ def test_format_9_recovery():
         _ = keys.vault_tag
 
 
-def test_format_9_walletless():
+def test_walletless_keys_equal_the_example_of_the_format():
     keys = RootKeys.from_random(b"\x03" * 64, "default", 1)
     assert keys.kind == "random"
     assert keys.admin_public.hex() == "bf199cd7fcaf2ead2ea4054c50908b12780d15ab2bb80dc7fbd759236a45cc43"
@@ -63,7 +63,7 @@ def test_format_9_walletless():
 
 
 @pytest.mark.parametrize("row", V["wallet"])
-def test_wallet_vectors(row):
+def test_wallet_keys_equal_the_vectors(row):
     keys = RootKeys.from_signature(
         bytes.fromhex(row["rs"]),
         bytes.fromhex(row["address"]),
@@ -75,23 +75,23 @@ def test_wallet_vectors(row):
 
 
 @pytest.mark.parametrize("row", V["walletless"])
-def test_walletless_vectors(row):
+def test_walletless_keys_equal_the_vectors(row):
     same(RootKeys.from_random(bytes.fromhex(row["secret"]), row["vault"], row["key_number"]), row)
 
 
 @pytest.mark.parametrize("row", RECOVERY)
-def test_recovery_vectors(row):
+def test_recovery_keys_equal_the_vectors(row):
     same(RootKeys.from_recovery(bytes.fromhex(row["secret"])), row)
 
 
-def test_spellings_of_a_passphrase():
+def test_equivalent_spellings_of_a_passphrase_give_equal_keys():
     by_phrase = {row["passphrase"]: row["admin_public"] for row in V["wallet"] if row["vault"] == "default"}
     assert by_phrase["pass"] == by_phrase["\uff50\uff41\uff53\uff53"]
     assert by_phrase["caf\u00e9"] == by_phrase["cafe\u0301"]
     assert len({by_phrase[p] for p in (None, "pass", "caf\u00e9", " ", "correct horse battery staple")}) == 5
 
 
-def test_derivation_with_another_library():
+def test_derivation_equals_another_library():
     """The whole of 2.3 with `cryptography`, passphrase included."""
     salt_hash = hashes.Hash(hashes.SHA256())
     salt_hash.update(b"ipfsmem/v1/pp" + ACCOUNT + b"work")
@@ -107,12 +107,12 @@ def test_derivation_with_another_library():
 
 
 @pytest.mark.parametrize("phrase", V["refused_passphrases"])
-def test_refused_passphrases(phrase):
+def test_invalid_passphrases_are_refused(phrase):
     with pytest.raises(PassphraseError):
         RootKeys.from_signature(RS, ACCOUNT, "default", 1, phrase)
 
 
-def test_bad_sizes_and_labels():
+def test_invalid_sizes_and_labels_are_refused():
     for rs, address, vault, number in [
         (RS[:-1], ACCOUNT, "default", 1),
         (RS + b"\x1c", ACCOUNT, "default", 1),
@@ -131,7 +131,7 @@ def test_bad_sizes_and_labels():
         vault_tag(bytes(31), plain=False)
 
 
-def test_secrets_stay_out_of_sight():
+def test_secrets_are_absent_from_repr():
     keys = RootKeys.from_signature(RS, ACCOUNT, "default", 1)
     shown = f"{keys} {keys!r} {pprint.pformat(keys)} {rich.pretty.pretty_repr(keys)} {[keys]}"
     for secret in (keys.admin_seed, keys.head_seed, keys.box_secret):
@@ -139,7 +139,7 @@ def test_secrets_stay_out_of_sight():
         assert repr(secret) not in shown
 
 
-def test_pinned_admin():
+def test_admin_key_of_another_wallet_is_refused():
     keys = RootKeys.from_signature(RS, ACCOUNT, "default", 1)
     require_admin(keys, keys.admin_public)
     with pytest.raises(WrongWalletError, match="passphrase"):

@@ -1,4 +1,4 @@
-"""Both ways to the curve give the same accounts, signatures and verdicts."""
+"""Both implementations of the curve give the same accounts, signatures and verdicts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ def _both(monkeypatch: pytest.MonkeyPatch, call: object, *args: object) -> objec
     return fast
 
 
-def test_known_account(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_account_is_derived(monkeypatch: pytest.MonkeyPatch) -> None:
     account = _both(monkeypatch, account_of, HARDHAT)
     assert account == bytes.fromhex("f39fd6e51aad88f6f4ce6ab8827279cfffb92266")
 
 
 @pytest.mark.parametrize("i", range(20))
-def test_same_signature_and_same_signer(monkeypatch: pytest.MonkeyPatch, i: int) -> None:
+def test_signature_and_signer_are_the_same_in_both_implementations(
+    monkeypatch: pytest.MonkeyPatch, i: int
+) -> None:
     key, digest = sha256(b"key %d" % i).digest(), sha256(b"text %d" % i).digest()
     signature = _both(monkeypatch, sign_hash, key, digest)
     assert isinstance(signature, bytes) and len(signature) == 65

@@ -48,7 +48,7 @@ def write(path: Path, value: object) -> Path:
 
 
 @pytest.mark.parametrize("text", [b"", b"hello", "Überraschung".encode(), b"x" * 1000])
-def test_raw_key_signs_as_eth_account_does(text):
+def test_raw_key_signs_like_eth_account(text):
     signer = signers.RawKeySigner(KEY)
     assert signer.address == ACCOUNT
     from eth_account import Account  # takes most of a second, so that each worker would wait for it
@@ -62,12 +62,12 @@ def test_raw_key_signs_as_eth_account_does(text):
 @pytest.mark.parametrize(
     "key", [b"", bytes(32), KEY[:31], KEY + b"\0", message.ORDER.to_bytes(32, "big"), b"\xff" * 32]
 )
-def test_bad_keys(key):
+def test_invalid_raw_keys_are_refused(key):
     with pytest.raises(UsageError):
         signers.RawKeySigner(key)
 
 
-def test_seed_phrase():
+def test_seed_phrase_gives_its_accounts():
     assert signers.MnemonicSigner(JUNK).address == ACCOUNT
     assert signers.MnemonicSigner("  " + JUNK.upper().replace(" ", "\n")).address == ACCOUNT
     second = signers.MnemonicSigner(JUNK, "m/44'/60'/0'/0/1")
@@ -77,19 +77,19 @@ def test_seed_phrase():
 @pytest.mark.parametrize(
     "words", ["", "test", JUNK + " junk", JUNK.replace("junk", "jnuk"), "test " * 12, "é " * 12]
 )
-def test_bad_seed_phrases(words):
+def test_invalid_seed_phrases_are_refused_and_not_quoted(words):
     with pytest.raises(FormatError) as caught:
         signers.MnemonicSigner(words)
     assert "jnuk" not in str(caught.value)
 
 
 @pytest.mark.parametrize("path", ["", "m/x", "44'/60'", "m/44'/60'/0'/0/-1", "m/4294967296"])
-def test_bad_account_paths(path):
+def test_invalid_account_paths_are_refused(path):
     with pytest.raises(FormatError):
         signers.MnemonicSigner(JUNK, path)
 
 
-def test_keystore_round_trip(light):
+def test_keystore_round_trips(light):
     signer = signers.KeystoreSigner(light, "pässwörter")
     assert signer.address == ACCOUNT
     assert signer.sign_message(b"x") == signers.RawKeySigner(KEY).sign_message(b"x")
@@ -101,7 +101,7 @@ def test_keystore_round_trip(light):
     assert KEY.hex() not in light.read_text()
 
 
-def test_default_parameters_are_a_wallets(tmp_path, monkeypatch):
+def test_default_keystore_parameters_are_those_of_wallets(tmp_path, monkeypatch):
     seen = {}
 
     def fake(key, password, **options):
@@ -114,7 +114,7 @@ def test_default_parameters_are_a_wallets(tmp_path, monkeypatch):
     assert seen == {"kdf": "scrypt", "iterations": 262144}
 
 
-def test_keystore_of_the_specification(tmp_path):
+def test_keystore_of_the_specification_opens(tmp_path):
     signer = signers.KeystoreSigner(write(tmp_path / "k", PBKDF2), "testpassword")
     assert signer.address == signers.RawKeySigner(STORAGE_KEY).address
     old = {"Crypto": PBKDF2["crypto"], "Version": 3, "address": "0x" + signer.address.hex()}
@@ -122,12 +122,12 @@ def test_keystore_of_the_specification(tmp_path):
 
 
 @pytest.mark.parametrize("passphrase", ["wrong", "passwo\u0308rd", "", "\ud800"])
-def test_wrong_passphrase(light, passphrase):
+def test_wrong_keystore_passphrase_is_refused(light, passphrase):
     with pytest.raises(PassphraseError):
         signers.KeystoreSigner(light, passphrase)
 
 
-def test_never_overwrites(light, tmp_path):
+def test_keystore_is_never_overwritten(light, tmp_path):
     before = light.read_bytes()
     with pytest.raises(StorageError, match="exists"):
         signers.create_keystore(light, "a long secret", KEY, scrypt_n=2)
@@ -139,7 +139,7 @@ def test_never_overwrites(light, tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_disk_that_refuses(tmp_path, monkeypatch):
+def test_failing_disk_leaves_no_keystore(tmp_path, monkeypatch):
     with pytest.raises(StorageError):
         signers.create_keystore(tmp_path / "no" / "k", "a long secret", KEY, scrypt_n=2)
 
@@ -152,7 +152,7 @@ def test_disk_that_refuses(tmp_path, monkeypatch):
     assert not (tmp_path / "k").exists()
 
 
-def test_refused_creation(tmp_path):
+def test_keystore_with_a_weak_passphrase_or_key_is_not_created(tmp_path):
     with pytest.raises(PassphraseError):
         signers.create_keystore(tmp_path / "k", "", KEY, scrypt_n=2)
     with pytest.raises(UsageError):
@@ -163,7 +163,7 @@ def test_refused_creation(tmp_path):
     assert not (tmp_path / "k").exists()
 
 
-def test_missing_file(tmp_path):
+def test_missing_keystore_is_an_error(tmp_path):
     with pytest.raises(StorageError):
         signers.KeystoreSigner(tmp_path / "none", "x")
     with pytest.raises(StorageError):
@@ -216,7 +216,7 @@ SCRYPT = {"dklen": 32, "n": 2, "r": 8, "p": 1, "salt": "00"}
         ("address", 5),
     ],
 )
-def test_malformed_keystores(tmp_path, path, value):
+def test_malformed_keystores_are_refused(tmp_path, path, value):
     with pytest.raises(FormatError):
         signers.KeystoreSigner(write(tmp_path / "k", change(path, value)), "testpassword")
 
@@ -224,14 +224,14 @@ def test_malformed_keystores(tmp_path, path, value):
 @pytest.mark.parametrize(
     "params", [{"n": 3}, {"n": 0}, {"n": -2}, {"r": 0}, {"p": 0}, {"dklen": 31}, {"salt": 1}]
 )
-def test_malformed_scrypt(tmp_path, params):
+def test_malformed_scrypt_parameters_are_refused(tmp_path, params):
     broken = change("crypto.kdf", "scrypt")
     broken["crypto"]["kdfparams"] = SCRYPT | params
     with pytest.raises(FormatError):
         signers.KeystoreSigner(write(tmp_path / "k", broken), "x")
 
 
-def test_parameters_that_stop_a_machine(tmp_path):
+def test_excessive_keystore_parameters_are_refused(tmp_path):
     greedy = change("crypto.kdf", "scrypt")
     for params in ({"n": 2**30}, {"r": 2**40}, {"p": 10**9}):
         greedy["crypto"]["kdfparams"] = SCRYPT | params
@@ -247,13 +247,13 @@ def test_parameters_that_stop_a_machine(tmp_path):
 @pytest.mark.parametrize(
     "data", [b"", b"{", b"[]", b"3", b"\xff\xfe", b'{"crypto":' + b"[" * 5000, b'{"version":3e9}']
 )
-def test_not_json(tmp_path, data):
+def test_keystore_that_is_not_json_is_refused(tmp_path, data):
     (tmp_path / "k").write_bytes(data)
     with pytest.raises(FormatError):
         signers.KeystoreSigner(tmp_path / "k", "x")
 
 
-def test_the_key_of_another_account(tmp_path, light):
+def test_keystore_with_the_key_of_another_account_is_refused(tmp_path, light):
     lying = json.loads(light.read_text()) | {"address": "00" * 20}
     with pytest.raises(FormatError, match="another account"):
         signers.KeystoreSigner(write(tmp_path / "k", lying), "pässwörter")
