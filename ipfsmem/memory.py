@@ -229,9 +229,14 @@ class Memory(MemoryMethods):
     # -- facts -----------------------------------------------------------------------------------------------
 
     @property
-    def namespace(self) -> str:
+    def vault(self) -> str:
         """Name of the vault on this device."""
         return self._open.namespace
+
+    @property
+    def namespace(self) -> str:
+        """Former name of `vault`."""
+        return self.vault
 
     @property
     def replica(self) -> Replica:
@@ -371,7 +376,7 @@ class Memory(MemoryMethods):
     def __repr__(self) -> str:
         scope = f", scope {self.in_scope}" if self.in_scope else ""
         closed = ", closed" if self._open.closed else ""
-        return f"<Memory {self.namespace}, {self.mode}{scope}{closed}>"
+        return f"<Memory {self.vault}, {self.mode}{scope}{closed}>"
 
     def note(self, kind: str, /, **data: Any) -> dict[str, Any]:
         """Add an event to the timeline, as `timeline.add` with these fields."""
@@ -680,7 +685,7 @@ class Memory(MemoryMethods):
         parts = {part.scope: part.part() for part in contents}
         import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))
         root = self.replica.db.get_meta(meta.ROOT)
-        lineage = {"from": self.namespace, **({"root": root.decode()} if root else {})}
+        lineage = {"from": self.vault, **({"root": root.decode()} if root else {})}
         other.note("forked", **lineage)
         return other
 

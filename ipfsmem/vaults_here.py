@@ -190,7 +190,7 @@ def remove_copy(memory: Memory, *, force: bool = False, plain_files: bool = Fals
         if not force and _only_here(memory.replica):
             raise ChangedError(
                 "a text was written meanwhile that is not published: nothing was deleted",
-                hint=f"Publish it: ipfsmem sync. Then once more: ipfsmem vault remove {memory.namespace}.",
+                hint=f"Publish it: ipfsmem sync. Then once more: ipfsmem vault remove {memory.vault}.",
             )
         away = _move_away(folder)
         raise _MovedAway

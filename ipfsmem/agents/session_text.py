@@ -202,7 +202,7 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, progr
     with contextlib.suppress(UsageError, StorageError):
         project = project_at(folder)
         if project.repository is not None and not is_too_wide(project.folder):
-            named = "" if memory.namespace == "default" else f" --vault {memory.namespace}"
+            named = "" if memory.vault == "default" else f" --vault {memory.vault}"
             import shlex
 
             place = shlex.quote(str(project.folder))

@@ -65,7 +65,7 @@ def agrees_to_publish(memory: Memory, yes: bool) -> bool:
     if yes or not memory.mode.public or memory.replica.config.public or not secret_input.can_ask():
         return yes
     click.echo(
-        f"The vault {memory.namespace} is in mode ipfs. Everything in it will be published unencrypted: every memory,\n"
+        f"The vault {memory.vault} is in mode ipfs. Everything in it will be published unencrypted: every memory,\n"
         "its name, and the whole timeline. Anyone can read it, copies are permanent, and publishing cannot be undone.",
         err=True,
     )

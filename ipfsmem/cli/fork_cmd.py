@@ -25,7 +25,7 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
     approve them.
     """
     with context.memory() as memory:
-        if memory.namespace == name:
+        if memory.vault == name:
             raise UsageError(f"{name} is the vault itself", hint="Choose another NAME.")
         with memory.fork(name, partial=partial) as other:
             parts = [other, *map(other.scope, other.scopes.names())]
@@ -34,9 +34,9 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
     if context.json:
         from ipfsmem.results import Forked
 
-        context.emit(Forked(namespace=name, forked=memory.namespace, memories=len(listed), pending=pending))
+        context.emit(Forked(namespace=name, forked=memory.vault, memories=len(listed), pending=pending))
         return
-    click.echo(f"Created {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.namespace)}.")
+    click.echo(f"Created {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.vault)}.")
     if pending:
         click.echo(
             advice(

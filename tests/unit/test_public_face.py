@@ -69,6 +69,13 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
     assert ipfsmem.results.Status.__struct_fields__[0] == "namespace"
 
 
+def test_memory_names_its_vault_also_by_the_former_attribute(tmp_path: Path) -> None:
+    with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
+        assert memory.vault == memory.scope("notes").vault == "alex"
+        assert memory.namespace == "alex"
+    assert memory.vault == "alex"  # also when it is closed
+
+
 def test_wallet_alone_unlocks_and_other_objects_are_refused(tmp_path: Path) -> None:
     wallet = ipfsmem.RawKeySigner(b"\x21" * 32)
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}

@@ -131,7 +131,9 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
         if some:
             groups.append((read, own, some))
     budget, compared = SWEPT_MAX, 0
-    uploads = cache(lambda: _whole_packs(store, {name: files[name].size for name in unfinished}, passed.limit))
+    uploads = cache(
+        lambda: _whole_packs(store, {name: files[name].size for name in unfinished}, passed.limit)
+    )
     for read, own, names in sorted(groups):
         if budget <= 0 or compared + read > passed.limit:
             break
