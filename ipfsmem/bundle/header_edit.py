@@ -7,7 +7,8 @@ the rest (comments, duplicate fields, lists, line ends) stays unchanged, or the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from ipfsmem.bundle import header
 from ipfsmem.bundle.front_matter import front_matter, is_unclosed
@@ -181,7 +182,7 @@ def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
     return ("" if closed else end).encode() + (end if blank else "").encode() + text.encode()
 
 
-class _FieldLines(NamedTuple):
+class _FieldLines(msgspec.Struct, frozen=True, gc=False):
     """The lines of one field: `start` up to `end`; its value begins at `value` of the first line."""
 
     name: str
@@ -230,7 +231,7 @@ def _entries(
         indent = line[: len(line) - len(content)]
         if indent != base or _GOES_ON.match(content):
             if open_entry is not None:
-                open_entry = open_entry._replace(end=at + 1)
+                open_entry = msgspec.structs.replace(open_entry, end=at + 1)
             continue
         if open_entry is not None:
             yield from _with_inner(lines, is_flat, open_entry)

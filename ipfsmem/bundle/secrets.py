@@ -45,7 +45,6 @@ from ipfsmem.bundle.secret_kinds import (
     SPOKEN_NAMES,
     TOKEN_NAMES,
 )
-from ipfsmem.wordlist import word_indexes
 
 _Span = tuple[int, int, str]
 
@@ -167,6 +166,8 @@ def _twelve_list_words(words: list[bytes]) -> list[range]:
 
 @cache
 def _known_words() -> dict[bytes, int]:
+    from ipfsmem.wordlist import word_indexes  # only for twelve words or more
+
     return {word.encode(): number for word, number in word_indexes().items()}
 
 

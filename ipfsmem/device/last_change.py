@@ -35,9 +35,6 @@ class _ChangeRow(msgspec.Struct):
     came: tuple[str, ...]
 
 
-_decoder = msgspec.json.Decoder(_ChangeRow)
-
-
 def note_change(change: Writing, operation: str, name: str, before: Entry) -> None:
     """Record a change of one entry as the last one in its transaction, unless nothing was changed. `before`: the entry as it was."""
     after, replica = change.entry(name), change.replica
@@ -53,7 +50,7 @@ def last_change(replica: Replica) -> LastChange | None:
     stored = replica.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return None
-    row = _decoder.decode(replica.codec.open_row(stored))
+    row = msgspec.json.decode(replica.codec.open_row(stored), type=_ChangeRow)
     gone = decode_entry(row.name, row.gone) if row.name else {}
     return LastChange(row.operation, row.name, row.at, gone, row.came)
 
@@ -69,7 +66,7 @@ def blocks_for_undo(store: StateStore) -> set[bytes]:
     stored = store.db.get_meta(meta.LAST_CHANGE)
     if stored is None:
         return set()
-    row = _decoder.decode(store.codec.open_row(stored))
+    row = msgspec.json.decode(store.codec.open_row(stored), type=_ChangeRow)
     if not row.name:
         return set()
     return {bytes.fromhex(loc.sha) for loc in locations(decode_entry(row.name, row.gone))}

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,12 +23,14 @@ from ipfsmem.device.database import Database
 from ipfsmem.device.identity import Device, open_row, place, seal_row
 from ipfsmem.device.state import DamagedStateError, StateStore
 from ipfsmem.device.tables import meta
-from ipfsmem.device.unlocked import LockWatch
 from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.seal.objects import epoch_key
 from ipfsmem.wording import local_day
+
+if TYPE_CHECKING:
+    from ipfsmem.device.unlocked import LockWatch
 
 Now = Callable[[], int]
 Random = Callable[[int], bytes]

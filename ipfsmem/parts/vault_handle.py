@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.unlocked import UNLOCK_HINT
 from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseError
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import MemoryStore
@@ -291,6 +290,8 @@ class VaultHandle:
         if not self.closed and (self.locked or not self.still_unlocked()):
             self.drop_keys()
         if self.locked:
+            from ipfsmem.device.unlocked import UNLOCK_HINT
+
             raise PassphraseError(f"{action}: {self.locked}", hint=UNLOCK_HINT)
         if self.closed:
             raise ClosedError(f"{action}: the vault {self.namespace} is closed")

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ipfsmem.config import NamespaceConfig, settings
 from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.identity import Device, load_device, passphrase_protected
 from ipfsmem.device.replica import Environment, require_config
-from ipfsmem.device.unlocked import (
-    LockWatch,
-    NotHeld,
-    UnlockedKeys,
-    drop,
-    drop_lost,
-    held,
-    hold,
-    require_place,
-)
 from ipfsmem.errors import ConfigError, PassphraseError, UsageError
 from ipfsmem.locations import BACKGROUND_LOCK, VECTORS_LOCK
+
+if TYPE_CHECKING:  # keys without a passphrase are never unlocked, and need none of its modules
+    from ipfsmem.device.unlocked import LockWatch
 
 #: Default and maximum duration in seconds.
 USUALLY: Final = 8 * 3600
@@ -41,6 +34,8 @@ def unlock_device(
     NotFoundError, UsageError when keys cannot be held here or have no passphrase, PassphraseError,
     StorageError.
     """
+    from ipfsmem.device.unlocked import hold, require_place
+
     world = world or Environment()
     if not 1 <= seconds <= AT_MOST:
         raise UsageError(
@@ -70,6 +65,8 @@ def lock_device(folder: Path) -> bool:
     A process that syncs or makes vectors in the background, with the passphrase, ends too. Running processes drop their keys within a second. Raises StorageError for what could not be removed;
     NotFoundError, ConfigError when there is no such vault and nothing was held for one.
     """
+    from ipfsmem.device.unlocked import drop
+
     for name in (VECTORS_LOCK, BACKGROUND_LOCK):
         with contextlib.suppress(OSError):
             (folder / name).unlink()
@@ -84,11 +81,15 @@ def lock_lost_devices() -> list[Path]:
 
     Raises StorageError for what could not be removed.
     """
+    from ipfsmem.device.unlocked import drop_lost
+
     return drop_lost()
 
 
 def unlocked_until(folder: Path, world: Environment | None = None) -> int | None:
     """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when locked."""
+    from ipfsmem.device.unlocked import UnlockedKeys, held
+
     keys = held(folder, (world or Environment()).now)
     return keys.until if isinstance(keys, UnlockedKeys) else None
 
@@ -99,6 +100,8 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
     Raises PassphraseError, FormatError, StorageError.
     """
     if passphrase is None and passphrase_protected(folder):
+        from ipfsmem.device.unlocked import UnlockedKeys, held
+
         keys = held(folder, world.now)
         if isinstance(keys, UnlockedKeys):
             return keys.device, keys.watch
@@ -109,7 +112,11 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
 
 def needs_passphrase(folder: Path, world: Environment | None = None) -> bool:
     """Tell whether a vault needs its passphrase now: its keys have one and are not unlocked."""
-    return passphrase_protected(folder) and isinstance(held(folder, (world or Environment()).now), NotHeld)
+    if not passphrase_protected(folder):
+        return False
+    from ipfsmem.device.unlocked import NotHeld, held
+
+    return isinstance(held(folder, (world or Environment()).now), NotHeld)
 
 
 def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Codec:

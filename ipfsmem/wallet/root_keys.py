@@ -21,7 +21,6 @@ from ipfsmem.seal.primitives import (
     normalised_passphrase,
     x25519_public,
 )
-from ipfsmem.wallet.message import check_address, check_key_number, check_vault
 
 NO_ADDRESS: Final = bytes(20)
 _PREFIX: Final = b"ipfsmem/v1/"
@@ -49,6 +48,8 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
         `passphrase=None` means none; otherwise it takes about 0.2 s. Raises UsageError for a bad label,
         number or size, PassphraseError for an empty passphrase or one that is not text.
         """
+        from ipfsmem.wallet.message import check_address, check_vault
+
         check_address(address20)
         check_vault(vault)
         extra = b"" if passphrase is None else _stretch(passphrase, address20, vault)
@@ -78,6 +79,8 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
         key_number: int,
         extra: bytes,
     ) -> RootKeys:
+        from ipfsmem.wallet.message import check_key_number, check_vault
+
         check_vault(vault)
         check_key_number(key_number)
         if len(root) != 64:

@@ -54,12 +54,14 @@ ELSEWHERE = (
     "provider.opening",
     "results",
 )
-#: What only memories with plain files or something to publish need.
+#: What only vaults with plain files, a passphrase or something to publish need.
 RARE = {
     "ipfsmem.files.working_copy",
     "ipfsmem.device.tables.tracked_files",
     "ipfsmem.device.root_folders",
+    "ipfsmem.device.unlocked",
     "ipfsmem.causal.merge3",
+    "ipfsmem.wallet.message",
     "ipfsmem.wallet.passphrases",
     "ipfsmem.sync.report",
     "ipfsmem.provider.contract",
@@ -68,7 +70,7 @@ RARE = {
 #: For the usual folders of other systems.
 NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
 #: What a read or a write of a text has nothing to do with.
-OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "rfc8785"}
+OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "ipfsmem.wordlist", "rfc8785"}
 #: What recall without a model needs nothing of.
 OF_A_MODEL = {
     "ipfsmem.memories.meaning",
@@ -91,14 +93,14 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
 @pytest.mark.parametrize(
     ("call", "most"),
     [
-        (("read", "tone"), 95),
-        (("write", "tone", "--body", "short"), 112),
-        (("timeline", "add", "said"), 108),
-        (("list",), 100),  # with the headers that an earlier list kept
-        (("context",), 127),
-        (("recall", "direct"), 140),  # without a model
-        (("hook", "session-start", "--program", "claude-code"), 142),
-        (("hook", "prompt", "--program", "claude-code"), 148),
+        (("read", "tone"), 90),
+        (("write", "tone", "--body", "short"), 104),
+        (("timeline", "add", "said"), 103),
+        (("list",), 96),  # with the headers that an earlier list kept
+        (("context",), 118),
+        (("recall", "direct"), 126),  # without a model
+        (("hook", "session-start", "--program", "claude-code"), 131),
+        (("hook", "prompt", "--program", "claude-code"), 141),
         (("hook", "stop", "--program", "claude-code"), 15),
     ],
     ids=lambda given: " ".join(given[:2]) if isinstance(given, tuple) else "",
