@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { defineConfig, type Plugin } from 'vite'
 
 /** What is loaded where it is asked for, and by nobody else; all the rest of the memory is one file, in the library too: it packs better than many. */
-const LATER = /argon2|hashes\/_?blake|saxes|xmlchars|sync\/(?:administer|beginning|dav_|folder|keep|pinata|publish)|src\/life\/|device\/(?:all_scopes|dreams|graph|moments|past|promoting|sessions|importing|talks)|recall\/(?:fusion|talk|time_ranges)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items)/
+const LATER = /argon2|hashes\/_?blake|saxes|xmlchars|sync\/(?:administer|beginning|dav_|folder|keep|peer_small|pinata|publish)|src\/life\/|device\/(?:all_scopes|dreams|graph|moments|past|promoting|sessions|importing|talks)|recall\/(?:fusion|talk|time_ranges)|core\/(?:blob_reading|enrolling|folder|json_text|scope_tree|session_items|small_objects)/
 /** What only a page needs, as wallets and words, and what only an entry or a worker does. */
 const PAGE = /bip39|secp256k1|sha3|core\/wallet|src\/wallet\//
 const ENTRY = /src\/(?:index|worker\/(?:worker|host|offloading|warming))\.ts/

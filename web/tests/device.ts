@@ -79,7 +79,7 @@ async function answer(command: Command): Promise<unknown> {
     return (await http.bytes(await http.ask(String(command.url), { what: 'read' }))).length
   }
   if (command.do === 'small') {
-    const area = providerOf({ at: String(command.at), token: String(command.token) }, fetch).small as Required<SmallArea>
+    const area = providerOf({ at: String(command.at), token: String(command.token) }, fetch).small as SmallArea
     const names: string[] = []
     for (const [box, label, text] of (command.put ?? []) as [string, string, string][]) {
       const data = new TextEncoder().encode(text)

@@ -33,12 +33,8 @@ export function loadedLater(name: string, load: () => Promise<Provider>, { reads
   const area: SmallArea = {
     list: async boxes => (await get(one => one.small)).list(boxes),
     get: async asked => (await get(one => one.small)).get(asked),
-    ...(writes
-      ? {
-          put: async (one: string, data: Uint8Array) => (await get(provider => provider.small?.put))(one, data),
-          remove: async (asked: readonly string[]) => (await get(provider => provider.small?.remove))(asked)
-        }
-      : {})
+    put: async (one, data) => (await get(provider => provider.small)).put(one, data),
+    remove: async asked => (await get(one => one.small)).remove(asked)
   }
   return { name, ...(small ? { small: area } : {}), ...(reads ? { reader } : {}), ...(names ? { names: server } : {}), ...(writes ? { store } : {}), pins: async pinName => (await get(one => one.pins))(pinName) }
 }

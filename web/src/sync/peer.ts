@@ -1,11 +1,10 @@
 /** Another ipfsmem that serves its blocks (`ipfsmem serve peer`): read without a token, written with one. */
 
-import { type Bytes, isObject, need, Refused } from '../core/bytes.ts'
+import { type Bytes, isObject, Refused } from '../core/bytes.ts'
 import { readCar, writeCar } from '../core/car.ts'
-import { rawCid } from '../core/cid.ts'
-import { isSmall, needBoxes, needSmallNames, usedSmall } from '../core/small_objects.ts'
 import { type Fetch, Http } from './http.ts'
-import { type Block, type BlockStore, type NameServer, type Provider, ProviderError, type SmallArea, UNREAD } from './provider.ts'
+import { loadedLater } from './loaded_later.ts'
+import { type Block, type BlockStore, type NameServer, type Provider, ProviderError, UNREAD } from './provider.ts'
 
 const MOST_ASKED = 500
 const MOST_RECORD = 10 << 10
@@ -73,43 +72,12 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
       await json('/pins', { cid: root, name: pinName }, 'pin')
     }
   }
-  const small: SmallArea = {
-    async list(boxes) {
-      needBoxes(boxes)
-      if (boxes.length === 0) return new Map()
-      const answer = await http.ask(`${base}/small?${new URLSearchParams(boxes.map(box => ['box', box]))}`, { what: 'list small objects' })
-      const { objects } = answerOf(name, await http.text(answer))
-      if (!isObject(objects)) throw new ProviderError(name, false, `${name} returned an unknown list of small objects`)
-      return usedSmall(Object.entries(objects), boxes)
-    },
-    async get(asked) {
-      needSmallNames(asked)
-      if (asked.length === 0) return new Map()
-      const answer = await http.ask(`${base}/small/read`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ names: asked }), what: 'read small objects' })
-      const blocks = new Map(blocksOf(name, await http.bytes(answer)))
-      return new Map(asked.flatMap(one => {
-        const data = blocks.get(rawCid(one.slice(-64)).text)
-        return data !== undefined && isSmall(one, data) ? [[one, data] as const] : []
-      }))
-    },
-    ...(token === null
-      ? {}
-      : {
-          async put(one: string, data: Bytes) {
-            need(isSmall(one, data), 'format', 'that is not a small object')
-            await http.ask(`${base}/small/${one}`, { method: 'PUT', body: data, what: 'store a small object' })
-          },
-          async remove(asked: readonly string[]) {
-            needSmallNames(asked)
-            if (asked.length > 0) await json('/small/remove', { names: asked }, 'remove small objects')
-          }
-        })
-  }
+  const { small } = loadedLater(name, async () => ({ name, small: (await import('./peer_small.ts')).peerSmall(name, base, http) }), { small: true })
   return {
     name,
     reader,
     names,
-    small,
+    ...(small ? { small } : {}),
     ...(token === null ? {} : { store }),
     async pins(pinName) {
       const query = new URLSearchParams({ name: pinName })
@@ -123,7 +91,7 @@ export function peer(url: string, token: string | null, fetch: Fetch): Provider 
   }
 }
 
-function answerOf(name: string, text: string): Record<string, unknown> {
+export function answerOf(name: string, text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
     if (isObject(value)) return value
@@ -133,7 +101,7 @@ function answerOf(name: string, text: string): Record<string, unknown> {
   throw new ProviderError(name, false, `${name} returned an unknown answer: is there an ipfsmem server at that address?`)
 }
 
-function blocksOf(name: string, car: Bytes): readonly Block[] {
+export function blocksOf(name: string, car: Bytes): readonly Block[] {
   try {
     return readCar(car).blocks
   } catch (error) {

@@ -57,9 +57,9 @@ export type SmallArea = {
   /** Return those of at most SMALL_BATCH objects that exist and are sound. */
   get(names: readonly string[]): Promise<ReadonlyMap<string, Bytes>>
   /** Store an object. Refused if these are not the bytes of its name. */
-  put?(name: string, data: Bytes): Promise<void>
+  put(name: string, data: Bytes): Promise<void>
   /** Remove objects; absent ones are ignored. */
-  remove?(names: readonly string[]): Promise<void>
+  remove(names: readonly string[]): Promise<void>
 }
 
 /** In a list of pins: an unreadable entry. It is not a CID. */
