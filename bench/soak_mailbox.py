@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 #: Plays between two lines of progress.
-EVERY = 1_000
+EVERY = 200
 
 
 def run(seed: int, count: int, seconds: float) -> int:

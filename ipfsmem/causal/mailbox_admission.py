@@ -27,7 +27,7 @@ from ipfsmem.causal.mailbox_entry import (
 from ipfsmem.causal.mailbox_markers import (
     ADMITTED_MS,
     FOREVER,
-    FULL,
+    FULL_TOKENS,
     MAILBOX,
     WEEK_MS,
     MarkerName,
@@ -91,7 +91,8 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
     """What an admission needs besides state and entries.
 
     `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices, `rights` holds those of each
-    agent that is a member now, and `bodies` returns the texts of the state.
+    agent that is a member now, and `bodies` returns the texts of the state. `accepted` and `discarded` are the marks of
+    ops that waited and on which a person decided; no person accepts one that writes to a protected scope.
     """
 
     dev: str
@@ -99,6 +100,8 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
     mine: IsMine
     rights: Mapping[str, AgentRights]
     bodies: Bodies
+    accepted: frozenset[str] = frozenset()
+    discarded: frozenset[str] = frozenset()
 
 
 class PendingOps(NamedTuple):
@@ -120,7 +123,8 @@ def pending_ops(
     for stored in entries:
         for placed in ops_of(stored):
             mark = placed.mark
-            if op_token(mark) not in marks.tokens and not marks.has_entry(placed.place.sha):
+            done = marks.has_entry(placed.agent, placed.start, placed.place.sha)
+            if not done and op_token(mark) not in marks.tokens:
                 found.setdefault(mark, placed)
     ready: list[PlacedOp] = []
     waiting: list[Waiting] = []
@@ -180,16 +184,25 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
     gone = forgotten_scopes(state.entries, (op for each in found for op in each.entry.ops))
     pending = pending_ops(found, marks, by.rights, by.now_ms, gone)
     work = _Work(state, by, marks)
-    for placed in pending.ready:
-        if op_token(placed.mark) not in work.tokens:
+    accepted = {
+        each.op.mark
+        for each in pending.waiting
+        if each.op.mark in by.accepted and each.op.op.scope not in PROTECTED
+    }
+    ready = [*pending.ready, *(each.op for each in pending.waiting if each.op.mark in accepted)]
+    for placed in sorted(ready, key=lambda each: each.order):
+        if op_token(placed.mark) not in work.tokens and placed.mark not in by.discarded:
             work.admit(placed)
+    every = (*pending.ready, *(each.op for each in pending.waiting))
+    work.discard(each for each in every if each.mark in by.discarded)
+    decided = accepted | by.discarded
     work.close(found)
     return AdmittedOps(
         State(work.ctx, work.entries),
         tuple(sorted(work.changed)),
         work.texts,
         tuple(work.events),
-        (*pending.waiting, *work.waiting),
+        (*(each for each in pending.waiting if each.op.mark not in decided), *work.waiting),
     )
 
 
@@ -250,6 +263,11 @@ class _Work:
         ahead = is_ahead(max([op.h, *(each.h for each in op.sees)]), self.by.now_ms)
         for mark in [placed.mark, *superseded_marks(op)]:
             self._mark(op_token(mark), ahead)
+
+    def discard(self, ops: Iterable[PlacedOp]) -> None:
+        """Mark ops that a person discards."""
+        for placed in ops:
+            self._mark(op_token(placed.mark), is_ahead(placed.op.h, self.by.now_ms))
 
     def _mark(self, token: str, forever: bool) -> None:
         if token not in self.tokens:
@@ -364,7 +382,11 @@ class _Work:
             if value.body is None or of_when_copied(dot, value, self.by.mine) != author:
                 continue
             data = self.texts.get(value.body) or self.by.bodies(value.body)
-            if data is None or not is_part(key, file := parse_memory(data)):
+            try:
+                file = parse_memory(data or b"")
+            except FormatError:
+                continue
+            if not is_part(key, file):
                 continue
             lines = _lines_in(file)
             if all(_numbers(line) != UNREADABLE for line in lines):
@@ -391,27 +413,30 @@ class _Work:
             for placed in ops_of(stored):
                 of.setdefault(placed.place.sha, []).append(op_token(placed.mark))
             for sha, ops in of.items():
-                if entry_token(sha) not in self.tokens and self.tokens.issuperset(ops):
-                    self._mark(entry_token(sha), not self.forever.isdisjoint(ops))
+                done = entry_token(stored.entry.agent, stored.entry.start, sha)
+                if done not in self.tokens and self.tokens.issuperset(ops):
+                    self._mark(done, not self.forever.isdisjoint(ops))
                     self.new.difference_update(ops)
         self._put_marker(self.by.now_ms // WEEK_MS, self.new - self.forever)
         self._put_marker(FOREVER, self.new & self.forever)
 
     def _put_marker(self, week: int, tokens: set[str]) -> None:
-        i = 0
-        while tokens:
+        left, i = sorted(tokens), 0
+        while left:
             name = MarkerName(self.by.dev, week, i).entry
-            entry = self.entries.get(name, {})
-            held = {dot: self._text(value) for dot, value in entry.items()}
-            known = {dot: tokens_of(data) for dot, data in held.items() if data is not None}
-            text = marker_text(tokens.union(*known.values()))
-            room = self._has_room(entry, {dot: v for dot, v in entry.items() if dot not in known}, LIVE)
-            if room and (len(text) <= FULL or not entry):
-                body = sha256(text).hexdigest()
-                self._write(name, known, marker_value(body))
-                self.texts[body] = text
-                return
             i += 1
+            entry = self.entries.get(name, {})
+            held = {dot: data for dot, value in entry.items() if (data := self._text(value)) is not None}
+            known = set().union(*map(tokens_of, held.values()))
+            space = max(0, FULL_TOKENS - len(known))
+            rest = {dot: value for dot, value in entry.items() if dot not in held}
+            if not space or not self._has_room(entry, rest, LIVE):
+                continue
+            text = marker_text(known.union(left[:space]))
+            left = left[space:]
+            body = sha256(text).hexdigest()
+            self._write(name, held, marker_value(body))
+            self.texts[body] = text
 
     def _text(self, value: Value) -> bytes | None:
         return None if value.body is None else self.texts.get(value.body) or self.by.bodies(value.body)

@@ -33,12 +33,13 @@ CUMULATIVE: Final = 64 * 1024
 MAX_PART: Final = 512 * 1024
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
-_FOLDER: Final = b"ipfsmem/v1/mailbox\0"
+_BOX: Final = b"ipfsmem/v1/mailbox\0"
 _MAX_DEPTH: Final = 6
 
 _is_id = lazy_pattern(r"[0-9a-f]{16}").fullmatch
 _is_32 = lazy_pattern(r"[0-9a-f]{32}").fullmatch
 _is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
+_ESCAPE = lazy_pattern(rb"\\(?:(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 _NAME = lazy_pattern(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,15})\.([0-9a-f]{64})")
 
 
@@ -116,7 +117,7 @@ class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class EntryName(NamedTuple):
-    """The name of a stored entry in the folder of its agent: `<start>.<i>.<sha>`."""
+    """The name of a stored entry in the box of its agent: the label `<start>.<i>` and its SHA-256."""
 
     start: str
     i: int
@@ -175,7 +176,9 @@ _decode_line = msgspec.json.Decoder(LineNumbers).decode
 def line_numbers(line: bytes) -> LineNumbers:
     """Read the numbers of a line. Raises DecodeError or RecursionError when it is no object with these, FormatError when nested too deep."""
     canonical.check_depth(line, "a line of a session", 512)
-    return _decode_line(line)
+    # Half of a surrogate pair as an escape is part of the format and refused by the decoder.
+    plain = _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line
+    return _decode_line(plain)
 
 
 def op_mark(agent: str, start: str, sha: str, n: int, e: str) -> str:
@@ -188,9 +191,9 @@ def op_mark(agent: str, start: str, sha: str, n: int, e: str) -> str:
     return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:16]
 
 
-def mailbox_folder(vault: bytes, agent: str) -> str:
-    """Return the name of the folder for an agent's entries; it reveals neither vault nor agent."""
-    return sha256(_FOLDER + vault + bytes.fromhex(agent)).hexdigest()[:32]
+def mailbox_box(vault: bytes, agent: str) -> str:
+    """Return the box of an agent's entries among small objects (section 7.8); it reveals neither vault nor agent."""
+    return sha256(_BOX + vault + bytes.fromhex(agent)).hexdigest()[:32]
 
 
 def parse_entry_name(name: str) -> EntryName:
@@ -260,7 +263,7 @@ def entry_context(agent: str, start: str, i: int) -> str:
 def open_entry(
     name: EntryName, agent: str, data: bytes, sealers: Iterable[Sealer], public: bytes, vault: bytes
 ) -> StoredEntry:
-    """Open and check the bytes stored under `name` in the folder of `agent`, whose Ed25519 key is `public`.
+    """Open and check the bytes stored under `name` in the box of `agent`, whose Ed25519 key is `public`.
 
     Raises FormatError, LimitError when the bytes or the entry are not what the name says or the format allows,
     OpenError when no key opens them, SignatureError when the agent did not sign them.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Final
 
 import msgspec
 
+from ipfsmem import canonical
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name
@@ -23,8 +25,10 @@ KEPT_WEEKS: Final = 18
 ADMITTED_MS: Final = 90 * 24 * 3600 * 1000
 #: The week of marks that are kept for ever: those of ops whose clock was ahead, so that their age is unknown.
 FOREVER: Final = 0
-#: Bytes after which a device begins its next marker: each admission uploads one again.
+#: Bytes of a full marker: each admission uploads one again.
 FULL: Final = 32 * 1024
+#: Tokens of a full marker.
+FULL_TOKENS: Final = (FULL - 64) // 18
 
 _KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
 _is_token = lazy_pattern(r"[=+][0-9a-f]{16}").fullmatch
@@ -44,20 +48,26 @@ class MarkerName(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What all markers of a state say: `=` and 16 digits of an entry's hash when all its new ops are done, `+` and the mark
-    of an op. `missing` names markers that could not be read: nothing may be admitted then."""
+    """What all markers of a state say: `=` and the mark of an entry whose new ops are all done, `+` and the mark of an op.
+
+    `missing` names markers that could not be read: nothing may be admitted then.
+    """
 
     tokens: frozenset[str] = frozenset()
     missing: tuple[str, ...] = ()
 
-    def has_entry(self, sha: str) -> bool:
+    def has_entry(self, agent: str, start: str, sha: str) -> bool:
         """Tell whether every new op of this entry is done: only then may it be deleted at a provider."""
-        return entry_token(sha) in self.tokens
+        return entry_token(agent, start, sha) in self.tokens
 
 
-def entry_token(sha: str) -> str:
-    """Return the token of an entry with this SHA-256."""
-    return "=" + sha[:16]
+def entry_token(agent: str, start: str, sha: str) -> str:
+    """Return the token of an entry with this SHA-256.
+
+    It binds agent and start: an agent that claims to repeat another one's ops marks nothing of that one.
+    """
+    text = canonical.encode([agent, start, sha])
+    return "=" + sha256(b"ipfsmem/v1/mailbox-done\0" + text).hexdigest()[:16]
 
 
 def op_token(mark: str) -> str:

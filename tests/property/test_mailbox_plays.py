@@ -81,7 +81,10 @@ def test_admission_of_admitted_entries_changes_nothing(seed: int) -> None:
     assert (again.state, again.events, again.changed) == (first.state, (), ())
     marks = read_marks(first.state.entries, world.texts.get)
     waiting = {each.op.mark for each in first.waiting}
-    assert all(marks.has_entry(stored.sha) for stored in entries) or waiting
+    assert (
+        all(marks.has_entry(stored.entry.agent, stored.entry.start, stored.sha) for stored in entries)
+        or waiting
+    )
 
 
 def _memories(state: State) -> dict[str, list[tuple[str, str | None]]]:

@@ -39,7 +39,7 @@ from ipfsmem.causal.mailbox_entry import (
     MailboxOp,
     PlacedOp,
     StoredEntry,
-    mailbox_folder,
+    mailbox_box,
     open_entry,
     parse_entry_name,
     repeated_ops,
@@ -267,7 +267,7 @@ class Start:
         )
         data = seal_entry(SEALER, entry, sign_entry(self.agent.signer, entry))
         self.last = StoredEntry(entry, sha256(data).hexdigest())
-        name = f"{mailbox_folder(VAULT, self.agent.id)}/{EntryName(self.start, entry.i, self.last.sha)}"
+        name = f"{mailbox_box(VAULT, self.agent.id)}/{EntryName(self.start, entry.i, self.last.sha)}"
         if name not in world.mailbox and name not in world.deleted:
             world.mailbox[name] = (self.agent.id, data)
         NUMBERS[self.last.sha] = entry.i
@@ -363,8 +363,9 @@ def collect(world: World) -> None:
         return
     marks = [read_marks(head.entries, world.texts.get) for head in world.heads.values()]
     for name in list(world.mailbox):
-        sha = name.rpartition(".")[2]
-        if all(each.has_entry(sha) for each in marks):
+        agent = world.mailbox[name][0]
+        start, _, sha = parse_entry_name(name.partition("/")[2])
+        if all(each.has_entry(agent, start, sha) for each in marks):
             world.deleted[name] = world.mailbox.pop(name)
 
 

@@ -20,7 +20,7 @@ from ipfsmem.causal.mailbox_entry import (
     MailboxEntry,
     MailboxOp,
     StoredEntry,
-    mailbox_folder,
+    mailbox_box,
     ops_of,
     repeated_ops,
     seal_entry,
@@ -124,7 +124,7 @@ def _entries() -> list[dict[str, Any]]:
                 "about": about,
                 "json": canonical.encode(each.entry).decode(),
                 "stored": canonical.b64(data),
-                "folder": mailbox_folder(VAULT, AGENT),
+                "box": mailbox_box(VAULT, AGENT),
                 "name": str(EntryName(each.entry.start, each.entry.i, each.sha)),
                 "marks": [placed.mark for placed in ops_of(each)],
             }

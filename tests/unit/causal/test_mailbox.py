@@ -50,6 +50,7 @@ from tests.unit.causal.make_mailbox_vectors import (
     OTHER,
     SEALER,
     SIGNER,
+    START,
     VAULT,
     VECTORS,
     E,
@@ -180,6 +181,14 @@ def test_session_line_nested_too_deep_is_refused() -> None:
         sign_entry(SIGNER, entry(msgspec.structs.replace(part, text=deep)))
 
 
+def test_session_line_with_half_of_a_surrogate_pair_is_accepted() -> None:
+    line = r'{"at":1,"piece":[0,2],"text":"\ud83d"}'
+    part = (lines((1, 0, "x")).text or "").partition("{")[0] + line + "\n"
+    op = msgspec.structs.replace(lines((1, 0, "x")), text=part)
+    done = _admit(State(), stored(op))
+    assert line.encode() in b"".join(done.texts.values())
+
+
 def test_newest_entry_repeats_the_ops_of_its_start_up_to_64_kib() -> None:
     first = stored(live("one"))
     second = stored(live("two", 2), last=first)
@@ -206,16 +215,64 @@ def test_op_of_another_entry_is_not_superseded() -> None:
     assert [v.body for v in done.state.entries[E].values()] == [hashed("secret")]
 
 
-def test_op_with_the_place_of_another_agent_does_not_replace_it() -> None:
+@pytest.mark.parametrize("portions", [True, False])
+def test_op_with_the_place_of_another_agent_does_not_replace_it(portions: bool) -> None:
     signer = Signer25519(bytes([2]) * 32)
     other = sha256(signer.public).hexdigest()[:16]
     real = stored(live("real"))
     op = next(ops_of(real))
-    false = msgspec.structs.replace(entry(live("false", first=op.place), live("x", 2, e="m/x")), agent=other)
+    made = entry(live("false", first=op.place), live("x", 2, e="m/x"))
+    false = msgspec.structs.replace(made, agent=other)
     data = seal_entry(SEALER, false, sign_entry(signer, false))
     rights = {**MAY, other: AgentRights(role=WRITER)}
-    done = _admit(State(), StoredEntry(false, sha256(data).hexdigest()), real, rights=rights)
+    thief, texts = StoredEntry(false, sha256(data).hexdigest()), dict[str, bytes]()
+    first = _admit(State(), *([thief] if portions else [thief, real]), rights=rights, texts=texts)
+    done = _admit(first.state, thief, real, rights=rights, texts=texts)
     assert {v.body for v in done.state.entries[E].values()} == {hashed("real"), hashed("false")}
+
+
+def test_part_that_cannot_be_parsed_does_not_end_the_admission() -> None:
+    op = lines((5, 1, "hello"))
+    for bad in (b"\xff\xfe", b"---\n" + b"a: b\n" * 2000 + b"---\n"):
+        body = sha256(bad).hexdigest()
+        held = msgspec.structs.replace(value("x", 0), body=body)
+        state = State({OTHER: 1}, {op.e: {f"{OTHER}-1": held}})
+        done = _admit(state, stored(op), texts={body: bad})
+        assert len(done.state.entries[op.e]) == 2 and not done.waiting
+
+
+def test_entry_that_names_very_many_ops_fills_several_markers() -> None:
+    def sees(k: int) -> tuple[SeenOp, ...]:
+        return tuple(SeenOp(AGENT, START, f"{k:064x}", n, later(0), "") for n in range(MAX_SEES))
+
+    texts: dict[str, bytes] = {}
+    many = stored(*(live("x", k, e=f"m/k{k}", sees=sees(k)) for k in range(18)))
+    done = _admit(State(), many, texts=texts)
+    markers = [found for name in done.changed if (found := marker_name(name))]
+    assert len(markers) > 2
+    held = [texts[v.body or ""] for found in markers for v in done.state.entries[found.entry].values()]
+    assert all(len(text) <= FULL for text in held)
+    marks = read_marks(done.state.entries, texts.get)
+    assert marks.has_entry(AGENT, START, many.sha) and len(marks.tokens) == 18 * MAX_SEES + 1
+    assert not _admit(done.state, many, texts=texts).changed
+
+
+def test_person_accepts_or_discards_an_op_that_waits() -> None:
+    one, two = stored(live("one")), stored(live("two", 2, e="m/x"), start="1e" * 16)
+    protected = stored(live("bad", 3, e="m/agents/agent-1"), start="2e" * 16)
+    marks = {next(ops_of(each)).op.text: next(ops_of(each)).mark for each in (one, two, protected)}
+    decided = {
+        "rights": {},
+        "accepted": frozenset([marks[text("one")], marks[text("bad")]]),
+        "discarded": frozenset([marks[text("two")]]),
+    }
+    texts: dict[str, bytes] = {}
+    done = _admit(State(), one, two, protected, texts=texts, **decided)
+    assert E in done.state.entries and "m/x" not in done.state.entries
+    assert [w.op.mark for w in done.waiting] == [marks[text("bad")]]
+    read = read_marks(done.state.entries, texts.get)
+    assert read.has_entry(AGENT, two.entry.start, two.sha)
+    assert not read.has_entry(AGENT, protected.entry.start, protected.sha)
 
 
 def test_replayed_entry_does_not_return_a_deleted_text() -> None:
