@@ -549,7 +549,7 @@ class Packs:
             try:
                 for section in scan(file):
                     is_whole = is_whole and section.digest != b""
-                    if section.sound or section.digest and section.digest not in sound:
+                    if section.sound or (section.digest and section.digest not in sound):
                         named[section.digest] = (section.cid, name, section.offset, len(section.data))
                     if section.sound:
                         sound.add(section.digest)

@@ -109,10 +109,10 @@ class PlacedFiles(ABC):
                         await self._write_new(hidden[-1], data)
             else:
                 raise doubt or self._changed(path)
-            if hidden and ((present := await self._entry(path)) is None or present.size != len(data)):
-                if (
-                    present is not None and not present.is_folder and named_by_content
-                ):  # the server stored a part
+            # What was hidden may be the only sound file, and a server that says that it stored a file may not have.
+            if hidden and not await self._holds(path, data):
+                present = await self._entry(path)
+                if present is not None and not present.is_folder and named_by_content:
                     await self._tidy(partial(self.hide, path, f"{folder}/{hidden_name(name)}"))
                 raise self._changed(path)
         except BaseException:  # also when the call is cancelled
@@ -140,8 +140,12 @@ class PlacedFiles(ABC):
         if data is None:
             lost = path.removesuffix(".car") + LOST
             return _is_close(present.modified, new.modified) and await self._entry(lost) is None
+        return await self._holds(path, data)
+
+    async def _holds(self, path: str, data: bytes) -> bool:
+        """Tell whether a file can be read and has these bytes."""
         with contextlib.suppress(OSError):
-            return (await self.read(path, 0, len(data))).data == data
+            return await self.read(path, 0, len(data)) == Head(data, len(data))
         return False
 
     async def _tidy(self, work: Callable[[], Awaitable[object]]) -> None:

@@ -614,10 +614,11 @@ def test_sweep_works_on_a_bounded_number_of_leftovers(tmp_path: Path) -> None:
         asyncio.run(body())
 
 
-def test_partly_stored_pack_is_replaced_by_the_former_one(
-    devices: Devices, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_short", [True, False])
+def test_badly_stored_pack_is_replaced_by_the_former_one(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch, is_short: bool
 ) -> None:
-    """The server confirms a rename but has only 50 bytes."""
+    """The server confirms a rename but has only 50 bytes, or others of the same size."""
     if isinstance(devices.open(), DirectoryProvider):
         pytest.skip("a folder on a disk replaces a file at once")
 
@@ -631,9 +632,11 @@ def test_partly_stored_pack_is_replaced_by_the_former_one(
 
         async def move_part(path: str, new: str, size: int | None = None, **how: Any) -> bool:
             if size is not None and new.endswith(pack.name) and not pack.exists():
-                (devices.folder / path).write_bytes(sound[:50])
+                (devices.folder / path).write_bytes(sound[:50] if is_short else bytes(size))
             result: bool = (
-                await move(path, new, **how) if size == len(sound) else await move(path, new, size, **how)
+                await move(path, new, **how)
+                if size == len(sound) and is_short
+                else await move(path, new, size, **how)
             )
             return result
 
