@@ -110,8 +110,10 @@ class Database:
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
             saved = left_copies(self.path.parent)
-            hint = f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
-            raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{hint}")
+            saved_copy = (
+                f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
+            )
+            raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{saved_copy}")
         # A new connection would share the index of a log that was removed.
         for other in open_here(file):
             other.abandon_if_replaced()
