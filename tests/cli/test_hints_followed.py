@@ -707,7 +707,7 @@ ELSEWHERE = {
     'Under [embeddings] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.': "tests/unit/memories/test_meaning.py::test_status_names_the_embedding_host_and_whether_it_is_local",
     'Put the key into a variable, and name that: api_key_env = "MY_KEY".': "tests/unit/memories/test_meaning.py::test_api_key_is_read_from_its_variable_and_sent_to_one_address",
     "export VALUE=<the key>": "tests/unit/memories/test_meaning.py::test_unreachable_endpoint_or_missing_key_is_not_an_error",
-    "Compare with ipfsmem list, and write missing texts again.": "tests/faults/test_removed_log.py::test_a_log_of_which_no_copy_can_be_saved_is_told",
+    "Compare with ipfsmem list, and write missing texts again.": "tests/faults/test_removed_log.py::test_unsaved_removed_log_is_reported",
     "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.": "tests/unit/memories/test_recall_asking.py::test_words_without_a_time_are_refused_with_examples",
     "Writers: VALUE.": "tests/cli/test_cli_recall.py::test_recall_by_an_unknown_writer_names_the_writers",
     "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_message_after_the_greatest_possible_time_is_not_lost",

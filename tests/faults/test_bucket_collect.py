@@ -21,13 +21,13 @@ from tests.faults.test_directory_collect import (  # noqa: F401 - the same laws,
     Stops,
     any_order,
     crash_at,
-    test_a_publish_does_it_when_it_is_time,
-    test_after_the_mark_everything_is_sent_again,
     test_device_told_of_present_blocks_has_a_day_to_pin,
+    test_everything_is_sent_again_after_a_mark,
     test_false_raw_cid_of_a_folder_does_not_free_its_blocks,
     test_little_waste_is_left,
     test_needed_blocks_of_a_pack_move_to_another_pack,
-    test_space_comes_back_a_day_later_and_not_before,
+    test_publish_starts_a_due_collection,
+    test_space_is_freed_a_day_later,
 )
 from tests.support.effort import cases, every
 from tests.unit.providers.bucket_lab import Bucket, bucket
@@ -79,9 +79,7 @@ def test_pack_uploaded_again_after_its_mark_has_another_name(stick: Cloud) -> No
     assert marked not in stick.packs(".car") and stick.whole(OLD) and stick.whole(NEW)
 
 
-def test_a_pack_that_is_put_again_in_the_last_moment_stays(
-    stick: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pack_stored_again_at_the_last_moment_is_kept(stick: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     stick.put(OLD)
     stick.pin(stick.put(NEW))
     stick.later(1.1)
@@ -104,9 +102,7 @@ def test_a_pack_that_is_put_again_in_the_last_moment_stays(
     assert stick.whole(OLD) and stick.whole(NEW) and not stick.packs(".going")
 
 
-def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
-    stick: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pin_at_the_last_moment_keeps_its_blocks(stick: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pins are read again before each removal. What the pin needs is written anew before the pack goes after all."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
@@ -133,7 +129,7 @@ def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
 
 
 @pytest.mark.parametrize("days", [30, -30])
-def test_a_clock_that_is_wrong_removes_nothing_too_soon(stick: Cloud, days: int) -> None:
+def test_wrong_clock_removes_nothing_too_early(stick: Cloud, days: int) -> None:
     """Not every server refuses what such a clock signs: Azure takes a token in the address whatever the time is."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
@@ -155,7 +151,7 @@ def test_a_clock_that_is_wrong_removes_nothing_too_soon(stick: Cloud, days: int)
     assert not stick.whole(OLD) and stick.whole(NEW)
 
 
-def test_a_machine_that_slept_looks_again_before_it_puts(stick: Cloud) -> None:
+def test_suspended_device_rereads_the_bucket_before_an_upload(stick: Cloud) -> None:
     """It saw the bucket, slept for two days while others marked and removed, and puts the very pack that it had put before."""
     stick.pin(stick.put(NEW))
     device = stick.open()
@@ -191,12 +187,14 @@ def test_pack_without_index_is_ignored_unless_it_is_the_only_source(stick: Cloud
 
 
 @pytest.mark.parametrize("seed", range(cases(1, 5)))
-def test_devices_in_any_order(stick: Cloud, seed: int) -> None:
+def test_devices_in_any_order_lose_no_pinned_block(stick: Cloud, seed: int) -> None:
     any_order(stick, seed, cases(20, 120))
 
 
 @pytest.mark.parametrize("step", range(0, 12, every(2)))
-def test_a_crash_at_any_step(stick: Cloud, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_crash_at_any_step_loses_no_pinned_block(
+    stick: Cloud, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
     def crash(patch: pytest.MonkeyPatch, stops: Stops) -> None:
         patch.setattr(Objects, "put", stops(Objects.put))
         patch.setattr(Objects, "delete", stops(Objects.delete))

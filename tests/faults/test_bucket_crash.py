@@ -63,7 +63,7 @@ def spec(at: Bucket) -> str:
 
 
 @pytest.mark.parametrize("step", range(30) if THOROUGH else range(0, 30, 6))
-def test_killed_before_and_after_every_request(at: Bucket, step: int) -> None:
+def test_device_killed_at_any_bucket_request_loses_nothing(at: Bucket, step: int) -> None:
     acknowledged = {}
     for before in (True, False):
         device = f"late-{before}"
@@ -79,7 +79,7 @@ def test_killed_before_and_after_every_request(at: Bucket, step: int) -> None:
     check(at, {**acknowledged, device: max(6, acknowledged[device])})
 
 
-def test_devices_at_once_lose_nothing(at: Bucket) -> None:
+def test_concurrent_devices_lose_nothing(at: Bucket) -> None:
     """Three processes publish and merge in one bucket while this one reads everything that was acknowledged."""
     publishes = 24 if THOROUGH else 8
     processes = {name: start(spec(at), name, publishes, 3) for name in ("a", "b", "c")}

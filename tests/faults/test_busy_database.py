@@ -123,7 +123,7 @@ def test_tool_of_open_memory_works_after_busy_database_is_free(tmp_path: Path, w
         assert memory.replica.db.connection.execute("PRAGMA busy_timeout").fetchone()[0] == _WAIT
 
 
-def test_wait_that_ends_well_shortens_no_later_one(tmp_path: Path) -> None:
+def test_successful_wait_shortens_no_later_one(tmp_path: Path) -> None:
     """A call with two waits that succeed, each more than half as long as allowed, failed at the second."""
     with one_wait(10.0):
         for _ in range(3):
@@ -132,7 +132,7 @@ def test_wait_that_ends_well_shortens_no_later_one(tmp_path: Path) -> None:
                 time.sleep(0.01)
 
 
-def test_waits_in_vain_share_one_limit_and_are_forgotten_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_waits_share_one_limit_and_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(lock.time, "monotonic", lambda: now[0])
 

@@ -13,7 +13,7 @@ from tests.faults.fault_lab import ROOT, Lab, closing, converge, lacks, merged, 
 @pytest.mark.slow
 @pytest.mark.parametrize("published_before", [False, True], ids=["never-published", "published"])
 @pytest.mark.parametrize("noticed", [False, True], ids=["by-pair", "by-place"])
-def test_two_copies_write_and_lose_nothing(
+def test_two_copies_of_a_home_lose_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published_before: bool, noticed: bool
 ) -> None:
     """What both copies had, what each wrote alone, and the lines of one day's segment are all there at the end."""
@@ -54,7 +54,9 @@ def test_two_copies_write_and_lose_nothing(
         assert {("began", ""), ("went-on", ""), ("said", "a"), ("said", "copy")} <= set(lines)
 
 
-def test_an_old_backup_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_restored_from_an_old_backup_gets_a_new_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A home restored from before the last publish takes a new id, and what was published since stays."""
     stay_in_place(monkeypatch)
     lab = Lab(tmp_path / "lab")

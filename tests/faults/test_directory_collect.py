@@ -115,7 +115,7 @@ def texts(tag: str, count: int = 30, size: int = 3_000) -> dict[str, bytes]:
 OLD, NEW = texts("old"), texts("new")
 
 
-def test_space_comes_back_a_day_later_and_not_before(stick: Stick) -> None:
+def test_space_is_freed_a_day_later(stick: Stick) -> None:
     old, new = stick.put(OLD), stick.put(NEW)
     stick.pin(old), stick.pin(new)
     stick.unpin(old)
@@ -172,7 +172,7 @@ def test_false_raw_cid_of_a_folder_does_not_free_its_blocks(stick: Stick) -> Non
     assert stick.whole(NEW), "by a pin"
 
 
-def test_a_publish_does_it_when_it_is_time(stick: Stick) -> None:
+def test_publish_starts_a_due_collection(stick: Stick) -> None:
     old, new = stick.put(OLD), stick.put(NEW)
     stick.pin(new)
     stick.later(1.1)
@@ -213,7 +213,7 @@ def test_device_told_of_present_blocks_has_a_day_to_pin(stick: Stick) -> None:
     assert stick.whole(mixed) and stick.whole(NEW) and old
 
 
-def test_after_the_mark_everything_is_sent_again(stick: Stick) -> None:
+def test_everything_is_sent_again_after_a_mark(stick: Stick) -> None:
     stick.put(OLD)
     stick.pin(stick.put(NEW))
     stick.later(1.1)
@@ -229,9 +229,7 @@ def test_after_the_mark_everything_is_sent_again(stick: Stick) -> None:
     assert stick.whole(OLD) and stick.whole(NEW)
 
 
-def test_a_pack_that_is_written_again_in_the_last_moment_stays(
-    stick: Stick, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pack_stored_again_at_the_last_moment_is_kept(stick: Stick, monkeypatch: pytest.MonkeyPatch) -> None:
     stick.put(OLD)
     stick.pin(stick.put(NEW))
     stick.later(1.1)
@@ -251,7 +249,7 @@ def test_a_pack_that_is_written_again_in_the_last_moment_stays(
 
 
 @pytest.mark.parametrize("moment", ["before it goes out of sight", "after"])
-def test_a_pin_that_comes_in_the_last_moment_keeps_what_it_needs(
+def test_pin_at_the_last_moment_keeps_its_blocks(
     stick: Stick, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Pins are read again before each removal. The device was told a day ago that all is there."""
@@ -349,7 +347,7 @@ def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(stick: S
     assert stick.whole(OLD) and stick.whole(NEW)
 
 
-def test_a_tree_that_is_not_whole_stops_it(stick: Stick) -> None:
+def test_incomplete_pinned_tree_stops_a_collection(stick: Stick) -> None:
     stick.pin(stick.put(NEW))
     absent = build_tree({"a/b": b"did not arrive yet"}).cid
     stick.pin(absent)
@@ -383,9 +381,7 @@ def as_placeholder(file: Path) -> None:
 
 @pytest.mark.parametrize("damage", [as_folder, as_link, as_placeholder])
 @pytest.mark.parametrize("kind", ["list", "single"])
-def test_pins_that_cannot_be_read_keep_their_blocks(
-    stick: Stick, kind: str, damage: Callable[[Path], None]
-) -> None:
+def test_unreadable_pins_keep_their_blocks(stick: Stick, kind: str, damage: Callable[[Path], None]) -> None:
     """Two vaults share the folder; nobody's packs go while it is not known what a list keeps."""
     old = stick.put(OLD)
     pin = stick.pin(old)
@@ -415,13 +411,13 @@ def test_pins_that_cannot_be_read_keep_their_blocks(
     assert stick.whole(texts("nobody's")) == (kind == "list")
 
 
-def test_a_folder_without_pins_is_left_alone(stick: Stick) -> None:
+def test_folder_without_pins_is_unchanged(stick: Stick) -> None:
     stick.put(OLD)
     stick.later(9)
     assert stick.collect() == 0 and stick.whole(OLD)
 
 
-def test_pins_of_others_and_names_count(stick: Stick) -> None:
+def test_pins_and_names_of_others_keep_their_blocks(stick: Stick) -> None:
     mine, named = stick.put(NEW), stick.put(OLD)
     stick.pin(mine)
     asyncio.run(stick.open().put_name(NAME, make_record(SEED, f"/ipfs/{named}", 1, 10**19)))
@@ -442,7 +438,7 @@ def test_pins_of_others_and_names_count(stick: Stick) -> None:
     assert stick.collect() > 0
 
 
-def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
+def test_damaged_pack_with_needed_blocks_is_kept(stick: Stick) -> None:
     kept = {"keep": b"k" * 2000}
     stick.put({**OLD, **kept})
     stick.pin(build_tree(kept).cid) if stick.put(kept) else None
@@ -457,7 +453,7 @@ def test_a_damaged_pack_with_something_needed_stays(stick: Stick) -> None:
     assert asyncio.run(stick.open().get_blocks(list(before))) == before
 
 
-def test_an_index_that_lies_is_no_proof(stick: Stick) -> None:
+def test_false_index_is_not_proof_of_a_block(stick: Stick) -> None:
     """The index of a pack that stays names a block that is not in it."""
     from ipfsmem_providers.packs.index import BlockLocation, encode_index, open_index
 
@@ -487,7 +483,9 @@ Stops: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 @pytest.mark.parametrize("step", range(14))
-def test_a_crash_at_any_step(stick: Stick, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_crash_at_any_step_loses_no_pinned_block(
+    stick: Stick, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
     def crash(patch: pytest.MonkeyPatch, stops: Stops) -> None:
         patch.setattr(os, "replace", stops(os.replace))
         patch.setattr(Directory, "unlink", stops(Directory.unlink))
@@ -542,7 +540,7 @@ def crash_at(
 
 
 @pytest.mark.parametrize("seed", range(effort.cases(2, 25)))
-def test_devices_in_any_order(stick: Stick, seed: int) -> None:
+def test_devices_in_any_order_lose_no_pinned_block(stick: Stick, seed: int) -> None:
     any_order(stick, seed, 120)
 
 

@@ -73,7 +73,7 @@ def nothing_lost(connect: Callable[[], Provider], acknowledged: dict[str, int]) 
     asyncio.run(body())
 
 
-def test_killed_at_any_moment(tmp_path: Path) -> None:
+def test_device_killed_at_random_times_loses_nothing(tmp_path: Path) -> None:
     """One device after another starts on the same folder, is killed a little later than the last one, and is checked."""
     acknowledged = {}
     for attempt in range(8):
@@ -94,7 +94,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", range(0, 36, 3 * effort.every(2)))
-def test_killed_at_every_step(tmp_path: Path, step: int) -> None:
+def test_device_killed_at_every_step_loses_nothing(tmp_path: Path, step: int) -> None:
     """The kill hits right before the n-th change of the folder, merging included, so each order is seen."""
     program = f"""
 import os, signal, sys, runpy
@@ -146,7 +146,7 @@ def read_while_they_publish(
         assert process.wait() == 0
 
 
-def test_devices_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_devices_lose_nothing(tmp_path: Path) -> None:
     """Three processes publish and merge in one folder while this one reads everything that was acknowledged."""
     processes = {name: start(tmp_path, name, 40, 4) for name in ("a", "b", "c")}
     read_while_they_publish(DirectoryProvider(tmp_path), processes, 40)

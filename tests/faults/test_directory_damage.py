@@ -92,7 +92,7 @@ def test_flipped_bit_in_block_is_detected_and_healed_by_next_publish(tmp_path: P
         assert run(device.has(CIDS)) == set(CIDS)
 
 
-def test_sending_the_same_tree_again_repairs_the_pack(tmp_path: Path) -> None:
+def test_repeated_upload_repairs_the_pack(tmp_path: Path) -> None:
     pack = fill(tmp_path)
     sound = pack.read_bytes()
     flip(pack, sound.index(BLOCKS[20][1]) + 3)
@@ -103,7 +103,7 @@ def test_sending_the_same_tree_again_repairs_the_pack(tmp_path: Path) -> None:
     assert run(provider.get_blocks(CIDS)) == dict(BLOCKS) == read_all(tmp_path)
 
 
-def test_a_pack_that_was_put_right_is_read_again(tmp_path: Path) -> None:
+def test_repaired_pack_is_read_again(tmp_path: Path) -> None:
     pack = fill(tmp_path)
     at = pack.read_bytes().index(BLOCKS[20][1]) + 3
     same = DirectoryProvider(tmp_path)
@@ -117,7 +117,7 @@ def test_a_pack_that_was_put_right_is_read_again(tmp_path: Path) -> None:
         assert has_all(tmp_path) == set(CIDS)
 
 
-def test_the_other_pack_is_asked(tmp_path: Path) -> None:
+def test_block_damaged_in_one_pack_is_read_from_another(tmp_path: Path) -> None:
     first = fill(tmp_path)
     second = fill(tmp_path, BLOCKS[10:])
     flip(first, first.read_bytes().index(BLOCKS[20][1]) + 3)
@@ -126,7 +126,7 @@ def test_the_other_pack_is_asked(tmp_path: Path) -> None:
     assert has_all(tmp_path) == set(CIDS)
 
 
-def test_a_pack_cut_short(tmp_path: Path) -> None:
+def test_truncated_pack_is_read_up_to_the_cut(tmp_path: Path) -> None:
     pack = fill(tmp_path)
     data = pack.read_bytes()
     pack.write_bytes(data[: data.index(BLOCKS[30][1]) + 5])
@@ -140,7 +140,7 @@ def test_a_pack_cut_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "noise", "of another pack", "folder"])
-def test_the_index_is_only_a_cache(tmp_path: Path, how: str) -> None:
+def test_unusable_index_is_rebuilt(tmp_path: Path, how: str) -> None:
     index = fill(tmp_path).with_suffix(".idx")
     good = index.read_bytes()
     other = fill(tmp_path, [block("something else")]).with_suffix(".idx")
@@ -167,7 +167,7 @@ def test_the_index_is_only_a_cache(tmp_path: Path, how: str) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(at=471, bit=0)
 @given(at=st.integers(0, 3300), bit=st.integers(0, 7))
-def test_no_bit_of_an_index_can_hide_a_block_or_bring_a_wrong_one(tmp_path: Path, at: int, bit: int) -> None:
+def test_flipped_bit_of_an_index_hides_no_block(tmp_path: Path, at: int, bit: int) -> None:
     packs = list(tmp_path.glob("packs/*.car"))
     index = (packs[0] if packs else fill(tmp_path)).with_suffix(".idx")
     data = bytearray(index.read_bytes())
@@ -196,7 +196,7 @@ def test_damaged_large_index_is_detected_when_a_block_is_missing(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.DataObject) -> None:
+def test_damaged_pack_loses_only_the_damaged_blocks(tmp_path: Path, data: st.DataObject) -> None:
     folder = tmp_path / hashlib.sha256(repr(data).encode() + os.urandom(8)).hexdigest()[:16]
     folder.mkdir()
     pack = fill(folder)
@@ -213,9 +213,7 @@ def test_any_damage_to_a_pack_loses_only_what_it_hit(tmp_path: Path, data: st.Da
         assert len(hit) <= 1
 
 
-def test_a_large_index_that_goes_while_it_is_in_use_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_index_deleted_while_in_use_is_rebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ipfsmem_providers.packs import index as pack_index
 
     monkeypatch.setattr(pack_index, "_SMALL", 0)
@@ -242,7 +240,7 @@ def test_noise_for_a_pack(tmp_path: Path) -> None:
     assert run(DirectoryProvider(tmp_path).has([block("no")[0]])) == set()
 
 
-def test_other_files_are_left_alone(tmp_path: Path) -> None:
+def test_foreign_files_are_unchanged(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "me.jpg").write_bytes(b"jpg")
     pack = fill(tmp_path)
@@ -298,7 +296,7 @@ def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
     assert run(DirectoryProvider(folder).get_name(NAME)) is None
 
 
-def test_a_pin_file_speaks_for_its_own_root_and_name_only(tmp_path: Path) -> None:
+def test_pin_file_is_valid_only_for_its_root_and_name(tmp_path: Path) -> None:
     provider = DirectoryProvider(tmp_path)
     run(provider.pin(CIDS[0], "n"))
     (pin,) = (tmp_path / "pins").iterdir()
@@ -323,7 +321,7 @@ def test_a_pin_file_speaks_for_its_own_root_and_name_only(tmp_path: Path) -> Non
     assert [pin.cid for pin in run(provider.pins("n"))] == [CIDS[0]]
 
 
-def test_unplugged(tmp_path: Path) -> None:
+def test_unplugged_folder_is_reported_and_used_again(tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     provider = DirectoryProvider(stick)
 
@@ -373,7 +371,9 @@ def test_unplugged_in_the_middle_of_a_publish(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", ["write", "fsync", "replace", "open"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EIO])
-def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int) -> None:
+def test_disk_error_leaves_no_partial_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
     fill(tmp_path, BLOCKS[:10])
     listing = sorted(path.name for path in (tmp_path / "packs").iterdir())
     provider = DirectoryProvider(tmp_path)
@@ -409,7 +409,7 @@ def test_the_disk_says_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full device")
-def test_a_truly_full_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_device_leaves_no_partial_pack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.open
 
     def full(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -426,9 +426,7 @@ def test_a_truly_full_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert list((tmp_path / "packs").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_still_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_folder_is_still_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pack = fill(tmp_path)
     pack.with_suffix(".idx").unlink()
     real = os.open
@@ -446,7 +444,7 @@ def test_a_folder_that_cannot_be_written_is_still_read(
 
 
 @pytest.mark.parametrize("place", ["packs", "pins", "names"])
-def test_a_file_in_the_way(tmp_path: Path, place: str) -> None:
+def test_file_in_place_of_a_folder_is_reported(tmp_path: Path, place: str) -> None:
     (tmp_path / place).write_bytes(b"mine")
     provider = DirectoryProvider(tmp_path)
     record = ipns_record.make_record(SEED, "/ipfs/bafkqaaa", 1, datetime(2036, 1, 1, tzinfo=UTC))
@@ -490,7 +488,7 @@ def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: p
     assert read_all(tmp_path) == dict(BLOCKS[1:])
 
 
-def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
+def test_merged_pack_is_reproducible_and_never_removed_by_its_merge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pack_store.Packs, "max_packs", 2)
@@ -517,7 +515,7 @@ def test_merging_the_same_set_gives_the_same_file_and_never_removes_it(
     assert outcomes[0] == outcomes[1]
 
 
-def test_leftovers_go_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_are_deleted_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pack_store.Packs, "max_packs", 2)
     fill(tmp_path, BLOCKS[:1])
     packs = tmp_path / "packs"
@@ -555,10 +553,10 @@ def test_cancelled_in_the_middle(tmp_path: Path) -> None:
     assert read_all(tmp_path) == dict(BLOCKS)
 
 
-def test_a_cancelled_publish_waits_for_the_write_under_way(
+def test_cancelled_publish_waits_for_the_running_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else its thread would write to a descriptor that is closed by then, or worse, belongs to another file."""
+    """Otherwise its thread could write to a closed or reused descriptor."""
     real_write, real_drop = shared_folder.NewFile.write, shared_folder.NewFile.drop
     writing, torn = threading.Event(), []
 

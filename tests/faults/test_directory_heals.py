@@ -60,7 +60,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     return lambda: PeerProvider(address, {"peer_token": TOKEN})
 
 
-def test_a_flipped_byte_heals_by_the_sync_of_who_has_everything(opened: Open, tmp_path: Path) -> None:
+def test_flipped_byte_is_repaired_by_a_sync_of_a_complete_device(opened: Open, tmp_path: Path) -> None:
     stick = tmp_path / "stick"
     a = device(tmp_path / "a", opened())
     texts = {f"k{n}": random.Random(n).randbytes(1_800).hex() for n in range(12)}
@@ -135,7 +135,7 @@ def test_damage_found_by_one_process_is_known_to_the_others(
         assert asyncio.run(provider.get_blocks(cids)) == dict(BLOCKS)
 
 
-def test_all_that_a_cut_took_is_named(folder: Path) -> None:
+def test_all_blocks_lost_by_a_cut_are_named(folder: Path) -> None:
     [pack] = folder.glob("packs/*.car")
     data = pack.read_bytes()
     whole = DirectoryProvider(folder)
@@ -146,7 +146,7 @@ def test_all_that_a_cut_took_is_named(folder: Path) -> None:
     assert set(asyncio.run(whole.missing_blocks())) == {cid for cid, _ in BLOCKS[5:]}
 
 
-def test_a_cid_that_was_hit_names_nothing_new(folder: Path) -> None:
+def test_damaged_cid_in_a_pack_names_no_new_block(folder: Path) -> None:
     [pack] = folder.glob("packs/*.car")
     cid, data = BLOCKS[3]
     flip(pack, pack.read_bytes().index(data) - 5)  # the digest before the block
@@ -156,7 +156,7 @@ def test_a_cid_that_was_hit_names_nothing_new(folder: Path) -> None:
     assert set(asyncio.run(provider.missing_blocks())) <= {cid, BLOCKS[6][0]}
 
 
-def test_the_same_pack_again_takes_its_note_away(folder: Path) -> None:
+def test_same_pack_stored_again_removes_its_damage_note(folder: Path) -> None:
     damage(folder, 2)
     provider = DirectoryProvider(folder)
     asyncio.run(provider.get_blocks([cid for cid, _ in BLOCKS]))
@@ -167,7 +167,7 @@ def test_the_same_pack_again_takes_its_note_away(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("note", [b"", b"\xff" * 99, b"bafyno\n", b"x" * 9_000_000, b"bafkqaaa\n"])
-def test_a_note_of_strangers_hides_nothing_else(folder: Path, note: bytes) -> None:
+def test_foreign_damage_note_hides_nothing_else(folder: Path, note: bytes) -> None:
     [pack] = folder.glob("packs/*.car")
     pack.with_suffix(LOST).write_bytes(note)
     cids = [cid for cid, _ in BLOCKS]

@@ -106,7 +106,7 @@ def fill(memory: Memory, expected: Texts, *, most: int = 2000) -> str:
 
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
-def test_full_disk(small_disk: Path, mode: str) -> None:
+def test_full_disk_refuses_the_write_and_keeps_the_others(small_disk: Path, mode: str) -> None:
     """The write that does not fit raises and is not there; all before it is; with space again work goes on."""
     lab = Lab(small_disk)
     ballast = small_disk / "ballast"
@@ -184,8 +184,7 @@ def test_present_texts_are_read_on_a_completely_full_disk(
         memory.write("more", "x")
 
 
-def test_full_while_made(small_disk: Path) -> None:
-    """`init` on a full disk says so and leaves nothing that would be taken for a memory."""
+def test_init_on_a_full_disk_leaves_no_vault(small_disk: Path) -> None:
     lab = Lab(small_disk)
     ballast = small_disk / "ballast"
     with contextlib.suppress(OSError):
@@ -200,7 +199,7 @@ def test_full_while_made(small_disk: Path) -> None:
         assert texts(a) == {"first": {"word"}}
 
 
-def test_no_file_may_grow(tmp_path: Path) -> None:
+def test_file_size_limit_refuses_the_write_and_keeps_the_others(tmp_path: Path) -> None:
     """The same with a limit on the size of files, which needs no rights."""
     lab = Lab(tmp_path)
     with closing(lab.create("a", "local")) as (a,):
@@ -232,8 +231,7 @@ def test_no_file_may_grow(tmp_path: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize("made", [False, True], ids=["init", "open"])
-def test_read_only_home(made: bool) -> None:
-    """One line that names the place, for a home that this user may not write."""
+def test_read_only_home_is_reported_in_one_line(made: bool) -> None:
     top = Path(tempfile.mkdtemp(prefix="ipfsmem-faults-"))
     try:
         top.chmod(0o755)
@@ -274,8 +272,7 @@ def test_read_only_home(made: bool) -> None:
 # -- gone, changed, cut off ----------------------------------------------------------------------------------------
 
 
-def test_missing_key_file(tmp_path: Path) -> None:
-    """Without its keys the memory is not opened, not emptied and not made anew."""
+def test_missing_key_file_is_refused_and_nothing_is_replaced(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.create("a").close()
     folder = lab.home("a") / NAMESPACE
@@ -288,8 +285,7 @@ def test_missing_key_file(tmp_path: Path) -> None:
     lab.open("a").close()
 
 
-def test_missing_configuration(tmp_path: Path) -> None:
-    """A memory whose ipfsmem.json got lost is not taken for an unfinished one and overwritten."""
+def test_missing_configuration_is_refused_and_nothing_is_replaced(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
@@ -304,8 +300,7 @@ def test_missing_configuration(tmp_path: Path) -> None:
         assert texts(a) == {"first": {"word"}}
 
 
-def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
-    """A restore that fails removes what it made, and nothing that lay there before."""
+def test_failed_restore_leaves_other_files_unchanged(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
@@ -350,8 +345,9 @@ def test_restore_leaves_other_files_alone(tmp_path: Path) -> None:
         ("state.db", None, StorageError),
     ],
 )
-def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes | None, error: type[IpfsmemError]) -> None:
-    """Each of the three files, replaced by nonsense or gone, is one line that names it."""
+def test_invalid_vault_file_is_named_in_one_line(
+    tmp_path: Path, file: str, data: bytes | None, error: type[IpfsmemError]
+) -> None:
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
@@ -369,8 +365,7 @@ def test_files_of_nonsense(tmp_path: Path, file: str, data: bytes | None, error:
 
 
 @pytest.mark.parametrize("field", ["tag", "admin", "anchor"])
-def test_a_key_in_the_configuration_that_is_none_any_more(tmp_path: Path, field: str) -> None:
-    """One bit made a digit another letter: the memory opened, and each sync ended with exit code 70."""
+def test_invalid_key_in_the_configuration_is_refused(tmp_path: Path, field: str) -> None:
     lab = Lab(tmp_path)
     lab.create("a").close()
     path = lab.home("a") / NAMESPACE / "ipfsmem.json"
@@ -391,8 +386,7 @@ def test_state_of_another_version(tmp_path: Path) -> None:
         lab.open("a")
 
 
-def test_wrong_passphrase(tmp_path: Path) -> None:
-    """A wrong passphrase, or none, opens nothing and harms nothing."""
+def test_wrong_passphrase_opens_nothing_and_changes_nothing(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.stick.mkdir()
     with closing(
@@ -415,8 +409,7 @@ def test_wrong_passphrase(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 @pytest.mark.parametrize("checkpointed", [False, True], ids=["journal", "tree"])
-def test_flipped_bytes(tmp_path: Path, mode: str, checkpointed: bool) -> None:
-    """One byte of state.db changed anywhere: the right texts, or an error of ours; never a wrong or a vanished text."""
+def test_flipped_byte_gives_correct_texts_or_an_error(tmp_path: Path, mode: str, checkpointed: bool) -> None:
     base = Lab(tmp_path / "base")
     with closing(base.create("a", mode)) as (a,):
         for i in range(12):
@@ -492,7 +485,7 @@ def pages_of(state: Path, tables: Iterable[str]) -> list[int]:
     return [page for table, page in rows if page and table in tables]
 
 
-def test_a_block_is_found_again_or_refused(tmp_path: Path) -> None:
+def test_block_with_a_flipped_page_byte_is_found_or_refused(tmp_path: Path) -> None:
     """One byte of a page's structure changed: what add_blocks took is there, or the transaction ended with our error.
 
     A flipped size of the last row made SQLite give the next rows numbers that it had given before: they were never
@@ -538,8 +531,7 @@ def test_a_block_is_found_again_or_refused(tmp_path: Path) -> None:
     assert 0 < refused < len(places)
 
 
-def test_a_row_about_a_file_that_names_another(tmp_path: Path) -> None:
-    """A flipped name in what is known of the plain files never makes one memory's text an edit of another."""
+def test_file_row_with_a_flipped_name_mixes_no_memories(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "base")
     with closing(lab.create("a", "local")) as (a,):
         for i in range(4):
@@ -571,7 +563,7 @@ def test_a_row_about_a_file_that_names_another(tmp_path: Path) -> None:
     assert len(places) >= 8
 
 
-def test_cut_log(tmp_path: Path) -> None:
+def test_truncated_log_gives_an_earlier_state(tmp_path: Path) -> None:
     """A write-ahead log that ends anywhere (power went while it was written) gives one of the states that were."""
     lab = Lab(tmp_path / "base")
     folder = lab.home("a") / NAMESPACE
@@ -637,7 +629,7 @@ with file_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
         assert texts(a) == {"first": {"word"}}
 
 
-def test_two_processes_write_at_once(tmp_path: Path) -> None:
+def test_two_processes_write_concurrently_without_loss(tmp_path: Path) -> None:
     """200 writes and 40 notes of each of two processes are all there; a third opens and reads meanwhile."""
     lab = Lab(tmp_path)
     lab.create("a", "local").close()
@@ -675,7 +667,7 @@ def test_two_processes_write_at_once(tmp_path: Path) -> None:
         assert_sound(a)
 
 
-def test_two_processes_make_one_memory(tmp_path: Path) -> None:
+def test_two_processes_create_only_one_vault(tmp_path: Path) -> None:
     """Of two that make the same memory at once one does, and the other is told."""
     for mode in ("local", "encrypted-ipfs"):
         lab = Lab(tmp_path / mode)
@@ -704,7 +696,7 @@ def test_two_processes_make_one_memory(tmp_path: Path) -> None:
             assert_sound(a)
 
 
-def test_two_processes_sync_at_once(tmp_path: Path) -> None:
+def test_two_processes_sync_concurrently_without_loss(tmp_path: Path) -> None:
     """Two processes of one device sync while both write: one counter, nothing lost, no second id."""
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
@@ -734,7 +726,7 @@ def test_two_processes_sync_at_once(tmp_path: Path) -> None:
         assert texts(b) == {f"{w}{i}": {f"{w} {i}"} for w in "pq" for i in range(6)}
 
 
-def test_two_tasks_sync_at_once(tmp_path: Path) -> None:
+def test_two_tasks_sync_one_after_another(tmp_path: Path) -> None:
     """Two syncs of one process wait for each other without stopping the event loop."""
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
@@ -782,7 +774,7 @@ def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, 
         assert [one.key for one in memory.list()] == ["another", "note"]
 
 
-def test_blocks_that_stand_out_of_order_are_damage(tmp_path: Path) -> None:
+def test_blocks_in_wrong_order_are_reported_as_damage(tmp_path: Path) -> None:
     """SECURITY row 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
     texts = [b"%d" % n * 20 for n in range(8)]
     with contextlib.closing(Database(tmp_path)) as db:

@@ -47,9 +47,7 @@ def trial(world: Lab, tmp_path: Path) -> Callable[[int], Lab]:
     return lambda number: world.copy(tmp_path / f"trial-{number}")
 
 
-def test_a_dream_that_is_killed_was_or_was_not_and_the_next_one_dreams(
-    world: Lab, trial: Callable[[int], Lab]
-) -> None:
+def test_killed_dream_is_applied_completely_or_not_at_all(world: Lab, trial: Callable[[int], Lab]) -> None:
     def work(lab: Lab, ack: Ack) -> None:
         memory = lab.open("a")
         made = memory.dreams.propose()

@@ -72,7 +72,7 @@ def events_of(memory: Memory) -> set[str]:
     return {event["id"] for event in memory.timeline.read()}
 
 
-def test_write_note_forget(world: Lab, trial: Callable[[int], Lab]) -> None:
+def test_killed_write_note_or_forget_is_complete_or_absent(world: Lab, trial: Callable[[int], Lab]) -> None:
     """A write that was acknowledged is there; one that was not is there whole or not at all."""
 
     def work(lab: Lab, ack: Ack) -> None:
@@ -115,7 +115,7 @@ def test_write_note_forget(world: Lab, trial: Callable[[int], Lab]) -> None:
     assert count >= 8
 
 
-def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
+def test_killed_import_is_complete_or_absent(world: Lab, trial: Callable[[int], Lab]) -> None:
     """All of an import is there, or nothing; done again it is whole."""
     files = {f"new{i}.md": f"imported {i}\n" for i in range(5)} | {"k3.md": "another k3\n"}
     timeline = [{"ts": "2026-01-01T00:00:00.000Z", "type": "came", "n": i} for i in range(3)]
@@ -141,7 +141,9 @@ def test_import(world: Lab, trial: Callable[[int], Lab]) -> None:
 
 
 @pytest.mark.parametrize("unlocked", [False, True], ids=["device", "wallet"])
-def test_sync(world: Lab, trial: Callable[[int], Lab], unlocked: bool) -> None:
+def test_killed_sync_loses_nothing_and_can_be_repeated(
+    world: Lab, trial: Callable[[int], Lab], unlocked: bool
+) -> None:
     """A sync that dies anywhere loses nothing on this device or another, and the next one finishes it."""
 
     def work(lab: Lab, ack: Ack) -> None:
@@ -176,7 +178,7 @@ def test_sync(world: Lab, trial: Callable[[int], Lab], unlocked: bool) -> None:
     assert count > 5
 
 
-def test_init(tmp_path: Path) -> None:
+def test_killed_init_can_be_repeated(tmp_path: Path) -> None:
     """Until `init` is done there is no memory; doing it again makes one. Afterwards it is there with what it holds."""
 
     def work(lab: Lab, ack: Ack) -> None:
@@ -205,7 +207,7 @@ def test_init(tmp_path: Path) -> None:
     assert count > 5
 
 
-def test_restore(world: Lab, trial: Callable[[int], Lab]) -> None:
+def test_killed_restore_can_be_repeated(world: Lab, trial: Callable[[int], Lab]) -> None:
     """A restore that dies is simply done again: the whole memory comes, never an empty one."""
 
     def work(lab: Lab, ack: Ack) -> None:
@@ -231,7 +233,9 @@ def test_restore(world: Lab, trial: Callable[[int], Lab]) -> None:
     assert count > 5
 
 
-def test_copied_device(world: Lab, trial: Callable[[int], Lab], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_copied_device_loses_no_text(
+    world: Lab, trial: Callable[[int], Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A device that finds itself copied takes a new id; dying on the way loses none of its texts."""
 
     def work(lab: Lab, ack: Ack) -> None:

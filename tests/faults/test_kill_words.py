@@ -62,7 +62,9 @@ def printed(lab: Lab) -> list[str] | None:
     return words
 
 
-def test_some_words_always_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_phrase_change_leaves_a_working_phrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stay_in_place(monkeypatch)
     for name in [
         name for name in os.environ if name.startswith("IPFSMEM_") and name != "IPFSMEM_EVERY_BOUNDARY"

@@ -52,8 +52,9 @@ def victim(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["lock", "sync.lock", "state.db", "device.key", "ipfsmem.json"])
 @pytest.mark.parametrize("what", ["link", "link to nothing", "pipe"])
-def test_no_file_of_a_memory_is_a_link_or_a_pipe(tmp_path: Path, victim: Path, name: str, what: str) -> None:
-    """A lock that is a link was followed, and what it led to was emptied."""
+def test_link_or_pipe_in_place_of_a_vault_file_is_refused(
+    tmp_path: Path, victim: Path, name: str, what: str
+) -> None:
     home = tmp_path / "home"
     with Memory.create("m", "encrypted-ipfs", passphrase=False, home=home) as memory:
         memory.write("tone", "direct")
@@ -79,8 +80,7 @@ def plant(path: Path, what: str, victim: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["link", "link to nothing", "pipe"])
-def test_a_home_in_which_somebody_put_a_database(tmp_path: Path, victim: Path, what: str) -> None:
-    """Making a memory looks first whether one is there: not through a link."""
+def test_link_in_place_of_a_new_database_is_refused(tmp_path: Path, victim: Path, what: str) -> None:
     folder = tmp_path / "home" / "m"
     folder.mkdir(parents=True)
     plant(folder / "state.db", what, victim)
@@ -91,8 +91,7 @@ def test_a_home_in_which_somebody_put_a_database(tmp_path: Path, victim: Path, w
     assert victim.read_bytes() == b"somebody else's" and not (tmp_path / "nothing").exists()
 
 
-def test_the_requests_of_a_served_folder(tmp_path: Path, victim: Path) -> None:
-    """`psa` in a folder that others write was followed: requests were written and removed elsewhere."""
+def test_link_in_place_of_the_request_folder_is_not_followed(tmp_path: Path, victim: Path) -> None:
     outside, served = tmp_path / "outside", tmp_path / "served"
     outside.mkdir()
     served.mkdir()
@@ -117,10 +116,9 @@ def test_the_requests_of_a_served_folder(tmp_path: Path, victim: Path) -> None:
     assert (served / "psa" / f"{made.id}.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_is_swapped_while_it_is_imported(
+def test_folder_replaced_during_an_import_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is read is read in the folder that was looked into; before, a private file elsewhere was imported."""
     folder, private = tmp_path / "folder", tmp_path / "private"
     (folder / "inner").mkdir(parents=True)
     private.mkdir()
@@ -140,7 +138,7 @@ def test_a_folder_that_is_swapped_while_it_is_imported(
     assert text.endswith(b"\n\ndirect\n")
 
 
-def test_a_hostile_provider_s_folder_is_inspected(
+def test_hostile_provider_folder_is_inspected_safely(
     tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = Cli(tmp_path / "home", monkeypatch)

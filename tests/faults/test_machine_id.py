@@ -44,8 +44,7 @@ def start(home: Path, stick: str) -> tuple[str, list[str]]:
         return memory.device, [person.id for person in memory.members.list() if person.role != "admin"]
 
 
-def test_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick: str) -> None:
-    """The vault had five members after four syncs."""
+def test_container_keeps_its_device_across_starts(tmp_path: Path, stick: str) -> None:
     seen = {start(tmp_path / "home", stick)[0] for _ in range(4)}
     assert len(seen) == 1
     assert start(tmp_path / "home", stick)[1] == [*seen]
@@ -53,8 +52,7 @@ def test_a_container_is_one_device_however_often_it_starts(tmp_path: Path, stick
 
 
 @pytest.mark.parametrize("what", ["the home", "the memory's folder"])
-def test_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str) -> None:
-    """The id is not worth anything in a copy, whichever part was copied."""
+def test_copied_home_or_vault_gets_another_device_id(tmp_path: Path, stick: str, what: str) -> None:
     first, _ = start(tmp_path / "home", stick)
     if what == "the home":
         shutil.copytree(tmp_path / "home", tmp_path / "copy")
@@ -68,7 +66,7 @@ def test_a_copy_is_noticed_all_the_same(tmp_path: Path, stick: str, what: str) -
     assert start(tmp_path / "home", stick)[0] == first
 
 
-def test_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) -> None:
+def test_equal_inode_on_another_machine_is_distinguished_by_the_id(tmp_path: Path) -> None:
     """Fresh disks that are filled alike give equal inodes: what lies beside the folder tells them apart."""
     file = tmp_path / "one" / "m" / "state.db"
     file.parent.mkdir(parents=True)
@@ -86,7 +84,7 @@ def test_the_same_inode_on_another_machine_is_told_by_the_id(tmp_path: Path) -> 
         assert identity.place(file) == known
 
 
-def test_a_machine_that_says_what_it_is_called_leaves_no_file(
+def test_machine_with_an_id_writes_no_file(
     tmp_path: Path, stick: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     named = tmp_path / "machine-id"
@@ -96,7 +94,7 @@ def test_a_machine_that_says_what_it_is_called_leaves_no_file(
     assert not (tmp_path / "home" / ".machine").exists()
 
 
-def test_a_home_that_keeps_nothing_goes_by_its_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_home_falls_back_to_the_inode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "m" / "state.db"
     file.parent.mkdir()
     file.touch()
@@ -109,7 +107,7 @@ def test_a_home_that_keeps_nothing_goes_by_its_inode(tmp_path: Path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_a_restore_that_finds_nothing_leaves_nothing(tmp_path: Path, stick: str) -> None:
+def test_failed_restore_leaves_no_home(tmp_path: Path, stick: str) -> None:
     with pytest.raises(NoVaultError):
         asyncio.run(
             Memory.recover("m", provider=stick, unlock=ROOT, passphrase=False, home=tmp_path / "home")

@@ -58,7 +58,7 @@ def collect(stick: Stick, url: str) -> int:
     return freed
 
 
-def test_bytes_on_the_disk_of_the_server_go_a_day_later(stick: Stick, url: str) -> None:
+def test_space_on_the_server_is_freed_a_day_later(stick: Stick, url: str) -> None:
     assert isinstance(peer(url), Collecting)
     old, new = stick.put(OLD), stick.put(NEW)
     for root in (old, new):
@@ -74,7 +74,7 @@ def test_bytes_on_the_disk_of_the_server_go_a_day_later(stick: Stick, url: str) 
     assert stick.size == before - promised and stick.whole(NEW) and not stick.whole(OLD)
 
 
-def test_a_memory_through_a_peer_lets_go_and_another_device_reads_on(
+def test_vault_at_a_peer_frees_space_and_another_device_reads_on(
     stick: Stick, url: str, tmp_path: Path
 ) -> None:
     def world(seed: str) -> Environment:
@@ -114,7 +114,7 @@ def test_device_told_of_present_blocks_has_a_day_to_pin(stick: Stick, url: str) 
     assert stick.whole({**OLD, "more": b"of it"}) and stick.whole(NEW)
 
 
-def test_an_upload_that_is_on_its_way_loses_nothing(stick: Stick, url: str) -> None:
+def test_upload_in_progress_loses_no_blocks(stick: Stick, url: str) -> None:
     stick.pin(stick.put(NEW))
     stick.put(OLD)
     stick.later(1.1)
@@ -140,7 +140,7 @@ def test_an_upload_that_is_on_its_way_loses_nothing(stick: Stick, url: str) -> N
     assert stick.whole({**OLD, "more": b"of it"})
 
 
-def test_why_nothing_is_removed_comes_through(stick: Stick, url: str) -> None:
+def test_reason_for_an_omitted_collection_is_passed_on(stick: Stick, url: str) -> None:
     absent = build_tree({"a/b": b"did not arrive yet"}).cid
     asyncio.run(peer(url).pin(absent, "n"))
     with pytest.raises(ProviderRefused, match=f"{absent}.* nothing was removed"):
@@ -154,12 +154,12 @@ def test_peer_collect_requires_the_token(stick: Stick, url: str) -> None:
         asyncio.run(peer(closed).collect())
 
 
-def test_a_store_that_lets_go_by_itself_frees_nothing(tmp_path: Path) -> None:
+def test_store_without_manual_collection_frees_nothing(tmp_path: Path) -> None:
     with serve(lambda: serving.app(SimProvider(), token=TOKEN)) as url:
         assert asyncio.run(peer(url).collect()) == 0
 
 
-def test_asked_twice_at_once_it_runs_once(stick: Stick) -> None:
+def test_concurrent_collection_requests_run_once(stick: Stick) -> None:
     runs, asked = [], []
 
     class Slow(SimProvider):
@@ -209,8 +209,7 @@ def test_peer_reports_damage_to_writers_only(stick: Stick, url: str) -> None:
         asyncio.run(body())
 
 
-def test_a_folder_that_stands_inside_its_cid_is_followed(stick: Stick) -> None:
-    """Other tools pin such trees (identity CIDs); before, one of them stopped every collection in the folder."""
+def test_inline_folder_cid_is_followed(stick: Stick) -> None:
     leaf = b"what only the inline folder leads to"
     cid = raw_cid(hashlib.sha256(leaf).digest())
     inner = encode_node([BlockLink("leaf", cid, len(leaf))], b"\x08\x01")

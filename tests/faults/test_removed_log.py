@@ -112,7 +112,7 @@ def texts(home: Path) -> dict[str, str]:
         return {item.key: memory.read(item.key).readable.body.strip() for item in memory.list()}
 
 
-def test_writes_of_a_removed_log_come_back_beside_later_writes(home: Path, running: Program) -> None:
+def test_writes_of_a_removed_log_are_merged_with_later_writes(home: Path, running: Program) -> None:
     running.ask("write", "third", "text of third")
     running.ask("write", "second", "text of second, changed")
     running.ask("event", "seen")
@@ -143,7 +143,7 @@ def test_writes_of_a_removed_log_come_back_beside_later_writes(home: Path, runni
     assert not list((home / "default").glob("state-left-*"))
 
 
-def test_a_folder_attached_in_a_removed_log_is_linked_again(
+def test_folder_linked_in_a_removed_log_is_linked_again(
     home: Path, running: Program, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     linked, detached, gone = (tmp_path / name for name in ("linked", "detached", "gone"))
@@ -171,7 +171,7 @@ def test_a_folder_attached_in_a_removed_log_is_linked_again(
     assert "written later" in (linked / "second.md").read_text() and (linked / "foreign.md").exists()
 
 
-def test_a_forget_of_a_removed_log_holds(home: Path, running: Program) -> None:
+def test_forget_in_a_removed_log_is_applied(home: Path, running: Program) -> None:
     running.ask("forget", "first")
     remove_log(home)
     with Memory.load("default", home=home) as memory:
@@ -180,7 +180,7 @@ def test_a_forget_of_a_removed_log_holds(home: Path, running: Program) -> None:
     assert texts(home) == {}
 
 
-def test_scopes_of_a_removed_log_come_back_made_and_forgotten(home: Path) -> None:
+def test_scopes_of_a_removed_log_are_restored(home: Path) -> None:
     with Memory.load("default", home=home) as memory:
         memory.scope("old").write("plan", "text of plan")
     memory = Memory.load("default", home=home)
@@ -199,7 +199,7 @@ def test_scopes_of_a_removed_log_come_back_made_and_forgotten(home: Path) -> Non
         assert "Lost" not in str([one for one in memory.check() if one.level == "warn"])
 
 
-def test_a_text_that_both_sides_changed_is_kept_twice(home: Path, running: Program) -> None:
+def test_text_changed_on_both_sides_becomes_a_conflict(home: Path, running: Program) -> None:
     running.ask("write", "first", "one side")
     remove_log(home)
     with Memory.load("default", home=home) as memory:
@@ -213,7 +213,7 @@ def test_a_text_that_both_sides_changed_is_kept_twice(home: Path, running: Progr
 
 
 @pytest.mark.parametrize("used_again", [True, False], ids=["used again", "never used again"])
-def test_a_server_brings_back_what_its_removed_log_had(home: Path, used_again: bool) -> None:
+def test_server_restores_writes_of_its_removed_log(home: Path, used_again: bool) -> None:
     environment = {**os.environ, "IPFSMEM_API_TOKEN": TOKEN}
     server = subprocess.Popen(
         [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0", "--home", str(home)],
@@ -250,7 +250,7 @@ def test_a_server_brings_back_what_its_removed_log_had(home: Path, used_again: b
     assert {"first", "second", "third", "foreign"} <= texts(home).keys()
 
 
-def test_a_copy_into_which_another_process_wrote_is_read_row_by_row(home: Path, running: Program) -> None:
+def test_copy_with_writes_of_another_process_is_read_row_by_row(home: Path, running: Program) -> None:
     """A checkpoint of the new log changes pages under the old one."""
     for number in range(40):
         running.ask("write", f"long_{number}", f"text {number} " * 300)
@@ -263,7 +263,7 @@ def test_a_copy_into_which_another_process_wrote_is_read_row_by_row(home: Path, 
     assert {"first", "second", "foreign", *(f"long_{number}" for number in range(40))} <= found.keys()
 
 
-def test_a_log_of_which_no_copy_can_be_saved_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsaved_removed_log_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = Memory.load("default", home=home)
     memory.write("third", "text of third")
     remove_log(home)
@@ -307,7 +307,7 @@ else:
 """
 
 
-def test_nobody_writes_while_a_removed_log_is_written_into_the_file(
+def test_database_is_locked_while_a_removed_log_is_written_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What another process wrote after the look at the file would be overwritten with the pages of the log."""
@@ -341,7 +341,7 @@ with file_lock(Path(sys.argv[1], "default", "lock")):
 """
 
 
-def test_a_removed_log_is_not_written_while_another_process_writes(
+def test_removed_log_is_not_written_back_during_another_write(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = Memory.load("default", home=home)
@@ -418,7 +418,7 @@ def test_wal_recreated_by_this_process_is_detected(
     assert texts(home).keys() == set(wrote)
 
 
-def test_memory_made_again_beside_a_removed_one_that_is_still_open_is_used(home: Path) -> None:
+def test_new_vault_next_to_a_deleted_open_one_is_used(home: Path) -> None:
     old = Memory.load("default", home=home)
     shutil.rmtree(home / "default")
     with Memory.create("default", "local", passphrase=False, home=home) as memory:
@@ -430,7 +430,7 @@ def test_memory_made_again_beside_a_removed_one_that_is_still_open_is_used(home:
     assert texts(home).keys() == {"text0"}
 
 
-def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
+def test_log_removed_while_opening_overwrites_nothing(
     home: Path, running: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running.ask("write", "third", "text of third")
@@ -452,7 +452,7 @@ def test_a_log_removed_while_the_database_is_opened_overwrites_nothing(
     assert texts(home).keys() == {"first", "second", "third", "foreign"}
 
 
-def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, running: Program) -> None:
+def test_database_removed_while_open_is_saved_by_its_process(home: Path, running: Program) -> None:
     running.ask("write", "third", "text of third")
     remove_log(home, "state.db", "state.db-wal", "state.db-shm")
     running.end()
@@ -463,7 +463,7 @@ def test_a_database_removed_while_open_is_saved_by_who_has_it_open(home: Path, r
     assert texts(home).keys() == {"first", "second", "third"}
 
 
-def test_a_memory_deleted_while_open_is_not_saved(home: Path, running: Program) -> None:
+def test_vault_deleted_while_open_is_not_saved(home: Path, running: Program) -> None:
     names = ["ipfsmem.json", "state.db", "state.db-wal", "state.db-shm"]
     remove_log(home, *names)
     running.end()

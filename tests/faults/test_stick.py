@@ -46,7 +46,7 @@ class Vanishing:
         return call
 
 
-def test_folder_that_vanishes_at_every_call(tmp_path: Path) -> None:
+def test_folder_that_disappears_at_any_call_loses_nothing(tmp_path: Path) -> None:
     """The stick is pulled before the n-th call: one clear error, everything stays here, the next sync brings it all."""
     base = Lab(tmp_path / "base")
     with closing(base.create("a")) as (a,):
@@ -139,8 +139,7 @@ def test_folder_of_another_vault(tmp_path: Path) -> None:
         assert texts(b) == {"first": {"word"}}
 
 
-def test_names_that_lead_to_another_vault(tmp_path: Path) -> None:
-    """Records and pins copied over another vault's: they are refused by name and key, and said."""
+def test_names_of_another_vault_are_refused(tmp_path: Path) -> None:
     lab, other = Lab(tmp_path / "one"), Lab(tmp_path / "two")
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
@@ -163,8 +162,7 @@ def test_names_that_lead_to_another_vault(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["packs", "names", "pins"])
 @pytest.mark.parametrize("how", ["flip", "cut", "empty", "remove"])
-def test_tampered_folder(tmp_path: Path, what: str, how: str) -> None:
-    """Whatever happens to the files of a stick, a device that has the memory keeps it, and a new one gets right texts."""
+def test_damaged_folder_never_gives_wrong_texts(tmp_path: Path, what: str, how: str) -> None:
     base = Lab(tmp_path / "base")
     with closing(base.create("a")) as (a,):
         for i in range(8):

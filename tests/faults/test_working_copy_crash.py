@@ -75,7 +75,7 @@ def prepared(base: Path, mode: ModeName) -> Lab:
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, mode: ModeName, after: bool) -> None:
+def test_crash_at_every_folder_change_loses_nothing(tmp_path: Path, mode: ModeName, after: bool) -> None:
     step = effort.every(2)
     n = 1 - step
     while True:
@@ -120,7 +120,7 @@ def test_a_crash_at_every_change_of_the_folder(tmp_path: Path, mode: ModeName, a
     assert n > 20
 
 
-def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path, mode: ModeName) -> None:
+def test_crash_between_state_and_file_is_not_an_edit(tmp_path: Path, mode: ModeName) -> None:
     lab = prepared(tmp_path, mode)
     crash_at(lab, 1, after=False)
     with pytest.raises(Crash):
@@ -133,7 +133,7 @@ def test_a_crash_between_the_state_and_the_file_is_no_edit(tmp_path: Path, mode:
     assert (lab.dir / "tone.md").read_bytes() == b"new text\n"
 
 
-def test_an_edit_after_the_crash_is_one(tmp_path: Path, mode: ModeName) -> None:
+def test_edit_after_a_crash_is_an_edit(tmp_path: Path, mode: ModeName) -> None:
     lab = prepared(tmp_path, mode)
     crash_at(lab, 1, after=False)
     with pytest.raises(Crash):
@@ -219,10 +219,7 @@ def test_program_that_read_before_a_crash_overwrites_nothing(tmp_path: Path, mod
     lab.memory.close()
 
 
-def test_a_file_that_was_open_when_the_process_died_is_still_looked_at(
-    tmp_path: Path, mode: ModeName
-) -> None:
-    """What was set aside in that moment was let go of by the next look, with whatever a program that had it open wrote later."""
+def test_file_open_during_a_crash_is_still_read(tmp_path: Path, mode: ModeName) -> None:
     lab = prepared(tmp_path, mode)
     with (lab.dir / "tone.md").open("ab", buffering=0) as handle:
         replaced_just_before_a_crash(lab, b"one\n\nfirst\n")
@@ -255,8 +252,7 @@ def edited_in_the_moment(lab: Lab, file: str, data: bytes, end: BaseException | 
     folder.replace = replace
 
 
-def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path, mode: ModeName) -> None:
-    """Its writer had not read what was just being put there: it was taken for an edit of that, and the new line went."""
+def test_edit_just_before_a_crash_loses_no_line(tmp_path: Path, mode: ModeName) -> None:
     lab = prepared(tmp_path, mode)
     edited_in_the_moment(lab, "tone.md", b"first\n\nby hand\n", Crash())
     with pytest.raises(Crash):
@@ -272,10 +268,9 @@ def test_an_edit_in_the_moment_before_a_crash_takes_nothing_away(tmp_path: Path,
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_an_edit_of_a_generated_index_outlives_a_crash_and_a_full_disk(
+def test_edit_of_a_generated_index_survives_a_crash_and_full_disk(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, full: bool
 ) -> None:
-    """What stood in MEMORY.md was kept beside it only when nothing went wrong in that moment."""
     lab = Lab(tmp_path, mode=mode)
     lab.start()
     lab.memory.write_text("tone", b"first\n")
@@ -326,8 +321,7 @@ print(n + 1)
 """
 
 
-def test_a_live_agents_folder_is_adopted_while_it_writes(tmp_path: Path, mode: ModeName) -> None:
-    """peers.md check 8: adopt a live Claude Code folder while another process writes, and lose no line."""
+def test_folder_of_a_running_agent_is_linked_without_loss(tmp_path: Path, mode: ModeName) -> None:
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n")

@@ -92,7 +92,7 @@ def again(s3: SeaweedFS, at: Bucket) -> None:
                 time.sleep(0.3)
 
 
-def test_two_devices_that_sync_concurrently_end_alike(at: Bucket, tmp_path: Path) -> None:
+def test_two_devices_that_sync_concurrently_converge(at: Bucket, tmp_path: Path) -> None:
     a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
     sync(a), sync(b)
 
@@ -115,7 +115,7 @@ def test_two_devices_that_sync_concurrently_end_alike(at: Bucket, tmp_path: Path
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_one_change_is_four_puts(
+def test_one_change_is_four_uploads(
     at: Bucket, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pack, its index, a pin and a record, whatever stands beside them. How much is sent depends on where in the trees the
@@ -182,7 +182,7 @@ def roots(at: Bucket) -> set[str]:
 
 
 @pytest.mark.parametrize("moment", ["before", "in the middle", "after"] if THOROUGH else ["after"])
-def test_killed_while_it_takes_an_upload(
+def test_server_killed_during_an_upload_loses_nothing(
     s3: SeaweedFS, at: Bucket, tmp_path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the pack is sent, while it is, and between it and its index."""
@@ -230,7 +230,7 @@ def test_killed_while_it_takes_an_upload(
     a.close(), b.close()
 
 
-def test_killed_while_it_gives_a_tree(s3: SeaweedFS, at: Bucket, tmp_path: Path) -> None:
+def test_server_killed_during_a_read_loses_nothing(s3: SeaweedFS, at: Bucket, tmp_path: Path) -> None:
     """To a device that has other things to send, and to one that has nothing."""
     a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
     sync(a), sync(b)

@@ -44,7 +44,7 @@ for _name, _law in vars(contract).items():
         globals()[f"test_contract_{_name.removeprefix('test_')}"] = _law
 
 
-def test_two_devices(cloud: Cloud, tmp_path: Path) -> None:
+def test_two_devices_share_a_vault_in_a_cloud_bucket(cloud: Cloud, tmp_path: Path) -> None:
     spec = cloud.spec(f"run{next(_prefixes)}")
 
     def device(name: str) -> Memory:
@@ -58,7 +58,7 @@ def test_two_devices(cloud: Cloud, tmp_path: Path) -> None:
         assert a.files() == b.files() and {"from_a", "from_b"} <= set(a.files())
 
 
-def test_a_bucket_that_is_not_there(cloud: Cloud) -> None:
+def test_missing_bucket_is_reported(cloud: Cloud) -> None:
     provider = BucketProvider(cloud.spec("x").replace("memories", "nobody-made-this"), cloud.settings)
     with pytest.raises(ProviderRefused, match="unknown bucket"):
         asyncio.run(provider.pins("n"))

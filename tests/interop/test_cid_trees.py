@@ -19,7 +19,7 @@ VECTORS = trees.load()
 
 
 @pytest.mark.parametrize("vector", VECTORS["trees"], ids=lambda vector: vector["name"])
-def test_same_root_and_readable_everywhere(vector: dict[str, Any], tmp_path: Path) -> None:
+def test_root_is_the_same_in_go_and_javascript(vector: dict[str, Any], tmp_path: Path) -> None:
     source, car = tmp_path / "source", tmp_path / "out.car"
     trees.write(vector, source)
     with car.open("wb") as out:
@@ -60,7 +60,7 @@ def test_file_of_over_1024_chunks_has_the_same_cid_everywhere(tmp_path: Path) ->
     assert node("cid.mjs", source) == vector["cid"]
 
 
-def test_go_refuses_what_we_refuse(tmp_path: Path) -> None:
+def test_go_refuses_a_damaged_car(tmp_path: Path) -> None:
     source, car = tmp_path / "source", tmp_path / "out.car"
     trees.write(VECTORS["trees"][3], source)
     with car.open("wb") as out:

@@ -54,14 +54,14 @@ for _name, _law in vars(contract).items():
 
 
 @parameters(PAIRS if THOROUGH else HALF_WELL)
-def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
+def test_each_call_ends_with_correct_data_or_a_provider_error(
     kind: str, illness: Callable[[Faults], None], servers: Servers, tmp_path: Path
 ) -> None:
     tells_the_truth(partial(servers.bench, kind), illness, tmp_path)
 
 
 @parameters(HALF_WELL)
-def test_another_provider_beside_a_sick_server_is_served_fully(
+def test_provider_next_to_a_faulty_server_is_fully_synced(
     kind: str, illness: Callable[[Faults], None], servers: Servers, tmp_path: Path
 ) -> None:
     serves_another(partial(servers.bench, kind), illness, tmp_path)

@@ -19,7 +19,7 @@ def test_missing_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
         counterparts.node("cid.mjs", ".")
 
 
-def test_cache_is_made_once_and_only_whole(tmp_path: Path) -> None:
+def test_cache_is_built_once_and_only_completely(tmp_path: Path) -> None:
     calls = []
 
     def make(target: Path) -> None:
@@ -46,6 +46,6 @@ def test_key_follows_content(tmp_path: Path) -> None:
     assert counterparts.content_key([tmp_path / "a"]) != before
 
 
-def test_a_failing_program_is_quoted() -> None:
+def test_failing_program_is_quoted() -> None:
     with pytest.raises(AssertionError, match=r"no such|cannot access|No such"):
         counterparts.run(["ls", "/nowhere/at/all"])

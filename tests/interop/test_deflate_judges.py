@@ -48,19 +48,19 @@ def expected(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 @pytest.mark.parametrize("judge", ["zlib", "platform"])
-def test_node_says_the_same(judge: str) -> None:
+def test_node_gives_the_same_verdicts(judge: str) -> None:
     need_program("node")
     for row, said in zip(STREAMS, verdicts(HERE / "node" / "deflate.mjs"), strict=True):
         assert said[judge] == expected(row), row["name"]
 
 
-def test_pako_says_the_same() -> None:
+def test_pako_gives_the_same_verdicts() -> None:
     for row, said in zip(STREAMS, _installed("pako"), strict=True):
         assert said["pako"] == expected(row), row["name"]
 
 
-def test_fflate_by_itself_is_too_kind() -> None:
-    """What a second implementation must not build upon: it takes streams that others refuse, and no other difference."""
+def test_fflate_alone_accepts_invalid_streams() -> None:
+    """A second implementation must not rely on it."""
     takes = set()
     for row, said in zip(STREAMS, _installed("fflate"), strict=True):
         if said["fflate"] != expected(row):

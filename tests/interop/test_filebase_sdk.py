@@ -33,7 +33,7 @@ def at(s3: str) -> Iterator[Account]:
         yield made
 
 
-def test_a_real_s3_server_takes_our_signatures(at: Account) -> None:
+def test_real_s3_server_accepts_our_signatures(at: Account) -> None:
     async def body() -> None:
         roots = []
         for number in range(3):
@@ -53,7 +53,7 @@ def test_a_real_s3_server_takes_our_signatures(at: Account) -> None:
 
 
 @pytest.mark.parametrize("name", ["with space", "ümlaut+plus&amp", "a/b=c~d", "percent%2F"])
-def test_names_that_need_care_are_signed_as_sent(at: Account, name: str) -> None:
+def test_names_with_special_characters_are_signed_as_sent(at: Account, name: str) -> None:
     async def body() -> None:
         made = tree()
         await at.open().put_car(made.cid, made.blocks, name=name)
@@ -64,7 +64,7 @@ def test_names_that_need_care_are_signed_as_sent(at: Account, name: str) -> None
     asyncio.run(body())
 
 
-def test_a_real_s3_server_refuses_a_wrong_secret(at: Account) -> None:
+def test_real_s3_server_refuses_a_wrong_secret(at: Account) -> None:
     with pytest.raises(ProviderRefused, match=r"SignatureDoesNotMatch|AccessDenied"):
         asyncio.run(at.open(filebase_secret="wrong secret").pins(NAME))
     with pytest.raises(ProviderRefused):
@@ -74,7 +74,9 @@ def test_a_real_s3_server_refuses_a_wrong_secret(at: Account) -> None:
 
 
 @pytest.mark.parametrize("real", [True, False])
-def test_the_client_finds_what_it_expects(real: bool, request: pytest.FixtureRequest) -> None:
+def test_official_filebase_client_gets_the_expected_answers(
+    real: bool, request: pytest.FixtureRequest
+) -> None:
     script = npm_folder("filebase_sdk") / "drive.mjs"
     upstream = request.getfixturevalue("s3") if real else ""
     with account("filebase-s3", upstream) as at:

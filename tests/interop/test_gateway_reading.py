@@ -74,14 +74,14 @@ def test_paths_block_by_block(gateway: str, tree: BuiltTree) -> None:
         drive(reader.resolve(tree.cid, "many/entry_005000"), get)
 
 
-def test_a_car_of_the_gateway_is_the_tree(gateway: str, tree: BuiltTree) -> None:
+def test_car_of_the_gateway_is_the_tree(gateway: str, tree: BuiltTree) -> None:
     data = ask(f"{gateway}/ipfs/{tree.cid}?format=car&dag-scope=all&car-dups=n", "application/vnd.ipld.car")
     assert dict(read_car(data)) == dict(tree.blocks)
     for cid, block in read_car(data):
         verify_block(cid, block)
 
 
-def test_the_gateway_shows_our_files(gateway: str, tree: BuiltTree) -> None:
+def test_gateway_shows_our_files(gateway: str, tree: BuiltTree) -> None:
     assert ask(f"{gateway}/ipfs/{tree.cid}/memory/big.bin", "*/*") == FILES["memory/big.bin"]
     assert ask(f"{gateway}/ipfs/{tree.cid}/many/entry_000042", "*/*") == b"x"
 

@@ -114,7 +114,7 @@ def test_two_devices_share_a_vault_in_a_branch(at: Repository, tmp_path: Path) -
     assert one.repository.connections == {"fetch": before["fetch"] + 2, "push": before["push"] + 1}
 
 
-def test_unknown_ssh_host_key_is_explained_and_asks_nobody(tmp_path: Path) -> None:
+def test_unknown_ssh_host_key_is_explained_without_a_prompt(tmp_path: Path) -> None:
     with ExitStack() as stack:
         at = _ssh(tmp_path, stack)
         (tmp_path / "known_hosts").write_text("")

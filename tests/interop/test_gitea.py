@@ -64,7 +64,7 @@ for _name, _law in vars(contract).items():
 
 
 @pytest.mark.parametrize("illness", ILLNESSES, ids=lambda illness: illness.__name__)
-def test_each_call_ends_with_the_truth_or_with_an_error_of_ours(
+def test_each_call_ends_with_correct_data_or_a_provider_error(
     illness: Callable[[Faults], None], host: Gitea, tmp_path: Path
 ) -> None:
     tells_the_truth(lambda folder: repository(host, folder), illness, tmp_path)
@@ -133,7 +133,7 @@ def test_protected_branch_is_explained(host: Gitea, tmp_path: Path) -> None:
     asyncio.run(published(open_at(host, name, tmp_path / "other", ref="#other"), "x"))
 
 
-def test_token_that_may_not_is_explained(host: Gitea, tmp_path: Path) -> None:
+def test_token_without_rights_is_explained(host: Gitea, tmp_path: Path) -> None:
     host.repository(name := f"vault{next(_names)}")
     asyncio.run(published(open_at(host, name, tmp_path / "well"), "x"))
     reads = open_at(host, name, tmp_path / "reads", git_token=host.new_token("read:repository"))

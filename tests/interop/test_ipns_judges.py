@@ -64,7 +64,7 @@ def test_accepted_with_the_same_meaning(case: dict[str, Any], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("case", VECTORS["refuse"], ids=why)
-def test_refused_by_all(case: dict[str, Any], tmp_path: Path) -> None:
+def test_invalid_records_are_refused_by_all_libraries(case: dict[str, Any], tmp_path: Path) -> None:
     if case["why"] == "runs out at this very nanosecond":
         pytest.skip("the judges use today's date")
     path = file_of(case, tmp_path)
@@ -80,7 +80,7 @@ def test_refused_by_all(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", VECTORS["select"], ids=why)
-def test_the_same_record_counts(case: dict[str, Any], tmp_path: Path) -> None:
+def test_newest_record_is_the_same_in_go(case: dict[str, Any], tmp_path: Path) -> None:
     paths = []
     for number, record in enumerate(case["records"]):
         paths.append(tmp_path / str(number))

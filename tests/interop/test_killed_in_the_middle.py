@@ -59,7 +59,7 @@ def put(provider: Provider) -> None:
     asyncio.run(body())
 
 
-def test_a_peer_is_killed_while_it_takes_a_tree(tmp_path: Path) -> None:
+def test_peer_killed_while_receiving_a_tree_loses_nothing(tmp_path: Path) -> None:
     """All of it or nothing: what had come is not listed, and the next try finds a sound folder."""
     settings = {"peer_token": TOKEN, "retry": ONCE}
     with served(tmp_path / "folder") as (url, process):
@@ -76,7 +76,7 @@ def test_a_peer_is_killed_while_it_takes_a_tree(tmp_path: Path) -> None:
 
 
 @pytest.mark.interop
-def test_a_gateway_is_killed_while_it_sends_a_tree(tmp_path: Path) -> None:
+def test_gateway_killed_while_sending_a_tree_is_replaced(tmp_path: Path) -> None:
     """boxo's gateway dies in the middle of a CAR; the blocks that came are kept, the other gateway gives the rest."""
     with (
         served(tmp_path / "folder") as (url, _),

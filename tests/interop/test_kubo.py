@@ -95,7 +95,7 @@ def test_kubo_passes_every_provider_check(connect: Callable[[], Provider]) -> No
     assert {step.outcome for step in steps} == {"ok"}, steps
 
 
-def test_a_tree_comes_back_whole(node: Node) -> None:
+def test_tree_is_read_back_completely(node: Node) -> None:
     async def body() -> None:
         provider = node.open()
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -106,7 +106,7 @@ def test_a_tree_comes_back_whole(node: Node) -> None:
     run(body())
 
 
-def test_only_what_is_missing_is_sent(node: Node) -> None:
+def test_only_missing_blocks_are_sent(node: Node) -> None:
     async def body() -> None:
         provider = node.open()
         old = build_tree({"a.md": b"one", "b.md": b"two" * 1000})
@@ -121,7 +121,7 @@ def test_only_what_is_missing_is_sent(node: Node) -> None:
     run(body())
 
 
-def test_a_pin_that_the_user_made_is_not_lost(node: Node) -> None:
+def test_pin_of_the_user_is_kept(node: Node) -> None:
     """Our name on a root comes beside the one that is there, and goes alone."""
 
     async def body() -> None:
@@ -164,7 +164,7 @@ def test_names_with_everything_in_them(node: Node) -> None:
     run(body())
 
 
-def test_records_are_kept_as_blocks_that_others_check(node: Node) -> None:
+def test_records_are_stored_as_blocks_and_forged_ones_ignored(node: Node) -> None:
     """Anybody who may pin at the node may pin a forged record: it is passed over."""
 
     async def body() -> None:
@@ -180,7 +180,7 @@ def test_records_are_kept_as_blocks_that_others_check(node: Node) -> None:
     run(body())
 
 
-def test_an_alias_of_the_nodes_own_key(node: Node) -> None:
+def test_alias_of_the_nodes_own_key_is_updated(node: Node) -> None:
     async def body() -> None:
         provider = node.open(kubo_alias="ipfsmem-test-alias")
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
@@ -194,7 +194,7 @@ def test_an_alias_of_the_nodes_own_key(node: Node) -> None:
     node.rpc("key/rm", arg="ipfsmem-test-alias")
 
 
-def test_an_unknown_root_cannot_be_pinned_and_nothing_hangs(node: Node) -> None:
+def test_unknown_root_cannot_be_pinned_and_nothing_hangs(node: Node) -> None:
     async def body() -> None:
         provider = node.open(kubo_patience="1")
         with pytest.raises(ProviderError):
@@ -207,7 +207,9 @@ def test_an_unknown_root_cannot_be_pinned_and_nothing_hangs(node: Node) -> None:
 
 
 @pytest.mark.slow
-def test_killed_while_it_imports_and_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_node_killed_during_an_import_can_be_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The real program dies half way. The same call works afterwards, and nothing is listed that cannot be read."""
     monkeypatch.delenv(OWN_NODE, raising=False)
     process = Process(tmp_path / "repo")
@@ -243,7 +245,7 @@ def test_killed_while_it_imports_and_started_again(tmp_path: Path, monkeypatch: 
         process.kill()
 
 
-def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_path: Path) -> None:
+def test_vault_at_a_node_is_shared_by_two_devices(node: Node, tmp_path: Path) -> None:
     """Two devices that know the wallet and the node, and nothing else of each other."""
     wallet = Unlock(RawKeySigner(bytes(31) + b"\x21"))
 
@@ -266,7 +268,7 @@ def test_a_memory_through_the_node_from_one_device_to_another(node: Node, tmp_pa
         assert device_.read("note_8").file.body == "changed on one"  # type: ignore[union-attr]
 
 
-def test_a_tree_with_a_hole_is_not_listed(node: Node) -> None:
+def test_tree_with_a_missing_block_is_not_listed(node: Node) -> None:
     """A block was collected since `has`: the call fails in time, can be made again, and nothing shows in between."""
 
     async def body() -> None:
@@ -299,7 +301,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return commands
 
 
-def test_the_list_of_all_blocks_is_for_what_did_not_come(node: Node, asked: list[str]) -> None:
+def test_list_of_all_blocks_is_read_only_for_unreceived_ones(node: Node, asked: list[str]) -> None:
     """It grows with the whole node, so neither what is there nor what is wholly new is looked up in it."""
 
     async def body() -> None:
@@ -354,7 +356,7 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
     )  # two of the search for a vault of that name
 
 
-def test_a_pinning_service_beside_the_node(node: Node, tmp_path: Path) -> None:
+def test_pinning_service_next_to_the_node_gets_each_root(node: Node, tmp_path: Path) -> None:
     """What is published at the node is asked for at the service, which keeps it in a store that reads the same blocks."""
     cloud = SimCloud()
     token = "token-of-the-service"

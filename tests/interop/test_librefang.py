@@ -48,7 +48,7 @@ def played(home: Path, work: Any) -> None:
     Lab(home, program="librefang").run(ask)
 
 
-def test_its_command_line_keeps_values_here(tmp_path: Path, installed: Path) -> None:
+def test_librefang_command_line_stores_values_here(tmp_path: Path, installed: Path) -> None:
     program = installed / "bin" / "librefang"
     if not program.is_file():
         missing("the package has no program for this machine")
@@ -78,7 +78,7 @@ def test_its_command_line_keeps_values_here(tmp_path: Path, installed: Path) -> 
     played(tmp_path / "ipfsmem", work)
 
 
-def test_its_python_client_keeps_values_and_memories_here(
+def test_librefang_python_client_stores_values_and_memories_here(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(installed))

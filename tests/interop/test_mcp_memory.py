@@ -140,7 +140,7 @@ def same(both: tuple[Server, Server], tool: str, **arguments: Any) -> Any:
     return wanted
 
 
-def test_the_same_calls_have_the_same_answers(both: tuple[Server, Server]) -> None:
+def test_calls_have_the_same_answers_as_the_reference(both: tuple[Server, Server]) -> None:
     ours, theirs = both
     assert theirs.tools().keys() <= ours.tools().keys() and len(theirs.tools()) == 9
     for name, tool in theirs.tools().items():
@@ -159,7 +159,7 @@ def test_the_same_calls_have_the_same_answers(both: tuple[Server, Server]) -> No
     assert [one["addedObservations"] for one in added["results"]] == [["writes"], []]
 
 
-def test_searched_and_opened_entities_come_with_their_relations(both: tuple[Server, Server]) -> None:
+def test_searched_and_opened_entities_include_their_relations(both: tuple[Server, Server]) -> None:
     same(both, "create_entities", entities=[ADA, ACME, OSLO])
     same(both, "create_relations", relations=[WORKS, LIES])
     for query in (
@@ -224,7 +224,7 @@ def test_deleted_entities_lose_their_relations(both: tuple[Server, Server]) -> N
     assert read(both[0].call("read_graph"))["relations"] == [], "the new one is not the old one"
 
 
-def test_where_ours_answers_otherwise_on_purpose(both: tuple[Server, Server]) -> None:
+def test_intended_differences_from_the_reference_remain(both: tuple[Server, Server]) -> None:
     """Each of these loses something there, or leaves the graph with what leads nowhere."""
     ours, theirs = both
     for one in both:

@@ -73,13 +73,13 @@ def helia() -> Iterator[str]:
         yield url
 
 
-def test_the_go_gateway_block_by_block(go: str) -> None:
+def test_go_gateway_serves_blocks(go: str) -> None:
     provider = Gateways(go)
     missing = raw_cid(b"\x01" * 32)
     assert run(provider, provider.get_blocks([*BLOCKS, missing])) == BLOCKS
 
 
-def test_the_go_gateway_as_a_tree(go: str) -> None:
+def test_go_gateway_serves_a_tree(go: str) -> None:
     provider = Gateways(go)
 
     async def tree(root: CID) -> list[tuple[CID, bytes]]:
@@ -90,7 +90,7 @@ def test_the_go_gateway_as_a_tree(go: str) -> None:
     assert run(provider, tree(raw_cid(b"\x01" * 32))) == []
 
 
-def test_a_car_with_a_wrong_block_is_refused_by_go(go: str) -> None:
+def test_car_with_a_wrong_block_is_refused_by_go(go: str) -> None:
     from ipfsmem.content.car import header, section
 
     data = header([TREE.cid]) + section(TREE.cid, b"something else")
@@ -98,7 +98,7 @@ def test_a_car_with_a_wrong_block_is_refused_by_go(go: str) -> None:
         urllib.request.urlopen(urllib.request.Request(f"{go}/car", data=data, method="POST"), timeout=60)
 
 
-def test_go_takes_and_gives_our_records(go: str) -> None:
+def test_go_stores_and_returns_our_records(go: str) -> None:
     provider = RoutingProvider(go)
     assert run(provider, provider.get_name(ipns_name(Signer25519(b"\x0a" * 32).public))) is None
     for sequence, expected in ((3, 3), (2, 3), (8, 8)):
@@ -108,14 +108,14 @@ def test_go_takes_and_gives_our_records(go: str) -> None:
     assert run(gateway, gateway.get_name(NAME)) == record(8)
 
 
-def test_helia_takes_and_gives_our_records(helia: str) -> None:
+def test_helia_stores_and_returns_our_records(helia: str) -> None:
     provider = RoutingProvider(helia)
     assert run(provider, provider.get_name(ipns_name(Signer25519(b"\x0a" * 32).public))) is None
     run(provider, provider.put_name(NAME, record(4)))
     assert run(provider, provider.get_name(NAME)) == record(4)
 
 
-def test_both_refuse_what_is_no_record_of_the_name(go: str, helia: str) -> None:
+def test_go_and_helia_refuse_invalid_records(go: str, helia: str) -> None:
     for url in (go, helia):
         http = Http("raw", trusted=[url], settings={"retry": None})
         for bad in (b"noise", record(3, b"\x09" * 32)):
@@ -130,7 +130,7 @@ def test_both_refuse_what_is_no_record_of_the_name(go: str, helia: str) -> None:
         run(http, asyncio.sleep(0))
 
 
-def test_two_operators_one_of_them_gone(go: str, helia: str) -> None:
+def test_one_of_two_routing_operators_suffices(go: str, helia: str) -> None:
     seed = b"\x0b" * 32
     name = ipns_name(Signer25519(seed).public)
     both = RoutingProvider(f"{go},{helia}")
@@ -150,7 +150,7 @@ def _once() -> Any:
     return ONCE
 
 
-def test_gateways_that_go_names(go: str) -> None:
+def test_gateways_named_by_go_are_read(go: str) -> None:
     addresses = "/dns4/gw.example/tcp/443/https /dns/b.example/tcp/8443/tls/http /ip4/10.0.0.1/tcp/443/https /ip4/1.2.3.4/tcp/4001"
     request = urllib.request.Request(f"{go}/providers/{TREE.cid}", data=addresses.encode(), method="PUT")
     urllib.request.urlopen(request, timeout=60).close()
@@ -185,13 +185,13 @@ URLS = {
 }
 
 
-def test_a_verifying_reader_reads_what_we_published_through_go(go: str, verified: Path) -> None:
+def test_verifying_client_reads_our_tree_through_go(go: str, verified: Path) -> None:
     routing = RoutingProvider(go)
     run(routing, routing.put_name(NAME, record(20)))
     fetch(verified, go, URLS)
 
 
-def test_a_verifying_reader_reads_from_our_own_server(verified: Path, tmp_path: Path) -> None:
+def test_verifying_client_reads_from_our_server(verified: Path, tmp_path: Path) -> None:
     token = "a token for tests"
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token=token)) as url:
         peer = PeerProvider(url, {"peer_token": token})
@@ -204,7 +204,7 @@ def test_a_verifying_reader_reads_from_our_own_server(verified: Path, tmp_path: 
         fetch(verified, url, URLS)
 
 
-def test_our_gateway_and_gos_answer_alike(go: str, tmp_path: Path) -> None:
+def test_our_gateway_answers_like_that_of_go(go: str, tmp_path: Path) -> None:
     """Status, type and validators of each kind of answer."""
     asks = [
         (f"/ipfs/{TREE.cid}?format=raw", {}), (f"/ipfs/{TREE.cid}", {"Accept": "application/vnd.ipld.raw"}),
@@ -251,7 +251,7 @@ def _look(url: str, headers: dict[str, str]) -> tuple[object, ...]:
         return (error.code,)
 
 
-def test_refusals_of_go_are_told(go: str) -> None:
+def test_refusals_of_go_are_reported(go: str) -> None:
     http = Http("go", trusted=[go])
     with pytest.raises(ProviderRefused, match="400"):
         run(http, http.request("GET", f"{go}/routing/v1/ipns/nonsense"))

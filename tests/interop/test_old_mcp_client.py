@@ -36,7 +36,7 @@ def packages() -> Path:
         missing(f"the old SDK could not be installed: {error}")
 
 
-def test_an_old_client_reads_writes_and_is_told_of_changes(tmp_path: Path) -> None:
+def test_old_mcp_client_reads_writes_and_receives_notifications(tmp_path: Path) -> None:
     need_extra("mcp", "mcp_types")
     folder = packages()
     with Memory.create("default", "local", home=tmp_path / "ipfsmem"):

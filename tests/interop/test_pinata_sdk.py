@@ -16,7 +16,7 @@ from tests.unit.providers.services_lab import account, files_under, tree
 pytestmark = pytest.mark.interop
 
 
-def test_the_client_finds_what_it_expects(tmp_path: Path) -> None:
+def test_official_pinata_client_gets_the_expected_answers(tmp_path: Path) -> None:
     script = npm_folder("pinata_sdk") / "drive.mjs"
     made = tree()
     car = tmp_path / "tree.car"

@@ -58,7 +58,7 @@ def opened(url: str, token: str = TOKEN, **more: Any) -> PinningServiceProvider:
     )
 
 
-def test_our_client_with_a_service_that_is_not_ours(mock: str) -> None:
+def test_our_client_works_with_a_foreign_service(mock: str) -> None:
     async def body() -> None:
         service = opened(mock)
         pin = await service.pin(A, "pinned-one")
@@ -107,7 +107,7 @@ def test_failed_pin_is_replaced(mock: str) -> None:
     asyncio.run(body())
 
 
-def test_a_wrong_token(mock: str) -> None:
+def test_wrong_token_is_refused_and_not_shown(mock: str) -> None:
     async def body() -> None:
         with pytest.raises(ProviderRefused, match="401") as caught:
             await opened(mock, "another token").pins("x")
@@ -131,7 +131,7 @@ def judge(url: str, folder: Path) -> tuple[str, set[str]]:
 
 
 @pytest.mark.slow
-def test_our_service_before_the_judge(tmp_path: Path) -> None:
+def test_our_service_passes_the_compliance_check(tmp_path: Path) -> None:
     cloud = SimCloud()
     for number in range(20_000):
         data = f"7,{number}".encode()  # what judge.mjs lets it ask for
@@ -143,7 +143,7 @@ def test_our_service_before_the_judge(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_judge_at_the_program_that_people_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_started_peer_passes_the_compliance_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`ipfsmem serve peer` as a process of its own, its folder filled through the peer that it is as well."""
     npm_folder("pinning")  # a test that is skipped makes nothing before
     kept = tmp_path / "kept"
@@ -174,7 +174,7 @@ def test_the_judge_at_the_program_that_people_start(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.slow
-def test_our_service_before_the_judge_with_contents_that_nobody_has(tmp_path: Path) -> None:
+def test_compliance_check_of_unavailable_contents_fails_in_one_case_only(tmp_path: Path) -> None:
     with serve(lambda: psa.app(SimProvider(), token=TOKEN)) as url:
         summary, failed = judge(url, tmp_path)
     assert summary == "8/9 successful"

@@ -334,7 +334,7 @@ async def tried(provider: Provider) -> list[Step]:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.spec) for row in ROWS])
-def test_a_provider_keeps_what_it_promises(
+def test_provider_has_the_promised_abilities(
     row: Row, request: pytest.FixtureRequest, tmp_path: Path, table: dict[str, str]
 ) -> None:
     with ExitStack() as stack:
@@ -389,18 +389,18 @@ def found_elsewhere(
         two.close()
 
 
-def test_names_of_a_folder_alone(tmp_path: Path) -> None:
+def test_vault_is_found_by_the_names_of_a_folder_alone(tmp_path: Path) -> None:
     found_elsewhere(tmp_path, lambda: [Parts(DirectoryProvider(tmp_path / "stick"), list=False, unpin=False)])
 
 
 @pytest.mark.parametrize("hidden", [{"list": False, "unpin": False}, {"names": False}])
-def test_names_or_pins_of_a_bucket_alone(tmp_path: Path, hidden: dict[str, bool]) -> None:
+def test_vault_is_found_by_names_or_pins_of_a_bucket_alone(tmp_path: Path, hidden: dict[str, bool]) -> None:
     with bucket() as at:
         found_elsewhere(tmp_path, lambda: [Parts(at.open(), **hidden)])
 
 
-def test_neither_names_nor_a_list_is_no_channel(tmp_path: Path) -> None:
-    """What the other tests hide is hidden: without any channel nothing is found."""
+def test_nothing_is_found_without_names_and_a_list(tmp_path: Path) -> None:
+    """The other tests of this file hide channels in the same way."""
 
     def connect() -> list[Provider]:
         return [Parts(DirectoryProvider(tmp_path / "stick"), names=False, list=False, unpin=False)]
@@ -409,7 +409,7 @@ def test_neither_names_nor_a_list_is_no_channel(tmp_path: Path) -> None:
         found_elsewhere(tmp_path, connect)
 
 
-def test_delegated_routing_alone(tmp_path: Path, go: str) -> None:  # noqa: F811
+def test_vault_is_found_by_delegated_routing_alone(tmp_path: Path, go: str) -> None:  # noqa: F811
     """Blocks in a folder that shows no names and no list; the only way to a root is boxo's routing server."""
 
     def connect() -> list[Provider]:
@@ -419,7 +419,7 @@ def test_delegated_routing_alone(tmp_path: Path, go: str) -> None:  # noqa: F811
     found_elsewhere(tmp_path, connect)
 
 
-def test_name_put_of_a_node_alone(tmp_path: Path) -> None:
+def test_vault_is_found_by_name_put_of_a_node_alone(tmp_path: Path) -> None:
     """No pin is left at the node, so neither its list nor the records kept as blocks can help."""
     kubo = FakeKubo()
     with serve(kubo.app) as url:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_a_patched_root_is_what_importers_make_of_its_files(
+def test_importing_the_files_of_a_patched_root_gives_its_cid(
     mode: Literal["encrypted-ipfs", "ipfs"], tmp_path: Path
 ) -> None:
     gopeer_program()  # a test that is skipped makes nothing before

@@ -93,7 +93,7 @@ def listed(memory: Memory, at: Account) -> list[str]:
     return sorted(str(pin.cid) for pin in asyncio.run(at.open().pins(name)))
 
 
-def test_killed_while_it_takes_an_upload_and_while_it_gives_a_tree(
+def test_server_killed_during_an_upload_or_a_read_loses_nothing(
     s3: SeaweedFS, at: Account, tmp_path: Path
 ) -> None:
     a = device(tmp_path / "a", at)

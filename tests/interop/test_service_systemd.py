@@ -41,7 +41,7 @@ echo ended
 """
 
 
-def test_systemd_starts_it_and_nothing_is_left(
+def test_systemd_service_syncs_and_is_removed_completely(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     if _SYSTEMD is None or shutil.which("unshare") is None or sys.platform != "linux" or os.geteuid() != 0:

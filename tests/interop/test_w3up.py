@@ -118,7 +118,7 @@ def cids(tree: BuiltTree) -> list[CID]:
 # -- the contract, where it differs --------------------------------------------------------------------------------
 
 
-def test_pins(space: Space) -> None:
+def test_pins_are_listed_by_name_and_removed(space: Space) -> None:
     async def body() -> None:
         one, two = space.open(), space.open()
         blocks = [block("a"), block("b"), block("c")]
@@ -146,7 +146,7 @@ def test_pins(space: Space) -> None:
     run(body())
 
 
-def test_many_calls_at_once(space: Space) -> None:
+def test_concurrent_devices_store_pins_and_names(space: Space) -> None:
     async def body() -> None:
         devices = [space.open() for _ in range(3)]
         blocks = [[block(f"{d} {i}") for i in range(3)] for d in range(3)]
@@ -166,7 +166,7 @@ def test_many_calls_at_once(space: Space) -> None:
     run(body())
 
 
-def test_lesser_records_go_and_names_are_no_pins(server: Server, space: Space) -> None:
+def test_older_records_are_removed_and_names_are_not_listed_as_pins(server: Server, space: Space) -> None:
     async def body() -> None:
         provider = space.open()
         tree = build_tree(files(30))
@@ -188,7 +188,7 @@ def test_lesser_records_go_and_names_are_no_pins(server: Server, space: Space) -
     run(body())
 
 
-def test_pinning_again_what_was_unpinned(space: Space) -> None:
+def test_unpinned_root_can_be_pinned_again(space: Space) -> None:
     async def body() -> None:
         one, two = space.open(), space.open()
         cid, data = block("a")
@@ -208,7 +208,7 @@ def test_pinning_again_what_was_unpinned(space: Space) -> None:
 # -- what it is made for -------------------------------------------------------------------------------------------
 
 
-def test_a_publish_sends_only_new_blocks(server: Server, space: Space) -> None:
+def test_publish_sends_only_new_blocks(server: Server, space: Space) -> None:
     async def body() -> None:
         first, second = build_tree(files(2000)), build_tree(files(2000, "changed"))
         provider = space.open()
@@ -229,7 +229,7 @@ def test_a_publish_sends_only_new_blocks(server: Server, space: Space) -> None:
     run(body())
 
 
-def test_the_official_client_reads_what_we_published(server: Server, space: Space) -> None:
+def test_official_client_reads_published_trees(server: Server, space: Space) -> None:
     first, second = build_tree(files(300)), build_tree(files(300, "changed"))
 
     async def body() -> None:
@@ -265,7 +265,7 @@ def test_delegations_of_the_official_tools(server: Server, space: Space) -> None
     run(body())
 
 
-def test_uploads_of_others_in_the_same_space_are_left_alone(server: Server, space: Space) -> None:
+def test_uploads_of_others_in_the_space_are_unchanged(server: Server, space: Space) -> None:
     settings = space.settings()
     theirs = w3up_lab.official(
         "upload", server.url, server.did, settings["w3up_principal"], settings["w3up_proof"]
@@ -285,7 +285,7 @@ def test_uploads_of_others_in_the_same_space_are_left_alone(server: Server, spac
     run(body())
 
 
-def test_the_key_of_the_space_itself(server: Server, space: Space) -> None:
+def test_key_of_the_space_can_be_the_principal(server: Server, space: Space) -> None:
     async def body() -> None:
         key = ucan_lab.format_signer(space.key, space.seed)
         provider = Web3Storage(server.url, {"w3up_principal": key, "w3up_service_did": server.did})
@@ -295,7 +295,7 @@ def test_the_key_of_the_space_itself(server: Server, space: Space) -> None:
     run(body())
 
 
-def test_a_service_that_lists_shards_apart_and_a_node_without_ranges(server: Server, space: Space) -> None:
+def test_shards_listed_separately_on_a_node_without_ranges_are_read(server: Server, space: Space) -> None:
     async def body() -> None:
         first, second = build_tree(files(200)), build_tree(files(200, "changed"))
         with server.fault(shards_apart=True, ranges=False):
@@ -311,7 +311,7 @@ def test_a_service_that_lists_shards_apart_and_a_node_without_ranges(server: Ser
     run(body())
 
 
-def test_reading_at_a_place_that_settings_name(server: Server, space: Space) -> None:
+def test_blocks_are_read_at_the_address_from_the_settings(server: Server, space: Space) -> None:
     async def body() -> None:
         provider = space.open()
         tree = build_tree(files(50))
@@ -349,7 +349,7 @@ def check_whole(got: list[Block], tree: BuiltTree) -> None:
             seen |= {link.cid for link in decode_node(data).links}
 
 
-def test_a_tree_is_read_in_one_pass_over_its_shards(server: Server, space: Space) -> None:
+def test_tree_is_read_in_one_pass_over_its_shards(server: Server, space: Space) -> None:
     async def body() -> None:
         trees = [build_tree(edited(4000, number)) for number in range(4)]
         provider = space.open()
@@ -374,7 +374,7 @@ def test_a_tree_is_read_in_one_pass_over_its_shards(server: Server, space: Space
     run(body())
 
 
-def test_a_tree_whose_shards_are_partly_gone_ends_early(server: Server, space: Space) -> None:
+def test_read_of_a_tree_with_missing_shards_ends_early(server: Server, space: Space) -> None:
     async def body() -> None:
         first, second = build_tree(files(300)), build_tree(files(300, "two"))
         provider = space.open(w3up_shard_bytes="30000")
@@ -394,7 +394,7 @@ def test_a_tree_whose_shards_are_partly_gone_ends_early(server: Server, space: S
     run(body())
 
 
-def test_the_index_of_a_root_that_is_sought_is_read_first(server: Server, space: Space) -> None:
+def test_index_of_the_requested_root_is_read_first(server: Server, space: Space) -> None:
     async def body() -> None:
         trees = [build_tree({"a": b"%d" % number}) for number in range(12)]
         for tree in trees:
@@ -412,7 +412,7 @@ def test_the_index_of_a_root_that_is_sought_is_read_first(server: Server, space:
     run(body())
 
 
-def test_a_few_blocks_of_a_large_shard_cost_little(server: Server, space: Space) -> None:
+def test_few_blocks_of_a_large_shard_need_one_request(server: Server, space: Space) -> None:
     async def body() -> None:
         items = [block(os.urandom(10_000)) for _ in range(400)]
         await space.open().put_car(items[0][0], items, name="n")
@@ -477,7 +477,7 @@ def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space:
     run(body())
 
 
-def test_a_merge_that_was_cut_off_is_finished_by_the_next_publish(server: Server, space: Space) -> None:
+def test_next_publish_completes_an_interrupted_merge(server: Server, space: Space) -> None:
     async def body() -> None:
         trees = [build_tree(edited(1500, number)) for number in range(12)]
         known: set[CID] = set()
@@ -507,7 +507,7 @@ def test_a_merge_that_was_cut_off_is_finished_by_the_next_publish(server: Server
         }
 
 
-def test_without_the_right_to_remove_nothing_is_merged(space: Space) -> None:
+def test_nothing_is_merged_without_the_right_to_remove(space: Space) -> None:
     async def body() -> None:
         trees = [build_tree(edited(300, number)) for number in range(9)]
         known: set[CID] = set()
@@ -553,10 +553,10 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_pinned_can_be_read_whatever_was_cut_off(
+def test_every_pinned_tree_is_readable_after_any_interruption(
     server: Server, steps: list[tuple[str, int, int | None]]
 ) -> None:
-    """Two devices publish, merge and unpin, and end at any request: each root that is listed is whole."""
+    """Two devices publish, merge and unpin, and stop at any request."""
     space = server.space()
     trees: dict[CID, BuiltTree] = {}
 
@@ -623,7 +623,7 @@ def test_unpinning_keeps_what_others_need_and_frees_the_rest(space: Space) -> No
     run(body())
 
 
-def test_without_reading_nothing_that_may_be_needed_is_removed(space: Space) -> None:
+def test_unpin_without_reading_removes_nothing(space: Space) -> None:
     async def body() -> None:
         blind = space.open(w3up_read="off")
         first, second = build_tree(files(100)), build_tree(files(100, "two"))
@@ -637,7 +637,7 @@ def test_without_reading_nothing_that_may_be_needed_is_removed(space: Space) -> 
     run(body())
 
 
-def test_a_tree_that_cannot_be_walked_keeps_everything(server: Server, space: Space) -> None:
+def test_unpin_of_an_unreadable_tree_removes_nothing(server: Server, space: Space) -> None:
     async def body() -> None:
         provider = space.open()
         tree, partial = build_tree(files(100)), build_tree(files(100, "two"))
@@ -653,7 +653,7 @@ def test_a_tree_that_cannot_be_walked_keeps_everything(server: Server, space: Sp
 # -- faults --------------------------------------------------------------------------------------------------------
 
 
-def test_killed_half_way_and_resumed(server: Server, space: Space) -> None:
+def test_publish_after_a_crash_is_completed(server: Server, space: Space) -> None:
     async def body() -> None:
         tree = build_tree(files(1000))
         provider = space.open(w3up_shard_bytes="60000")
@@ -684,7 +684,7 @@ def test_killed_half_way_and_resumed(server: Server, space: Space) -> None:
         pytest.fail("the interruption came out")
 
 
-def test_cancelled_half_way_nothing_is_listed(space: Space) -> None:
+def test_cancelled_publish_lists_nothing(space: Space) -> None:
     async def body() -> None:
         tree = build_tree(files(500))
         provider = space.open(w3up_shard_bytes="20000")
@@ -701,7 +701,7 @@ def test_cancelled_half_way_nothing_is_listed(space: Space) -> None:
     run(body())
 
 
-def test_a_connection_that_breaks_during_a_blob_is_tried_again(server: Server, space: Space) -> None:
+def test_connection_lost_during_an_upload_is_retried(server: Server, space: Space) -> None:
     async def body() -> None:
         items = [block(os.urandom(500_000))]
         with server.fault(put_fails=1, drop_put=100_000):
@@ -730,7 +730,7 @@ def test_storage_node_failure_is_raised_with_its_status(
     run(body())
 
 
-def test_receipts_that_come_late(server: Server, space: Space) -> None:
+def test_late_receipts_are_awaited(server: Server, space: Space) -> None:
     async def body() -> None:
         item = block("x")
         with server.fault(receipts_late=4):
@@ -740,7 +740,7 @@ def test_receipts_that_come_late(server: Server, space: Space) -> None:
     run(body())
 
 
-def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -> None:
+def test_service_with_disabled_writes_is_reported_and_read(server: Server, space: Space) -> None:
     async def body() -> None:
         provider = space.open()
         tree = build_tree(files(20))
@@ -765,10 +765,10 @@ def test_a_service_whose_writes_are_switched_off(server: Server, space: Space) -
     run(body())
 
 
-def test_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
+def test_vault_moves_away_from_a_read_only_service(
     server: Server, space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command that is told brings the memory elsewhere, and it is whole there for the wallet alone."""
+    """With the suggested command; another device reads the new place with the wallet alone."""
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     for name, value in space.settings().items():
         if name != "retry":
@@ -792,7 +792,7 @@ def test_a_memory_moves_away_from_a_service_that_takes_nothing_any_more(
         assert two.ok("read", "tone", "--body").out == "y\n"
 
 
-def test_a_space_that_nobody_pays_for(server: Server) -> None:
+def test_unpaid_space_is_refused_and_can_be_used_later(server: Server) -> None:
     unpaid = Space(server)
 
     async def body() -> None:
@@ -810,7 +810,7 @@ def test_a_space_that_nobody_pays_for(server: Server) -> None:
     run(body())
 
 
-def test_a_blob_that_is_too_large_for_the_service(server: Server, space: Space) -> None:
+def test_too_large_blob_is_refused_and_smaller_shards_are_stored(server: Server, space: Space) -> None:
     tree = build_tree(files(200))
 
     async def body() -> None:
@@ -827,7 +827,7 @@ def test_a_blob_that_is_too_large_for_the_service(server: Server, space: Space) 
     run(body())
 
 
-def test_a_service_without_indexes_takes_uploads(server: Server, space: Space) -> None:
+def test_service_without_indexes_takes_uploads(server: Server, space: Space) -> None:
     async def body() -> None:
         with server.fault(deny={"space/index/add": {"name": "HandlerNotFound", "message": "no such"}}):
             await space.open().put_car(block("x")[0], [block("x")], name="n")
@@ -844,7 +844,7 @@ def service(server: Server, space: str, signer: Signer, proof: str | None) -> Se
     )  # fmt: skip
 
 
-def test_the_service_refuses_what_no_delegation_covers(server: Server, space: Space) -> None:
+def test_service_refuses_calls_outside_the_delegation(server: Server, space: Space) -> None:
     device, stranger = Signer(os.urandom(32)), Signer(os.urandom(32))
     cases = [
         (device, None),
@@ -870,7 +870,7 @@ def test_the_service_refuses_what_no_delegation_covers(server: Server, space: Sp
     run(body())
 
 
-def test_a_delegation_that_expires_while_it_is_used(space: Space) -> None:
+def test_delegation_that_expires_in_use_is_explained(space: Space) -> None:
     async def body() -> None:
         for lifetime in (8, 80):  # a busy machine may take longer for what it is still good for
             provider = space.open(lifetime=lifetime)
@@ -891,7 +891,7 @@ def test_a_delegation_that_expires_while_it_is_used(space: Space) -> None:
     run(body())
 
 
-def test_a_service_that_is_not_there(server: Server, space: Space, tmp_path: Path) -> None:
+def test_unreachable_service_is_reported(server: Server, space: Space, tmp_path: Path) -> None:
     async def body() -> None:
         provider = Web3Storage("http://127.0.0.1:9", space.settings())
         with pytest.raises(ProviderUnavailable):
@@ -905,7 +905,7 @@ def test_a_service_that_is_not_there(server: Server, space: Space, tmp_path: Pat
     run(body())
 
 
-def test_an_error_inside_the_service_may_pass(server: Server, space: Space) -> None:
+def test_error_inside_the_service_is_retryable(server: Server, space: Space) -> None:
     async def body() -> None:
         cause = {"name": "TypeError", "message": "fetch failed"}
         error = {"name": "HandlerExecutionError", "message": "service handler threw", "cause": cause}
@@ -959,7 +959,7 @@ def test_requests_of_one_change_and_a_first_fetch_are_bounded(
     assert cost["gets"] <= 9
 
 
-def test_a_memory_comes_back_from_the_wallet_alone(server: Server, space: Space, tmp_path: Path) -> None:
+def test_vault_is_restored_with_the_wallet_alone(server: Server, space: Space, tmp_path: Path) -> None:
     wallet = Unlock(RawKeySigner(b"\x21" * 32))
 
     def make(kind: Callable[..., Memory], home: str) -> Memory:

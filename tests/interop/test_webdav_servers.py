@@ -117,8 +117,8 @@ def test_devices_share_a_folder_on_a_disk_and_at_a_server(at: DavFolder, tmp_pat
     assert not [name for name in everywhere if name.startswith((".new-", ".hidden-"))]
 
 
-def test_writers_lose_nothing_in_a_race(at: DavFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writers over the network and on the disk, who merge packs and pins all the time."""
+def test_concurrent_writers_lose_nothing(at: DavFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the network and on the disk, while packs and pins are merged."""
     for kind in (RemotePacks, Packs):
         monkeypatch.setattr(kind, "max_packs", 4)
     monkeypatch.setattr(pins, "MAX_FILES", 6)
@@ -143,7 +143,6 @@ def test_writers_lose_nothing_in_a_race(at: DavFolder, monkeypatch: pytest.Monke
 
 
 def test_publisher_killed_at_any_request_loses_nothing(at: DavFolder) -> None:
-    """What was acknowledged before stays, what is pinned is whole, and the next device publishes."""
     first = build_tree({"a.md": b"first"})
     asyncio.run(_publish(at.open(), first))
     trees, killed = [first], True

@@ -580,7 +580,7 @@ def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
         max_size=longest(14, 30),
     ),
 )
-def test_nothing_honest_is_lost_whatever_a_liar_publishes(liar: str, plan: list[tuple[str, int]]) -> None:
+def test_attackers_with_any_keys_lose_no_honest_text(liar: str, plan: list[tuple[str, int]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="attackers-"))
     try:
         play(folder, liar, plan)

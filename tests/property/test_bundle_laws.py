@@ -68,7 +68,7 @@ def test_rendered_memory_parses_to_its_normal_form(values, body):
 
 @quick
 @given(text, text)
-def test_no_text_becomes_structure(description, body):
+def test_text_never_becomes_header_structure(description, body):
     data = render_memory(MemoryFile({"name": "N", "description": description, "type": "user"}, body))
     memory = parse_memory(data)
     assert set(memory.fields) <= {"name", "description", "type"}
@@ -92,7 +92,7 @@ def test_any_document_has_one_normal_form(document):
 
 @quick
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data):
+def test_random_bytes_are_read_or_refused(data):
     for read in (parse_memory, read_blob, timeline.parse_lines):
         try:
             read(data)
@@ -141,7 +141,7 @@ event_lists = st.lists(events, max_size=5)
 
 @quick
 @given(events)
-def test_an_event_survives(event):
+def test_event_round_trips(event):
     line = timeline.event_line(event)
     assert b"\n" not in line
     (again,) = timeline.parse_lines(line + b"\n")
@@ -172,7 +172,7 @@ file_sets = st.dictionaries(
 
 @quick
 @given(file_sets, event_lists, text)
-def test_blob_comes_back(files, found, index):
+def test_export_file_round_trips(files, found, index):
     data = {key: value.encode() for key, value in files.items()}
     written = write_blob(data, found, index)
     blob = read_blob(written)
@@ -205,7 +205,7 @@ items = st.builds(
 
 @quick
 @given(st.lists(items, max_size=12), st.integers(3, 30), st.integers(60, 500))
-def test_index_has_one_line_a_memory_and_keeps_its_caps(found, max_lines, max_bytes):
+def test_index_has_one_line_per_memory_and_respects_its_limits(found, max_lines, max_bytes):
     whole = render_index(found)
     assert sum(line.startswith("- [") for line in whole.splitlines()) == len(found)
     assert len(whole.splitlines()) == whole.count("\n")
@@ -216,7 +216,7 @@ def test_index_has_one_line_a_memory_and_keeps_its_caps(found, max_lines, max_by
 
 @quick
 @given(st.text(max_size=200))
-def test_redaction_leaves_nothing_to_find(value):
+def test_redaction_leaves_no_finding(value):
     for found in secrets.find_secrets(value):
         assert 0 <= found.start < found.end <= len(value)
     assert secrets.find_secrets(secrets.redact(value)) == []
@@ -224,7 +224,7 @@ def test_redaction_leaves_nothing_to_find(value):
 
 @quick
 @given(st.text(min_size=1, max_size=10), st.integers(3000, 6000))
-def test_header_limit_is_one_of_our_errors(char, count):
+def test_header_limit_raises_our_error(char, count):
     try:
         data = render_memory(MemoryFile({"name": char * count}))
     except LimitError:
@@ -269,8 +269,7 @@ PIECES = st.one_of(
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 @settings(max_examples=cases(300, 20_000))
-def test_quick_tests_of_the_secret_scan_miss_nothing(text):
-    """As when each hint is looked for by itself, and every shape of a token in the whole text."""
+def test_fast_secret_scan_equals_the_full_scan(text):
     found = secrets.find_secrets(text)
     sought = {*secrets._HINTS, *secrets._STEMS}
     with pytest.MonkeyPatch.context() as patch:
@@ -301,8 +300,8 @@ def rows_of_list_words(words):
     st.sampled_from([" ", "\n", ". 1) ", "        "]),
     st.integers(0, 60),
 )
-def test_twelve_words_in_a_row_are_seen_wherever_they_stand(before, words, between, spaces):
-    """With the shortest words of the list, which leave the least room for a word that is looked at."""
+def test_twelve_list_words_in_a_row_are_found_anywhere(before, words, between, spaces):
+    """With the shortest words of the list."""
     row = (" " * spaces + " ".join(before) + " " + between.join(words)).encode()
     for raw in (row, row + b" of", between.join(words).encode()):
         assert secrets._twelve_list_words(raw.translate(secrets._AS_WORDS).split())

@@ -183,7 +183,7 @@ TRACE_2 = [*TRACE_1, ("write", 1, 2), ("write", 1, 1), ("write", 1, 0)]
 @given(steps)
 @example(TRACE_1)
 @example(TRACE_2)
-def test_a_restored_device_loses_nothing_that_it_or_others_know(trace: list[tuple[str, int, int]]) -> None:
+def test_restored_device_loses_no_known_text(trace: list[tuple[str, int, int]]) -> None:
     world = run(trace, clones=False, restores=True, stale=False)
     wrote: dict[str, frozenset[str]] = {}
     for device in world.disks:
@@ -211,7 +211,7 @@ def test_a_restored_device_loses_nothing_that_it_or_others_know(trace: list[tupl
         ("sync", 1, 0),
     ]
 )
-def test_clones_lose_nothing_even_when_names_are_stale(trace: list[tuple[str, int, int]]) -> None:
+def test_clones_with_stale_names_lose_no_text(trace: list[tuple[str, int, int]]) -> None:
     world = run(trace, clones=True, restores=False, stale=True)
     wrote: dict[str, frozenset[str]] = {}
     for device in world.disks:
@@ -230,10 +230,9 @@ four = st.lists(st.integers(0, 9), max_size=MAX_DOTS, unique=True)
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(st.tuples(four, four, four, four), st.tuples(four, four, four, four))
-def test_two_that_take_over_one_crowded_fork_meet_and_lose_nothing(
+def test_concurrent_takeovers_of_one_fork_converge_without_loss(
     mine: tuple[list[int], ...], theirs: tuple[list[int], ...]
 ) -> None:
-    """Whatever one writer signed twice, and however many texts both have of their own, in two entries."""
     c, d, liar = "c" * 16, "d" * 16, "f" * 16
     before = [_crowd(c, liar, mine, "c"), _crowd(d, liar, theirs, "d")]
     after = []

@@ -144,7 +144,7 @@ def dots_of(state: State) -> set[str]:
         ("pull", 0, 0, 1),
     ]
 )
-def test_a_text_disappears_only_when_it_was_shown_to_who_replaced_it(
+def test_text_disappears_only_if_its_replacer_was_shown_it(
     trace: list[tuple[str, int, int, int]],
 ) -> None:
     world = World()
@@ -173,9 +173,7 @@ def test_join_is_commutative_associative_idempotent(trace: list[tuple[str, int, 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.randoms(use_true_random=False))
-def test_view_does_not_depend_on_order_and_renders_what_it_says(
-    trace: list[tuple[str, int, int, int]], random
-) -> None:  # type: ignore[no-untyped-def]
+def test_view_is_order_independent_and_names_its_dots(trace: list[tuple[str, int, int, int]], random) -> None:  # type: ignore[no-untyped-def]
     world = grown(trace)
     for who, key in ((w, k) for w in range(4) for k in KEYS):
         entry = world.states[who].entries.get(f"m/{key}", {})
@@ -191,7 +189,7 @@ def test_view_does_not_depend_on_order_and_renders_what_it_says(
                 assert hashlib.sha256(shown.data).hexdigest() == shown.body == entry[shown.dots[0]].body
 
 
-def test_a_write_keeps_siblings_that_were_not_shown() -> None:
+def test_write_keeps_alternatives_that_were_not_shown() -> None:
     one = Value(b=(), body="1" * 64, h="0" * 16, kind=LIVE)
     entry = {dot(DEVICES[0], 1): one, dot(DEVICES[1], 1): one}
     assert write(entry, [dot(DEVICES[0], 1)], dot(DEVICES[2], 1), one).keys() == {
@@ -249,10 +247,9 @@ some = st.sets(st.sampled_from(sorted(CROWD)))
 
 @settings(max_examples=EXAMPLES * 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(crowded, st.integers(0, 12), some, some, some)
-def test_a_join_that_leaves_out_for_want_of_room_is_a_join(
+def test_join_with_limited_entries_is_still_a_join(
     trace: list[tuple[int, int]], most: int, one: set[str], two: set[str], three: set[str]
 ) -> None:
-    """Commutative, associative, idempotent, and the same as one look at all of it."""
     written = crowd(trace)
     a, b, c = (held(written, devices, most) for devices in (one, two, three))
     assert roomy(a, b, most) == roomy(b, a, most)
@@ -263,11 +260,8 @@ def test_a_join_that_leaves_out_for_want_of_room_is_a_join(
 
 @settings(max_examples=EXAMPLES * 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(crowded, st.integers(3, 12))
-def test_a_crowd_takes_no_only_text_of_whom_a_root_or_another_admin_let_in(
-    trace: list[tuple[int, int]], most: int
-) -> None:
-    """Whatever the crowd calls its time and however much each of it writes. The shares are four: the roots' devices beyond
-    their newest, those of two admins, and of nobody."""
+def test_crowd_displaces_no_only_text_of_other_members(trace: list[tuple[int, int]], most: int) -> None:
+    """Shares: the devices of roots, those of two admins, and of nobody."""
     entry = {d: value for values in crowd(trace).values() for d, value in values.items()}
     kept = limit_values(entry, CROWD.__getitem__, most)
     newest = {
@@ -288,7 +282,7 @@ def test_a_crowd_takes_no_only_text_of_whom_a_root_or_another_admin_let_in(
     st.lists(st.tuples(some, st.integers(0, 47)), min_size=3, max_size=3),
     st.data(),
 )
-def test_devices_that_joined_a_crowd_in_any_order_and_deleted_of_it_meet(
+def test_limited_joins_and_deletes_converge_in_any_order(
     trace: list[tuple[int, int]], most: int, what: list[tuple[set[str], int]], data: st.DataObject
 ) -> None:
     written, states = crowd(trace), []

@@ -25,7 +25,7 @@ texts = st.one_of(st.text("ab", max_size=16), st.text("abcdefgh", max_size=24), 
 
 @settings(deadline=None)
 @given(texts, texts)
-def test_matches_are_those_of_the_plain_table(base: str, side: str) -> None:
+def test_line_matches_equal_the_plain_table(base: str, side: str) -> None:
     assert matches(base, side) == plain.plain_matches(base, side)
 
 
@@ -44,7 +44,7 @@ def edits(draw: st.DrawFn) -> tuple[str, str, str]:
 
 @settings(deadline=None)
 @given(edits())
-def test_merge_is_the_plain_one_and_symmetric(case: tuple[str, str, str]) -> None:
+def test_merge_equals_the_plain_one_and_is_symmetric(case: tuple[str, str, str]) -> None:
     base, a, b = (list(text) for text in case)
     found = merge_lines(base, a, b)
     assert found == plain.plain_merge(base, a, b)

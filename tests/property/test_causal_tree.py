@@ -62,13 +62,13 @@ def shape(tree: StateTree) -> dict[str, tuple[str, object]]:
 
 @given(sets)
 @settings(max_examples=cases(20, 300))
-def test_build_follows_the_rule(entries: dict[str, bytes]) -> None:
+def test_built_tree_follows_the_rule(entries: dict[str, bytes]) -> None:
     assert shape(build_tree(entries).tree) == reference(entries)
 
 
 @given(sets, st.dictionaries(names, st.none() | texts, max_size=60))
 @settings(max_examples=cases(30, 500))
-def test_a_patch_equals_a_build(entries: dict[str, bytes], changes: dict[str, bytes | None]) -> None:
+def test_patched_tree_equals_a_built_one(entries: dict[str, bytes], changes: dict[str, bytes | None]) -> None:
     before = build_tree(entries)
     store = {(n.prefix, n.digest): n.raw for n in before.tree.nodes()}
     lazy = open_tree(before.tree.digest, lambda prefix, digest: store[prefix, digest])
@@ -85,16 +85,16 @@ def test_a_patch_equals_a_build(entries: dict[str, bytes], changes: dict[str, by
 
 @given(sets, sets)
 @settings(max_examples=cases(30, 500))
-def test_diff_is_exact(a: dict[str, bytes], b: dict[str, bytes]) -> None:
+def test_tree_diff_is_exact(a: dict[str, bytes], b: dict[str, bytes]) -> None:
     found = {d.name: (d.mine, d.theirs) for d in diff(build_tree(a).tree, build_tree(b).tree)}
     assert found == {n: (a.get(n), b.get(n)) for n in a.keys() | b.keys() if a.get(n) != b.get(n)}
 
 
-def test_empty_state_is_the_known_answer() -> None:
+def test_empty_tree_has_the_known_hash() -> None:
     assert empty_tree().digest.hex() == "bfcd2845c5c8fbfcdf47cb926085f2806e5665701dcd165895177eb2f47ecb58"
 
 
-def test_one_change_touches_one_path() -> None:
+def test_one_change_rewrites_one_path() -> None:
     for count in (100, 2_000, 20_000):
         tree = build_tree({f"m/k{i}": entry(i, 350) for i in range(count)}).tree
         patch = tree.patch({"m/k7": entry(8, 350)})
@@ -102,7 +102,7 @@ def test_one_change_touches_one_path() -> None:
 
 
 @pytest.mark.parametrize("count", [MAX_ENTRIES, MAX_ENTRIES + 1])
-def test_trace_27_no_size_makes_the_tree_jump(count: int) -> None:
+def test_trace_27_tree_grows_gradually_at_any_size(count: int) -> None:
     """Adding the memory that crosses a limit writes one path, not every folder."""
     base = {f"m/k{i}": entry(i) for i in range(65_536)}
     tree = build_tree(base).tree
@@ -142,13 +142,13 @@ def test_malformed_nodes_are_refused(raw: bytes) -> None:
         parse_node("", raw, sha256(raw).digest())
 
 
-def test_an_entry_outside_its_prefix_is_refused() -> None:
+def test_entry_outside_its_prefix_is_refused() -> None:
     raw = b'{"e":{"m/a":{}}}'
     digit = next(d for d in "0123456789abcdef" if not name_digits("m/a").startswith(d))
     with pytest.raises(FormatError, match="does not belong"):
         parse_node(digit, raw, sha256(raw).digest())
 
 
-def test_another_hash_is_refused() -> None:
+def test_node_with_another_hash_is_refused() -> None:
     with pytest.raises(FormatError, match="hash"):
         parse_node("", b'{"e":{}}', bytes(32))

@@ -86,7 +86,7 @@ def dumped(text: str) -> str:
     return json.dumps(value_of(node))
 
 
-def test_a_reader_of_strict_json_agrees() -> None:
+def test_written_json_equals_that_of_a_strict_reader() -> None:
     @many
     @given(documents(loose=False))
     def check(text: str) -> None:
@@ -95,8 +95,8 @@ def test_a_reader_of_strict_json_agrees() -> None:
     check()
 
 
-def test_in_and_out_again_is_the_same_text() -> None:
-    """Also when it was not undone from a copy: the entry alone is taken out."""
+def test_added_and_removed_entry_restores_the_text() -> None:
+    """Also without the copy."""
 
     @many
     @given(st.one_of(documents(), spaces, st.just("")), paths, entries)
@@ -122,7 +122,7 @@ def test_in_and_out_again_is_the_same_text() -> None:
     check()
 
 
-def test_several_entries_in_and_out_again_are_the_same_bytes() -> None:
+def test_several_added_and_removed_entries_restore_the_text() -> None:
     wanted = (
         ConfigEntry(path=("mcpServers", "ipfsmem"), value={"command": "x"}),
         ConfigEntry(
@@ -208,7 +208,7 @@ def tomls(draw: st.DrawFn) -> str:
     return text
 
 
-def test_a_block_in_and_out_again_is_the_same_toml() -> None:
+def test_added_and_removed_block_restores_the_toml() -> None:
     @many
     @given(tomls())
     def check(text: str) -> None:
@@ -231,7 +231,7 @@ def test_a_block_in_and_out_again_is_the_same_toml() -> None:
     check()
 
 
-def test_a_block_goes_out_of_a_toml_that_was_added_to() -> None:
+def test_block_is_removed_from_an_extended_toml() -> None:
     @many
     @given(tomls(), tomls())
     def check(text: str, later: str) -> None:

@@ -58,7 +58,7 @@ def test_cids_round_trip_and_agree_with_multiformats(cid: CID) -> None:
 
 @MODEST
 @given(st.one_of(st.binary(max_size=80), st.binary(max_size=60).map(lambda tail: b"\x01\x55" + tail)))
-def test_any_bytes_are_one_cid_or_refused(data: bytes) -> None:
+def test_random_bytes_are_a_cid_or_refused(data: bytes) -> None:
     try:
         cid = decode_cid(data)
     except FormatError:
@@ -70,7 +70,7 @@ def test_any_bytes_are_one_cid_or_refused(data: bytes) -> None:
 @given(
     st.one_of(st.text(max_size=80), st.text("abcdefghijklmnopqrstuvwxyz234567", max_size=70).map("b".__add__))
 )
-def test_any_text_is_a_cid_or_refused(value: str) -> None:
+def test_random_text_is_a_cid_or_refused(value: str) -> None:
     try:
         cid = parse_cid(value)
     except FormatError:
@@ -136,7 +136,7 @@ CAR = car_bytes([TREE.cid], TREE.blocks)
 
 @MODEST
 @given(st.one_of(st.binary(max_size=200), mangled(NODE)))
-def test_dag_pb_of_strangers_raises_only_our_errors(data: bytes) -> None:
+def test_foreign_dag_pb_raises_only_our_errors(data: bytes) -> None:
     for decode in (decode_node, decode_unixfs):
         try:
             decode(data)
@@ -146,7 +146,7 @@ def test_dag_pb_of_strangers_raises_only_our_errors(data: bytes) -> None:
 
 @MODEST
 @given(st.one_of(st.binary(max_size=300), mangled(CAR), st.binary(max_size=80).map(lambda tail: CAR + tail)))
-def test_cars_of_strangers_raise_only_our_errors(data: bytes) -> None:
+def test_foreign_cars_raise_only_our_errors(data: bytes) -> None:
     try:
         blocks = list(read_car(data))
     except IpfsmemError:
@@ -157,7 +157,7 @@ def test_cars_of_strangers_raise_only_our_errors(data: bytes) -> None:
 
 @MODEST
 @given(st.data())
-def test_cars_read_the_same_in_any_pieces(data: Any) -> None:
+def test_cars_are_read_the_same_in_any_pieces(data: Any) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(CAR)), max_size=12)))
     parser = CarParser()
     found = []
@@ -169,7 +169,7 @@ def test_cars_read_the_same_in_any_pieces(data: Any) -> None:
 
 @MODEST
 @given(mangled(NODE), st.sampled_from(["walk", "list", "file", "path"]))
-def test_trees_of_strangers_raise_only_our_errors(block: bytes, what: str) -> None:
+def test_foreign_trees_raise_only_our_errors(block: bytes, what: str) -> None:
     cid = decode_cid(PB_PREFIX + sha256(block).digest())
     reader = Reader(Limits(blocks=50, entries=100))
     fetch: Any = {

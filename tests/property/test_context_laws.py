@@ -46,7 +46,7 @@ questions = st.lists(st.sampled_from(WORDS[:5]), min_size=1, max_size=4).map(" "
 
 @settings(max_examples=cases(30, 500), deadline=None)
 @given(text=said, question=questions, asked=short, most=st.integers(60, 600))
-def test_a_shortened_text_has_at_least_the_bytes_that_are_foretold(
+def test_shortened_text_has_at_least_the_predicted_bytes(
     text: str, question: str, asked: str, most: int
 ) -> None:
     made = shortened(text, Sought.of(question), most, lambda: asked)
@@ -69,7 +69,7 @@ def _eager(self: Said, room: int) -> ContextLine | None:
         max_size=3,
     ),
 )
-def test_a_block_that_reads_what_has_room_is_the_one_that_reads_everything(
+def test_lazily_read_context_equals_a_fully_read_one(
     told: list[str],
     noted: list[str],
     kept: list[str],
@@ -111,7 +111,7 @@ steps = st.lists(
 
 @settings(max_examples=cases(3, 30), deadline=None)
 @given(steps=steps)
-def test_a_message_read_by_itself_is_the_one_in_its_whole_session(
+def test_message_read_alone_equals_that_of_its_whole_session(
     steps: list[tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with lab_in(tmp_path_factory.mktemp("lab")) as lab, pytest.MonkeyPatch.context() as patch:

@@ -46,13 +46,13 @@ def test_encoded_value_decodes_to_itself(value: Any) -> None:
     )
 )
 @settings(max_examples=cases(30, 500))
-def test_another_library_agrees(value: Any) -> None:
+def test_encoding_equals_another_library(value: Any) -> None:
     assert libipld.encode_dag_cbor(value) == dag_cbor.encode(value)
 
 
 @given(st.binary(max_size=60))
 @settings(max_examples=cases(60, 1000))
-def test_noise_is_read_or_refused(data: bytes) -> None:
+def test_random_bytes_are_read_or_refused(data: bytes) -> None:
     try:
         dag_cbor.decode(data)
     except FormatError:
@@ -75,7 +75,7 @@ def test_bytes_that_look_like_a_cid_stay_bytes() -> None:
     assert type(back["a"]) is bytes and type(back["b"]) is bytes and isinstance(back["c"], CID)
 
 
-def test_depth_and_odd_values() -> None:
+def test_deep_and_unusual_values_are_encoded_or_refused() -> None:
     deep: Any = []
     for _ in range(100):
         deep = [deep]
@@ -97,7 +97,7 @@ def test_depth_and_odd_values() -> None:
             dag_cbor.decode(data)
 
 
-def test_json() -> None:
+def test_json_form_is_sorted_and_marks_links_and_bytes() -> None:
     value = {"b": b"\x01\x02\x03", "aa": [raw_cid(bytes(32)), None], "a": {"é": 'x"\n'}}
     text = dag_cbor.encode_json(value).decode()
     assert text == (

@@ -746,7 +746,7 @@ FOUND: list[tuple[str, Plan]] = [
         st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=longest(24, 60)
     ),
 )
-def test_nothing_is_lost_and_all_end_alike(world: str, plan: Plan) -> None:
+def test_devices_lose_nothing_and_converge(world: str, plan: Plan) -> None:
     folder = Path(tempfile.mkdtemp(prefix="devices-"))
     try:
         play(folder, world, plan)

@@ -68,7 +68,7 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
-def test_any_value_anywhere_in_a_document(program: str) -> None:
+def test_any_value_in_a_document_is_imported_or_refused(program: str) -> None:
     called, document = DOCUMENTS[program]
     places = nodes(document)
 
@@ -89,7 +89,7 @@ def said(found: ReaderResult) -> bytes:
 
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
-def test_texts_come_in_whatever_a_side_field_holds(program: str) -> None:
+def test_texts_are_imported_with_any_side_field(program: str) -> None:
     called, document = ("memories.json", REMEMBERED) if program == "claude" else DOCUMENTS[program]
     texts = [place for place in nodes(document) if TEXTS[program] & set(place)]
     sides = [
@@ -134,7 +134,7 @@ def test_texts_come_in_whatever_a_side_field_holds(program: str) -> None:
 
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
-def test_bytes_that_are_cut_off_or_flipped(program: str) -> None:
+def test_truncated_or_flipped_bytes_are_imported_or_refused(program: str) -> None:
     called, document = DOCUMENTS[program]
     whole = json.dumps(document).encode()
 
@@ -154,7 +154,7 @@ fronts = st.lists(
 
 
 @pytest.mark.parametrize("program", MARKDOWN)
-def test_any_markdown(program: str) -> None:
+def test_random_markdown_is_imported_or_refused(program: str) -> None:
     @quick
     @given(st.lists(st.tuples(st.text(max_size=20), fronts, st.binary(max_size=20)), min_size=1, max_size=3))
     def run(made: list[tuple[str, list[str], bytes]]) -> None:
@@ -169,7 +169,7 @@ def test_any_markdown(program: str) -> None:
 
 @quick
 @given(data=st.data())
-def test_a_database_with_any_bytes_changed(
+def test_changed_database_bytes_are_imported_or_refused(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     whole = _database(tmp_path_factory)
@@ -192,7 +192,7 @@ def _database(factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.mark.parametrize("program", sorted(PROGRAMS))
-def test_bytes_of_any_kind(program: str) -> None:
+def test_random_bytes_are_imported_or_refused(program: str) -> None:
     deep = b"[" * 10_000
     for called in (
         "a.json",
@@ -235,8 +235,8 @@ def test_corrupted_export_is_planned_and_written_or_named(program: str, tmp_path
                 assert again.own == again.candidates == again.events == 0
 
 
-def test_a_schema_that_is_made_to_hurt(tmp_path: Path) -> None:
-    """A view in the place of a table, a virtual table, columns that compute, a trigger, values that are no text, a text of 20 MB."""
+def test_hostile_database_schema_is_bounded(tmp_path: Path) -> None:
+    """Views, virtual tables, computed columns, triggers, values of other types, a text of 20 MB."""
     schemas = [
         "CREATE VIEW memories AS WITH RECURSIVE n(content) AS (SELECT 1 UNION ALL SELECT content + 1 FROM n) SELECT content FROM n",
         "CREATE VIRTUAL TABLE memories USING fts4(content)",

@@ -247,7 +247,7 @@ def play(folder: Path, plan: list[tuple[str, int]]) -> None:
         st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=4, max_size=longest(20, 40)
     )
 )
-def test_a_folder_that_others_write_into_loses_nothing_for_good(plan: list[tuple[str, int]]) -> None:
+def test_attacker_in_a_shared_folder_causes_no_permanent_loss(plan: list[tuple[str, int]]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="folder-"))
     try:
         play(folder, plan)

@@ -103,7 +103,7 @@ def test_field_edit_keeps_every_other_line_of_the_header(seed, name, value, stam
 
 
 @given(seeds)
-def test_lists_read_the_header_that_readers_read(seed):
+def test_list_reads_the_same_header_as_other_readers(seed):
     data = file_of(seed)
     try:
         file = parse_memory(data)

@@ -62,7 +62,7 @@ def is_date(text: str) -> bool:
     st.dictionaries(keys, st.tuples(st.dictionaries(names, text, max_size=5), text), min_size=1, max_size=3),
     events,
 )
-def test_written_read_and_written_again_is_the_same(memories: Any, happened: Any) -> None:
+def test_okf_file_round_trips(memories: Any, happened: Any) -> None:
     texts = {}
     for key, (fields, body) in memories.items():
         if key.startswith("notes_"):

@@ -233,7 +233,7 @@ def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     max_examples=cases(10, 125), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps)
-def test_a_patched_root_is_the_one_built_anew(script: list[tuple[Any, int, int]]) -> None:
+def test_patched_root_equals_a_rebuilt_one(script: list[tuple[Any, int, int]]) -> None:
     with tempfile.TemporaryDirectory() as base:
         plain = Plain(Path(base))
         with plain.memory:
@@ -243,7 +243,7 @@ def test_a_patched_root_is_the_one_built_anew(script: list[tuple[Any, int, int]]
 
 
 @pytest.mark.usefixtures("small_folders")
-def test_shards_that_the_disk_lost_are_made_again(tmp_path: Path) -> None:
+def test_lost_shards_are_rebuilt(tmp_path: Path) -> None:
     plain = Plain(tmp_path)
     with plain.memory:
         plain.step("many", 30, 1)
@@ -278,7 +278,7 @@ def test_one_change_reads_the_texts_of_one_leaf(tmp_path: Path, monkeypatch: pyt
         assert "m/key_7" in read and len(read) <= 64
 
 
-def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_layout_code_rebuilds_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Plain(tmp_path)
     with plain.memory:
         plain.memories.write("one", text(1, 1))
@@ -291,7 +291,7 @@ def test_other_code_makes_everything_anew(tmp_path: Path, monkeypatch: pytest.Mo
         assert plain.read(root)["memory/MEMORY.md"] == b"# Agent Memory\n\n## Project\n- a line\n"
 
 
-def test_a_text_that_comes_later_gets_its_line(tmp_path: Path) -> None:
+def test_text_fetched_later_gets_its_index_line(tmp_path: Path) -> None:
     plain = Plain(tmp_path)
     with plain.memory:
         plain.memories.write("one", text(1, 1))

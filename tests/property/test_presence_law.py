@@ -400,5 +400,5 @@ def hold(kinds: list[str], plan: Plan) -> Counter[str]:
 @example(["silent"], [("write", 72448610), ("sync_one", 1049828), ("lose_blocks", 596)])
 @settings(max_examples=cases(3, 150))
 @given(PLACES, PLANS)
-def test_removed_blocks_are_reported_in_time_and_come_back(kinds: list[str], plan: Plan) -> None:
+def test_removed_blocks_are_reported_in_time_and_restored(kinds: list[str], plan: Plan) -> None:
     hold(kinds, plan)

@@ -70,7 +70,7 @@ def made(own: list[tuple[str, str]], others: list[str], noted: list[str], told: 
     told=st.lists(said, max_size=5),
     asked=st.lists(asked_of, min_size=2, max_size=4),
 )
-def test_recall_of_the_same_question_is_the_same_and_few_hits_begin_many(
+def test_recall_is_deterministic_and_few_hits_begin_many(
     arrays: bool,
     own: list[tuple[str, str]],
     others: list[str],

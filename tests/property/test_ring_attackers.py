@@ -473,7 +473,5 @@ def play(held: Iterable[str], plan: list[tuple[str, int, int]]) -> None:
 
 @settings(deadline=None, max_examples=cases(25, 1000))
 @given(st.sets(st.sampled_from(sorted(KEYS))), steps)
-def test_an_attacker_gains_nothing_but_what_its_keys_may(
-    held: set[str], plan: list[tuple[str, int, int]]
-) -> None:
+def test_attacker_gains_only_the_rights_of_its_keys(held: set[str], plan: list[tuple[str, int, int]]) -> None:
     play(held, plan)

@@ -51,7 +51,7 @@ def _ring(some: Chosen) -> Ring:
 
 @settings(deadline=None, max_examples=cases(60, 1000))
 @given(chosen, chosen)
-def test_join_is_commutative_and_idempotent_whatever_was_said(a: Chosen, b: Chosen) -> None:
+def test_join_is_commutative_and_idempotent_for_any_statements(a: Chosen, b: Chosen) -> None:
     x, y = _ring(a), _ring(b)
     both = x.join(y)
     assert both == y.join(x)
@@ -101,7 +101,7 @@ def test_evaluation_does_not_depend_on_the_order(a: Chosen, random: Random) -> N
 
 @settings(deadline=None, max_examples=cases(60, 1000))
 @given(chosen, chosen)
-def test_rights_that_only_grow(a: Chosen, b: Chosen) -> None:
+def test_rights_only_grow(a: Chosen, b: Chosen) -> None:
     x = _ring(a)
     both = x.join(_ring(b))
     # What a root revoked stays revoked, and its key stays known.
@@ -118,7 +118,7 @@ def test_rights_that_only_grow(a: Chosen, b: Chosen) -> None:
 
 @settings(deadline=None, max_examples=cases(60, 1000))
 @given(chosen)
-def test_nobody_rises_by_its_own_word(a: Chosen) -> None:
+def test_member_gains_no_rank_by_its_own_statement(a: Chosen) -> None:
     ring = _ring(a)
     view = ring.view
     for person in view.members.values():
@@ -264,7 +264,7 @@ actions = st.lists(
 
 @settings(deadline=None, max_examples=cases(20, 300))
 @given(actions)
-def test_no_key_that_a_revoked_member_holds_ever_seals(plan: list[tuple[int, str, int]]) -> None:
+def test_key_of_a_revoked_member_never_seals(plan: list[tuple[int, str, int]]) -> None:
     village = Village()
     for who, what, other in plan:
         village.act(who, what, other)
@@ -310,7 +310,7 @@ def _fold(rings: Iterable[Ring]) -> Ring:
 
 @settings(deadline=None, max_examples=cases(20, 300))
 @given(st.binary(max_size=40), st.integers(0, 4000), st.integers(1, 255))
-def test_a_damaged_keyring_is_refused_with_our_error(noise: bytes, at: int, flip: int) -> None:
+def test_damaged_key_ring_is_refused_with_our_error(noise: bytes, at: int, flip: int) -> None:
     data = bytearray(new_ring(PEOPLE[0]).serialise())
     data[at % len(data)] ^= flip
     for bad in (bytes(data), bytes(data) + noise + b"x", noise):

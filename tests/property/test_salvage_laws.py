@@ -79,7 +79,7 @@ def salvaged(base: State, parts: list[DamagedHead]) -> State:
     whole=st.sets(st.integers(0, 3), max_size=3),
     lost=st.lists(st.sets(st.sampled_from("0123456789abcdef"), max_size=12), min_size=4, max_size=4),
 )
-def test_nothing_is_lost_and_nothing_comes_back_from_the_dead(
+def test_salvage_loses_nothing_and_revives_nothing(
     seed: int, steps: int, whole: set[int], lost: list[set[str]]
 ) -> None:
     states = histories(Random(seed), steps)
@@ -127,8 +127,8 @@ def replaced(body: str, entry: Entry) -> bool:
     return any(hash32(body) in value.b for value in entry.values())
 
 
-def test_a_part_that_lost_everything_changes_nothing() -> None:
-    """Only the commit of a head could be read: its ctx alone deletes nothing."""
+def test_fully_damaged_head_changes_nothing() -> None:
+    """Its context alone deletes nothing."""
     state, _ = written(State(), "m/tone", (), DEVICES[0], Value(b=(), body="a" * 64, h="0" * 16, kind=LIVE))
     part = DamagedHead({DEVICES[0]: 9, DEVICES[1]: 9}, {}, ("",))
     assert salvage(state.entries, state.ctx, [part]) == []

@@ -328,9 +328,7 @@ def play(mode: ModeName, plan: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ipfs", "encrypted-ipfs"])
-def test_nothing_of_one_scope_is_seen_through_another(mode: ModeName) -> None:
-    """Any mix of writes, syncs, conflicts, promotes, imports with maps, forgets and restores."""
-
+def test_scopes_never_show_each_others_contents(mode: ModeName) -> None:
     @settings(max_examples=cases(2, 150))
     @given(plan=plans)
     def law(plan: list[tuple[str, int]]) -> None:
@@ -339,8 +337,7 @@ def test_nothing_of_one_scope_is_seen_through_another(mode: ModeName) -> None:
     law()
 
 
-def test_the_law_sees_a_leak() -> None:
-    """The look itself: a mark in the wrong scope is found, by every kind of answer that can show it."""
+def test_scope_check_finds_a_planted_leak() -> None:
     with tempfile.TemporaryDirectory() as folder:
         walls = Walls(Path(folder), "ipfs")
         try:

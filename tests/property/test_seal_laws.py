@@ -25,7 +25,7 @@ def make(epoch: int, key: bytes, tag: bytes) -> Sealer:
 
 @modest
 @given(kinds, contexts, payloads, keys, epochs, tags)
-def test_round_trip_and_equal_bytes(kind, ctx, payload, key, epoch, tag):
+def test_sealed_object_round_trips_with_equal_bytes(kind, ctx, payload, key, epoch, tag):
     sealed = make(epoch, key, tag).seal(kind, ctx, payload)
     assert len(sealed) == padded_size(len(payload) + 4) + OVERHEAD
     other_device = make(epoch, key, tag)
@@ -35,7 +35,7 @@ def test_round_trip_and_equal_bytes(kind, ctx, payload, key, epoch, tag):
 
 @modest
 @given(kinds, contexts, st.binary(max_size=600), st.data())
-def test_any_change_of_the_bytes(kind, ctx, payload, data):
+def test_changed_bytes_do_not_open(kind, ctx, payload, data):
     sealer = make(1, bytes(32), bytes(16))
     sealed = sealer.seal(kind, ctx, payload)
     at = data.draw(st.integers(0, len(sealed) - 1))
@@ -52,8 +52,7 @@ def test_any_change_of_the_bytes(kind, ctx, payload, data):
     st.tuples(kinds, contexts, epochs, keys, tags),
     st.tuples(kinds, contexts, epochs, keys, tags),
 )
-def test_any_change_of_what_is_expected(one, two):
-    """Each of the five alone, and all of them together."""
+def test_changed_expectations_do_not_open(one, two):
     kind, ctx, epoch, key, tag = one
     sealed = make(epoch, key, tag).seal(kind, ctx, b"payload")
     for changed in ({0}, {1}, {2}, {3}, {4}, set(range(5))):
@@ -67,7 +66,7 @@ def test_any_change_of_what_is_expected(one, two):
 
 @modest
 @given(st.binary(max_size=2000))
-def test_noise_never_opens_nor_crashes(noise):
+def test_random_bytes_never_open_or_crash(noise):
     sealer = make(1, bytes(32), bytes(16))
     for data in (noise, b"IPM1" + noise, b"IPM1" + noise.ljust(552, b"\0")):
         with pytest.raises(OpenError):
@@ -76,7 +75,7 @@ def test_noise_never_opens_nor_crashes(noise):
 
 @modest
 @given(st.integers(0, 2**20))
-def test_buckets(n):
+def test_bucket_sizes_follow_the_rule(n):
     bucket = padded_size(n)
     assert bucket >= max(n, 512)
     assert padded_size(bucket) == bucket
@@ -106,8 +105,7 @@ texts = st.builds(
     st.integers(9, 15),
     st.lists(st.integers(0, 3000), max_size=3),
 )
-def test_whatever_compressor_sealed_a_text_it_opens(text, level, strategy, window, pauses):
-    """Any text sealed compressed by several compressors opens to equal text, or, where nothing is gained, never."""
+def test_text_sealed_by_any_compressor_opens(text, level, strategy, window, pauses):
     box = make(1, bytes(32), bytes(16))
     compressor = zlib.compressobj(level, zlib.DEFLATED, -window, 8, strategy)
     stream, at = b"", 0

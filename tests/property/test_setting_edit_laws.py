@@ -65,7 +65,7 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
 @example("\n", (["home"], "\x85"))
 @settings(max_examples=cases(60, 4000), deadline=None)
 @given(files(), chosen())
-def test_one_value_differs_and_nothing_else(text: str, given_: tuple[list[str], Any]) -> None:
+def test_edit_changes_one_value_only(text: str, given_: tuple[list[str], Any]) -> None:
     way, value = given_
     before, name = flat(tomllib.loads(text)), ".".join(way)
     after = with_value(text, way, value)

@@ -40,7 +40,7 @@ def as_toml(said: Any) -> str:
 
 
 @given(tables())
-def test_settings_of_any_file_are_those_of_the_whole_file(said: dict[str, Any]) -> None:
+def test_settings_read_by_table_equal_the_whole_file(said: dict[str, Any]) -> None:
     text = "".join(f"{name} = {as_toml(value)}\n" for name, value in said.items())
     try:
         whole = msgspec.convert(tomllib.loads(text), Settings)

@@ -333,7 +333,7 @@ def replaces_what_is_shown_now(before: Any) -> Any:
 
 
 @pytest.mark.parametrize("mutant", [from_what_is_shown_now, replaces_what_is_shown_now])
-def test_the_short_run_finds_what_it_is_for(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_run_finds_planted_faults(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MemoryStore, "before", mutant(MemoryStore.before))
 
     @settings(max_examples=40, deadline=None, derandomize=True, phases=[Phase.generate],

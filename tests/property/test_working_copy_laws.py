@@ -314,17 +314,17 @@ def run(steps: Steps, mode: ModeName) -> None:
 
 @settings(max_examples=RUNS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
-def test_no_line_is_lost(steps: Steps) -> None:
+def test_concurrent_edits_lose_no_line(steps: Steps) -> None:
     run(steps, "local")
 
 
 @settings(max_examples=SEALED_RUNS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS)
-def test_no_line_of_a_sealed_memory_is_lost(steps: Steps) -> None:
+def test_concurrent_edits_of_a_sealed_vault_lose_no_line(steps: Steps) -> None:
     run(steps, "encrypted-ipfs")
 
 
-def test_an_append_a_pull_and_a_whole_file_at_once(tmp_path: Path) -> None:
+def test_append_pull_and_whole_file_write_are_merged(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.out_append("tone.md")
     world.out_open("log.md")

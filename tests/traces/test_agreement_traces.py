@@ -36,7 +36,7 @@ from tests.support.device_lab import (
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 
-def test_trace_20_two_devices_enrol_at_once(lab: Lab) -> None:
+def test_trace_20_two_devices_enrol_concurrently(lab: Lab) -> None:
     """Laptop and phone enrol at once: two rings of one epoch, each refusing the other. -> a set of statements."""
     a = lab.create("a")
     a.write("tone", "x")
@@ -59,7 +59,7 @@ def test_trace_20_two_devices_enrol_at_once(lab: Lab) -> None:
     assert a.replica.ring == b.replica.ring == c.replica.ring
 
 
-def test_trace_20_two_rotations_at_once(lab: Lab) -> None:
+def test_trace_20_two_rotations_are_concurrent(lab: Lab) -> None:
     """Two rotations at once: two keys of one epoch. -> keys are named by id; one of them seals, both open."""
     a, b, c = lab.three()
     b.unlock(ROOT)
@@ -92,7 +92,7 @@ def test_trace_21_last_words_under_the_old_key(lab: Lab) -> None:
     assert body(a, "last") == "words"
 
 
-def test_trace_24_nobody_republishes_for_ever(lab: Lab) -> None:
+def test_trace_24_devices_stop_publishing_when_nothing_changes(lab: Lab) -> None:
     """Two devices whose commit counter is part of ctx republish for ever. -> c is outside ctx; no commit when equal."""
     a, b, c = lab.three()
     a.write("tone", "x")

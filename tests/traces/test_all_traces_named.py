@@ -30,22 +30,22 @@ def _numbers(kind: str) -> dict[int, list[str]]:
 NAMED = _numbers("trace_")
 
 
-def test_the_list_is_whole() -> None:
+def test_list_of_traces_is_complete() -> None:
     assert [trace["number"] for trace in TRACES] == list(range(1, 47))
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=lambda trace: str(trace["number"]))
-def test_a_trace_has_a_test(trace: dict[str, object]) -> None:
+def test_each_trace_has_a_test(trace: dict[str, object]) -> None:
     number = trace["number"]
     assert isinstance(number, int)
     assert NAMED.get(number), f"no test_trace_{number:02}_...: {trace['title']}"
 
 
-def test_every_way_to_lose_data_has_a_test() -> None:
+def test_each_way_to_lose_data_has_a_test() -> None:
     assert set(_numbers("loss_")) == set(range(1, 12))
 
 
-def test_the_parts_are_whole() -> None:
+def test_later_parts_are_complete() -> None:
     parts: dict[str, list[int]] = {}
     for trace in LATER:
         parts.setdefault(trace["part"], []).append(trace["number"])
@@ -56,7 +56,7 @@ def test_the_parts_are_whole() -> None:
 
 
 @pytest.mark.parametrize("trace", LATER, ids=lambda trace: f"{trace['part']}{trace['number']}")
-def test_a_trace_of_a_part_has_a_test(trace: dict[str, object]) -> None:
+def test_each_trace_of_a_later_part_has_a_test(trace: dict[str, object]) -> None:
     part, number = str(trace["part"]).lower(), trace["number"]
     assert isinstance(number, int)
     assert _numbers(f"trace_{part}").get(number), f"no test_trace_{part}{number:02}_...: {trace['title']}"

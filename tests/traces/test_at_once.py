@@ -30,8 +30,8 @@ def alike(lab: Lab, texts: set[str], kinds: set[str], *memories: Memory) -> None
         assert texts <= all_texts(memory) and kinds <= set(events(memory))
 
 
-def test_two_first_syncs_at_one_moment_at_an_empty_provider(lab: Lab) -> None:
-    """One wallet makes its memory on two devices before either has published: two births of one vault."""
+def test_two_concurrent_first_syncs_to_an_empty_provider_converge(lab: Lab) -> None:
+    """One wallet creates its vault on two devices."""
     a, b = lab.create("a"), lab.create("b")
     for name, memory in (("a", a), ("b", b)):
         memory.write("tone", f"by {name}")
@@ -41,7 +41,7 @@ def test_two_first_syncs_at_one_moment_at_an_empty_provider(lab: Lab) -> None:
     alike(lab, {"by a", "by b", "only a", "only b"}, {"noted by a", "noted by b"}, a, b)
 
 
-def test_two_devices_restored_at_the_same_moment_end_alike(lab: Lab) -> None:
+def test_two_concurrent_restores_converge(lab: Lab) -> None:
     a = lab.create("a")
     a.write("tone", "by a")
     lab.sync(a)
@@ -55,7 +55,7 @@ def test_two_devices_restored_at_the_same_moment_end_alike(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("years", [1, -1])
-def test_a_device_whose_clock_is_a_year_off(lab: Lab, years: int) -> None:
+def test_device_with_a_clock_off_by_a_year_loses_nothing(lab: Lab, years: int) -> None:
     """It reads and is read all the while; put right, it goes on with the others."""
     a, b, c = lab.three()
     lab.skew["b"] = years * YEAR

@@ -54,8 +54,7 @@ def once_in_2036(lab: Clocks) -> tuple[Memory, Memory, Memory]:
     return a, b, c
 
 
-def test_each_side_is_told_what_is_so(lab: Clocks) -> None:
-    """`check` said on the device that was wrong that its clock is behind, and nothing on the others."""
+def test_clock_findings_are_correct_on_both_sides(lab: Clocks) -> None:
     a, b, c = once_in_2036(lab)
     b.write("y", "now")
     lab.settle(a, b, c)
@@ -72,8 +71,8 @@ def test_each_side_is_told_what_is_so(lab: Clocks) -> None:
     assert not findings(a, "clock-of")
 
 
-def test_a_clock_that_is_behind_is_told_so(lab: Clocks) -> None:
-    """The other case looks alike on that device alone; what others wrote decides it."""
+def test_clock_that_is_behind_is_reported(lab: Clocks) -> None:
+    """On that device alone both cases look the same; writes of others decide."""
     a, b, c = lab.three()
     for memory in (a, b, c):
         memory.write(f"k{memory.device[:4]}", "text")
@@ -112,7 +111,7 @@ def test_clock_ahead_is_corrected_and_ties_are_fair_again(lab: Clocks) -> None:
         assert not findings(other, "clock-of")
 
 
-def test_a_text_of_then_that_stands_against_another_is_kept_and_listed(lab: Clocks) -> None:
+def test_text_dated_in_the_future_is_kept_as_an_alternative(lab: Clocks) -> None:
     a, b, c = lab.three()
     lab.off["a"] = YEARS
     a.write("x", "in 2035")
@@ -124,8 +123,8 @@ def test_a_text_of_then_that_stands_against_another_is_kept_and_listed(lab: Cloc
     assert {"in 2035", "of c, who had not seen it"} <= all_texts(b) and len(b.conflicts()) == 1
 
 
-def test_going_back_is_no_fork_and_survives_a_restart(lab: Clocks) -> None:
-    """The commits of that device count on while its clock goes back: nobody takes that for another copy of it."""
+def test_corrected_clock_is_not_a_fork_and_survives_a_restart(lab: Clocks) -> None:
+    """Commit numbers continue while the clock goes back."""
     a, b, c = once_in_2036(lab)
     a.maintenance.trust_clock()
     a.close()
@@ -145,8 +144,8 @@ def test_going_back_is_no_fork_and_survives_a_restart(lab: Clocks) -> None:
     assert hlc_ms(a.replica.store.frame.hlc) < lab.clock.ms + 6 * 60_000
 
 
-def test_a_new_enrolment_counts_though_the_clock_went_back(lab: Clocks) -> None:
-    """Of several enrolments of one id the greatest `since` counts: one that was made in 2036 would count for ever."""
+def test_new_enrolment_is_valid_after_a_clock_correction(lab: Clocks) -> None:
+    """Of several enrolments the one with the greatest `since` is valid."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -179,7 +178,7 @@ def enrol(a: Memory, b: Memory, role: str) -> None:
         a.replica.set_ring(operations.enrol(ring, ROOT.admin, device, role, since=since))  # type: ignore[arg-type]
 
 
-def test_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
+def test_single_device_cannot_tell_which_clock_is_right(lab: Clocks) -> None:
     lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
     lab.off["l"] = YEARS
     lone.write("x", "text")
@@ -193,7 +192,7 @@ def test_alone_on_a_device_nobody_knows_which_is_right(lab: Clocks) -> None:
     asyncio.run(lone.aclose())
 
 
-def test_times_beyond_the_calendar_are_told_in_words(lab: Clocks) -> None:
+def test_dates_beyond_the_calendar_are_reported(lab: Clocks) -> None:
     lab.off["l"] = 2**47
     lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
     lone.write("x", "text")

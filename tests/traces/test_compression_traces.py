@@ -97,8 +97,8 @@ def test_object_with_false_compression_never_replaces_a_valid_object(lab: Lab) -
     assert place(b, "tone") == good and body(b, "tone") == LONG
 
 
-def test_a_location_with_another_size_than_its_object_is_none(lab: Lab) -> None:
-    """The size in a location is what folders say of the object: a false one never wins."""
+def test_location_with_a_wrong_size_is_ignored(lab: Lab) -> None:
+    """Folders state the size from the location."""
     a, b, _ = lab.three()
     a.write("tone", LONG)
     lab.settle(a, b)
@@ -119,8 +119,8 @@ def test_text_with_a_secret_is_stored_uncompressed(lab: Lab) -> None:
     assert place(a, "secret").size > len(LONG)
 
 
-def test_compress_off(lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The setting, in the environment and in the settings file; what is stored compressed opens all the same."""
+def test_compression_can_be_disabled(lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the environment and in the settings file; compressed objects still open."""
     a = lab.create("a")
     a.write("before", LONG)
     for way in ("environment", "file"):

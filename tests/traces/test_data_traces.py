@@ -147,7 +147,7 @@ def test_trace_03_one_dot_in_two_entries_is_held_until_clone_has_new_id(lab: Lab
     assert {"by the first", "by the second"} <= all_texts(c)
 
 
-def test_trace_04_the_surviving_clone_goes_on_under_the_old_id(lab: Lab) -> None:
+def test_trace_04_surviving_clone_continues_under_the_old_id(lab: Lab) -> None:
     """After moving to a new id the old id's local ctx stays high: the surviving clone's next write vanishes."""
     a, b, c = lab.three()
     _publish_until(lab, b, 3)
@@ -166,7 +166,7 @@ def test_trace_04_the_surviving_clone_goes_on_under_the_old_id(lab: Lab) -> None
     assert {f"in the copy {n}" for n in range(4)} <= all_texts(a)
 
 
-def test_trace_05_a_write_replaces_only_what_its_caller_was_given(lab: Lab) -> None:
+def test_trace_05_write_replaces_only_the_text_its_caller_was_shown(lab: Lab) -> None:
     """An agent reads `tone`, an automatic sync joins B's sibling, the agent writes: B's text stays."""
     a, b, c = lab.three()
     a.write("tone", "base")
@@ -183,7 +183,7 @@ def test_trace_05_a_write_replaces_only_what_its_caller_was_given(lab: Lab) -> N
     assert c.conflicts()
 
 
-def test_trace_07_a_new_key_is_no_new_write(lab: Lab) -> None:
+def test_trace_07_resealing_under_a_new_key_is_not_a_write(lab: Lab) -> None:
     """Reseal under the same dot: location is outside the identity, so concurrent edits are no conflicts or alarms."""
     a, b, c = lab.three()
     for n in range(20):
@@ -216,7 +216,7 @@ def test_trace_07_a_new_key_is_no_new_write(lab: Lab) -> None:
             assert (next(iter(entry.values())).loc or Loc("", "", 0)).ek == new or n >= 10
 
 
-def test_trace_08_nobody_counts_for_another_device(lab: Lab) -> None:
+def test_trace_08_member_cannot_raise_the_counter_of_another_device(lab: Lab) -> None:
     """M publishes `ctx {B: 2^53-1}`: every later write of B counts as seen and deleted. -> signed by the device."""
     a, b, m = lab.three()
     b.write("tone", "first")
@@ -327,8 +327,7 @@ def test_trace_13_equal_states_are_not_unpinned_by_both(lab: Lab) -> None:
     same(a, b, fresh)
 
 
-def test_older_versions_stay_where_somebody_unpinned_the_newest(lab: Lab) -> None:
-    """What this device placed there last is in its list no more, so nothing says that it stays: it goes with the next collection there."""
+def test_older_versions_are_kept_after_the_newest_was_unpinned_by_hand(lab: Lab) -> None:
     a, _, _ = lab.three()
     for number in range(3):
         a.write(f"k{number}", "x")
@@ -372,7 +371,7 @@ def _block(loc: Loc) -> CID:
     return raw_cid(bytes.fromhex(loc.sha))
 
 
-def test_trace_15_a_clock_in_the_future_takes_nothing_from_the_timeline(lab: Lab) -> None:
+def test_trace_15_clock_in_the_future_deletes_no_timeline_events(lab: Lab) -> None:
     """A device with its clock in 2036 trims the timeline: only segments that it has seen go, never a date range."""
     a, b, c = lab.three()
     a.note("seen")
@@ -395,7 +394,7 @@ def test_trace_15_a_clock_in_the_future_takes_nothing_from_the_timeline(lab: Lab
     assert {"present", "unseen", "future"} <= set(events(b))
 
 
-def test_trace_16_an_id_counts_only_inside_its_writers_segment(lab: Lab) -> None:
+def test_trace_16_event_id_is_valid_only_in_its_writers_segment(lab: Lab) -> None:
     """An imported event claims id `<A>-1000` and shadows A's real one."""
     a, b, m = lab.three()
     claimed = own_id(a.device, 1)
@@ -423,7 +422,7 @@ def test_trace_16_an_id_counts_only_inside_its_writers_segment(lab: Lab) -> None
     assert "a segment is written by its own device only" in says(lab.sync(a), "head-refused")
 
 
-def test_trace_19_a_mass_delete_keeps_the_root_before_it(lab: Lab) -> None:
+def test_trace_19_root_before_a_mass_delete_is_kept(lab: Lab) -> None:
     """A mass delete by a compromised agent, then retention drops the old roots. -> the last root before stays."""
     a, b, c = lab.three()
     for n in range(40):

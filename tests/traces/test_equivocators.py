@@ -111,8 +111,8 @@ def _met(lab: Lab, *memories: Memory) -> set[str]:
 
 
 @pytest.mark.parametrize("many", [2, 3, MAX_DOTS])
-def test_a_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -> None:
-    """More texts under one key than one device may hold there: those beyond go beside it, and none is lost."""
+def test_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -> None:
+    """Texts over the limit of a device become alternatives."""
     a, b, m = lab.three()
     one, two = (tuple(f"---\n---\n\n{tag} {n}\n" for n in range(many)) for tag in ("one", "two"))
     _show_each_another(lab, a, b, Liar(m), KEY, one, two)
@@ -125,7 +125,7 @@ def test_a_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -
     assert body(lab.restore("later"), "of_a") == "honest a"
 
 
-def test_a_segment_that_nobody_has_does_not_keep_honest_devices_apart(lab: Lab) -> None:
+def test_absent_segment_does_not_keep_honest_devices_apart(lab: Lab) -> None:
     """Two identities of one piece of the timeline, neither of which ever was anywhere."""
     a, b, m = lab.three()
     liar = Liar(m)
@@ -135,7 +135,7 @@ def test_a_segment_that_nobody_has_does_not_keep_honest_devices_apart(lab: Lab) 
     assert _met(lab, a, b) == {"honest a", "honest b"}
 
 
-def test_lines_that_are_no_events_do_not_keep_honest_devices_apart(lab: Lab) -> None:
+def test_invalid_lines_do_not_keep_honest_devices_apart(lab: Lab) -> None:
     """Relative: what stands in a forked segment is no timeline."""
     a, b, m = lab.three()
     liar = Liar(m)
@@ -147,7 +147,7 @@ def test_lines_that_are_no_events_do_not_keep_honest_devices_apart(lab: Lab) -> 
     assert "kept" in events(a)
 
 
-def test_a_line_longer_than_any_event_does_not_keep_honest_devices_apart(lab: Lab) -> None:
+def test_overlong_line_does_not_keep_honest_devices_apart(lab: Lab) -> None:
     """Relative: a line that no segment of ours may hold stays behind, the others move."""
     a, b, m = lab.three()
     liar = Liar(m)
@@ -158,9 +158,8 @@ def test_a_line_longer_than_any_event_does_not_keep_honest_devices_apart(lab: La
     assert a.status().root == b.status().root
 
 
-def test_a_withheld_segment_does_not_keep_a_rolled_back_device_apart(lab: Lab) -> None:
-    """Without a dishonest member: B went back to a snapshot, and the provider, which has no key, gives nobody any
-    more the pieces of the timeline that are new to them."""
+def test_withheld_segment_does_not_keep_a_rolled_back_device_apart(lab: Lab) -> None:
+    """Without a dishonest member."""
     a, b, c = lab.three()
     b.note("first")
     lab.settle(a, b, c)
@@ -205,9 +204,7 @@ def _segments(memory: Memory) -> set[str]:
 
 
 @pytest.mark.parametrize("crowd", [False, True])
-def test_one_entry_that_nobody_can_take_over_keeps_no_other(lab: Lab, crowd: bool) -> None:
-    """Words let in H and P; what P published nobody has. When the words end and nothing stands, H's texts go on:
-    on the devices that have them and on a new one."""
+def test_entry_that_cannot_be_taken_over_blocks_no_other(lab: Lab, crowd: bool) -> None:
     a, b, m = lab.three()
     made, words = new_words(a)
     lab.settle(a, b, m)
@@ -307,8 +304,8 @@ def test_alternative_keeps_its_author(lab: Lab) -> None:
     assert {sha256(text.encode()).hexdigest() for text in (*one, *two)} <= own
 
 
-def test_a_disk_that_refuses_leaves_nothing_out(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is taken over is left out where it has no place, and not because the disk was full: then the sync fails whole."""
+def test_failing_disk_during_a_takeover_omits_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sync fails completely instead."""
     a, b, m = lab.three()
     one, two = (tuple(f"---\n---\n\n{tag} {n}\n" for n in range(MAX_DOTS)) for tag in ("one", "two"))
     _show_each_another(lab, a, b, Liar(m), KEY, one, two)

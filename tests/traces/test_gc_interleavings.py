@@ -162,7 +162,7 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
 
 
 @pytest.mark.parametrize("asleep", [False, True], ids=["at once", "with a day of sleep"])
-def test_an_old_text_comes_back_while_another_device_collects(
+def test_old_text_is_restored_while_another_device_collects(
     world: tuple[Lab, bytes, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asleep: bool
 ) -> None:
     """By default every eighth call: the first, ninth, ... with a sleep, the fifth, thirteenth, ... without."""

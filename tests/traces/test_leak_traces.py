@@ -51,7 +51,7 @@ def _revoked(lab: Lab) -> tuple[Memory, Memory, Memory, Forger]:
     return a, b, m, Forger(m)
 
 
-def test_trace_35_the_anchor_is_signed_by_the_wallet_alone(lab: Lab) -> None:
+def test_trace_35_anchor_is_signed_only_by_the_wallet(lab: Lab) -> None:
     """Every writer held the seed of the shared name: a revoked one sets sequence 2^64-1 to an old root."""
     a, b, m, _ = _revoked(lab)
     old = lab.record_root(ROOT.head_public)
@@ -130,7 +130,7 @@ def test_trace_37_every_commit_of_a_revoked_member_is_refused(lab: Lab) -> None:
     assert body(lab.restore("d"), "mine") == "by M"
 
 
-def test_trace_38_a_ring_counts_only_where_it_is_named(lab: Lab) -> None:
+def test_trace_38_key_ring_is_valid_only_where_it_is_named(lab: Lab) -> None:
     """P pairs a new `open` with an old `body`. -> the bytes of keyring.json are named by the commit or the anchor."""
     a, b, c = lab.three()
     old = a.replica.ring
@@ -210,7 +210,7 @@ def _ring_root(lab: Lab, memory: Memory, keyring: bytes) -> CID:
 
 
 @pytest.mark.parametrize("names", [True, False], ids=["names", "no names"])
-def test_trace_39_the_words_alone_find_the_vault_and_may_sign(lab: Lab, names: bool) -> None:
+def test_trace_39_recovery_phrase_finds_the_vault_and_may_sign(lab: Lab, names: bool) -> None:
     """A recovery key that opens a slot but can neither find the vault nor sign. -> a root with an anchor; also where an account
     at a service keeps a pin list and nothing else."""
     for name in "abc":
@@ -268,7 +268,7 @@ def test_trace_41_one_constant_pin_name(lab: Lab) -> None:
             assert not provider.saw(memory.device.encode())
 
 
-def test_trace_42_two_unlocks_at_once_move_the_anchor_with_one_sequence(lab: Lab) -> None:
+def test_trace_42_concurrent_unlocks_lose_no_device(lab: Lab) -> None:
     """Two wallet unlocks at once move the anchor with one sequence: the loser's device is in no anchored ring."""
     a = lab.create("a")
     a.write("tone", "x")

@@ -53,7 +53,7 @@ def test_loss_02_file_that_failed_to_load_stays_in_next_publish(lab: Lab) -> Non
     assert body(b, "memory3") == "text 3"
 
 
-def test_loss_03_the_index_is_never_an_input(lab: Lab) -> None:
+def test_loss_03_index_is_never_an_input(lab: Lab) -> None:
     """Files are found through MEMORY.md, which is cut at 200 lines: line 201 onward is dropped on the next pin."""
     a, b, c = lab.three()
     for n in range(260):
@@ -67,7 +67,7 @@ def test_loss_03_the_index_is_never_an_input(lab: Lab) -> None:
     assert len(b.files()) == 260
 
 
-def test_loss_04_limits_elsewhere_are_no_deletes(lab: Lab) -> None:
+def test_loss_04_limits_elsewhere_are_not_deletes(lab: Lab) -> None:
     """The 150-entry prune or the 200-event limit of local mode read as deletes elsewhere."""
     a, b, c = lab.three()
     for n in range(210):
@@ -85,7 +85,7 @@ def test_loss_04_limits_elsewhere_are_no_deletes(lab: Lab) -> None:
         assert len(memory.files()) == 160 and len(events(memory)) == 210
 
 
-def test_loss_05_a_stale_device_brings_nothing_forgotten_back(lab: Lab) -> None:
+def test_loss_05_stale_device_revives_no_forgotten_memory(lab: Lab) -> None:
     """A stale device brings a forgotten memory back."""
     a, b, c = lab.three()
     c.write("user_name", "Alex")
@@ -109,7 +109,7 @@ def test_loss_05_a_stale_device_brings_nothing_forgotten_back(lab: Lab) -> None:
     assert all(memory.read("tmp") is None for memory in (a, b, c))
 
 
-def test_loss_06_delete_and_forget_beside_an_edit(lab: Lab) -> None:
+def test_loss_06_delete_or_forget_next_to_an_edit_keeps_the_edit(lab: Lab) -> None:
     """Delete beats a concurrent edit, or the reverse, by accident."""
     a, b, c = lab.three()
     for key in ("deleted", "forgotten"):
@@ -164,7 +164,7 @@ def test_loss_08_clocks_that_are_wrong(lab: Lab) -> None:
     assert texts(a)["tone"] == {"today"}
 
 
-def test_loss_09_unpinning_never_takes_the_only_copy(lab: Lab) -> None:
+def test_loss_09_unpinning_never_deletes_the_only_copy(lab: Lab) -> None:
     """Unpinning "the old root" after publishing removes the only copy of another device's objects."""
     a, b, c = lab.three()
     for n in range(6):

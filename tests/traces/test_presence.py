@@ -86,7 +86,7 @@ class Full(DirectoryProvider):
         return await super().put_car(root, blocks, name=name)
 
 
-def test_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None:
+def test_gc_after_a_failed_sync_keeps_pending_blocks(tmp_path: Path) -> None:
     """A full stick, room again, `gc`, `sync`: the text is published for others and for a new device."""
     lab = FolderLab(tmp_path, kind=Full)
     a, c = two(lab, 1)
@@ -106,7 +106,7 @@ def test_gc_after_a_sync_that_failed_keeps_what_waits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["a state node", "the head", "the ring", "a folder"])
-def test_a_structural_block_that_is_nowhere_is_neither_pinned_nor_named(lab: Lab, which: str) -> None:
+def test_root_with_an_absent_structural_block_is_not_published(lab: Lab, which: str) -> None:
     a, c = two(lab, 3)
     a.write("more", "a text that makes a new root")
     lab.clock.advance(86_400)
@@ -165,7 +165,7 @@ def links(data: bytes | None):  # type: ignore[no-untyped-def]
     return decode_node(data).links
 
 
-def test_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
+def test_name_is_not_updated_where_the_root_was_not_stored(tmp_path: Path) -> None:
     """Two folders, one of which takes small files and no blocks: its names lead to what it has."""
     lab = FolderLab(tmp_path, kind=Full)
     other = tmp_path / "other"
@@ -192,7 +192,7 @@ def test_no_name_is_put_where_the_root_was_not_taken(tmp_path: Path) -> None:
     lab.close()
 
 
-def test_no_anchor_is_put_where_its_ring_was_not_taken(tmp_path: Path) -> None:
+def test_anchor_is_not_updated_where_its_ring_was_not_stored(tmp_path: Path) -> None:
     """The same for the name by which a memory is found: it leads nowhere to a ring that is not there."""
     lab = FolderLab(tmp_path, kind=Full)
     other = tmp_path / "other"
@@ -220,7 +220,7 @@ def test_no_anchor_is_put_where_its_ring_was_not_taken(tmp_path: Path) -> None:
 # -- lost blocks are noticed and sent again ----------------------------------------------------------------------------
 
 
-def test_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
+def test_every_lost_pack_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
     """Whichever pack goes, a device that has everything says so, and a new device misses nothing."""
     n = 0
     while True:
@@ -243,8 +243,7 @@ def test_every_pack_that_is_lost_is_sent_again_at_the_next_sync(tmp_path: Path) 
         n += effort.every(2)
 
 
-def test_the_first_big_pack_is_lost(shared: FolderLab) -> None:
-    """f3b: 300 memories in one pack, then single edits."""
+def test_lost_first_large_pack_is_sent_again(shared: FolderLab) -> None:
     a = shared.create("a")
     shared.sync(a)
     files = {f"k{i}.md": f"text {i}" for i in range(300)}
@@ -262,8 +261,7 @@ def test_the_first_big_pack_is_lost(shared: FolderLab) -> None:
 
 
 @pytest.mark.parametrize("repaired", [True, False])
-def test_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repaired: bool) -> None:
-    """f3c: nobody could restore without it, and no name differs. The list leads a new device to a later ring; whoever has it sends it again."""
+def test_vault_is_restored_without_the_pack_of_the_anchor_ring(shared: FolderLab, repaired: bool) -> None:
     a, c = two(shared, 2)
     asyncio.run(
         a.members.rename(c.status().device, "phone")
@@ -280,8 +278,7 @@ def test_the_pack_with_the_ring_of_the_anchor_is_lost(shared: FolderLab, repaire
     assert all_texts(shared.restore("d")) == all_texts(a)
 
 
-def test_all_packs_are_lost(shared: FolderLab) -> None:
-    """f3d: pins and names are still there and say nothing."""
+def test_loss_of_all_packs_is_repaired(shared: FolderLab) -> None:
     a, c = two(shared, 20)
     for pack in shared.packs():
         shared.lose_pack(pack)
@@ -290,8 +287,7 @@ def test_all_packs_are_lost(shared: FolderLab) -> None:
 
 
 @pytest.mark.parametrize("how", ["sync", "by hand"])
-def test_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, how: str) -> None:
-    """Only the newest was: a version of before stood in the list with holes, and no collection there ended well until it went."""
+def test_retained_older_versions_are_sent_again_too(shared: FolderLab, how: str) -> None:
     a, c = two(shared, 4)
     for n in range(4):
         a.write(f"k{n}", f"another text {n}")
@@ -311,7 +307,7 @@ def test_older_versions_that_are_kept_are_sent_again_too(shared: FolderLab, how:
     assert shared.sync(a).blocks_sent == 0
 
 
-def test_pins_and_names_that_are_lost_come_back(shared: FolderLab) -> None:
+def test_lost_pins_and_names_are_restored(shared: FolderLab) -> None:
     a, c = two(shared, 3)
     for folder in ("pins", "names"):
         for file in (shared.shared / folder).iterdir():
@@ -370,7 +366,7 @@ def test_one_random_block_is_named_and_sent_again_within_the_round(lab: Lab) -> 
     assert lost in lab.cloud.blocks and "repaired" in kinds(report)
 
 
-def test_structure_is_missed_within_a_day(lab: Lab) -> None:
+def test_missing_structure_is_detected_within_a_day(lab: Lab) -> None:
     a, _ = two(lab, 10)
     live = live_set(a.replica.db, newest(a))
     lab.provider("a").faults.has = "all"
@@ -384,7 +380,7 @@ def test_structure_is_missed_within_a_day(lab: Lab) -> None:
         lab.sync(a)
 
 
-def test_a_byte_that_flips_in_a_folder_is_noticed_within_the_round(shared: FolderLab) -> None:
+def test_flipped_byte_in_a_folder_is_detected_within_seven_days(shared: FolderLab) -> None:
     """A listing shows names and sizes; what is in a pack is read in the rolling part."""
     a, _ = two(shared, 30)
     lost = body_block(a, "k11")
@@ -447,7 +443,7 @@ def test_block_lost_twice_after_repair_is_left_to_a_person(lab: Lab) -> None:
 @pytest.mark.parametrize(
     "form", [FULL, replace(FULL, has=False, partial_car=False)], ids=["blocks", "whole trees"]
 )
-def test_a_clock_that_was_far_ahead_keeps_no_repair_back(lab: Lab, form: Capabilities) -> None:
+def test_clock_once_far_ahead_delays_no_repair(lab: Lab, form: Capabilities) -> None:
     """What was sent again or found missing then is of no time that counts, once the clock is set back."""
     years = 10 * 365 * 86_400
     lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=form)
@@ -486,7 +482,7 @@ def test_missing_object_stays_reported_while_provider_claims_to_have_it(lab: Lab
         assert a.status().presence[0].state == "stopped"
 
 
-def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
+def test_repair_sends_at_most_the_live_tree_per_day(lab: Lab) -> None:
     listing = replace(FULL, listing=True)
     lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=listing)
     a, _ = two(lab, 30, at_once=10)
@@ -505,7 +501,7 @@ def test_a_repair_sends_no_more_a_day_than_the_live_tree_has(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "c"])
-def test_a_full_check_reads_older_roots_that_are_kept_too(lab: Lab, name: str) -> None:
+def test_full_check_reads_retained_older_roots_too(lab: Lab, name: str) -> None:
     """By what is read there: a device that came later holds nothing of the past, and can say what is missing of it."""
     a, _ = two(lab, 3)
     before = newest(a)
@@ -528,7 +524,7 @@ def test_a_full_check_reads_older_roots_that_are_kept_too(lab: Lab, name: str) -
         assert lab.sync(device).exit_code == 0  # nothing that lives is missing
 
 
-def test_a_provider_that_can_neither_list_nor_read_is_named_as_such(tmp_path: Path) -> None:
+def test_provider_without_list_and_read_is_reported_as_unchecked(tmp_path: Path) -> None:
     with lab_in(tmp_path) as lab:
         lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=replace(FULL, raw=False))
         a = lab.create("a")
@@ -573,7 +569,7 @@ def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) 
     assert body(fresh, "late") == "b's text"
 
 
-def test_the_same_commit_goes_into_the_complete_tree(lab: Lab) -> None:
+def test_complete_tree_is_published_under_the_same_commit(lab: Lab) -> None:
     """No new commit is made for it: whoever sees both takes the one that holds everything."""
     a, c = two(lab, 3)
     lost = body_block(a, "k1")
@@ -592,7 +588,7 @@ def test_the_same_commit_goes_into_the_complete_tree(lab: Lab) -> None:
     assert newest(c) == newest(a) and c.status().not_fetched == 0
 
 
-def test_an_object_missing_everywhere_does_not_stop_the_others(lab: Lab) -> None:
+def test_object_missing_everywhere_blocks_no_other(lab: Lab) -> None:
     a, c = two(lab, 3)
     lost = body_block(a, "k1")
     for memory in (a, c):
@@ -635,8 +631,7 @@ class Dropping(DirectoryProvider):
         return await super().put_car(root, kept, name=name)
 
 
-def test_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: Path) -> None:
-    """All texts are there, and nothing could be read."""
+def test_move_verifies_ring_commits_and_nodes(shared: FolderLab, tmp_path: Path) -> None:
     a, _ = two(shared, 20)
     target = tmp_path / "target"
     target.mkdir()
@@ -651,7 +646,7 @@ def test_a_move_checks_ring_commits_and_nodes_too(shared: FolderLab, tmp_path: P
     assert moved.checked > 40 and not moved.incomplete
 
 
-def test_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> None:
+def test_guarded_root_is_removed_by_no_other_device(shared: FolderLab) -> None:
     """C joined the mass delete of A and guards the root before it; A collects, for months."""
     a = shared.create("a")
     shared.sync(a)
@@ -683,7 +678,7 @@ def test_a_guarded_root_is_let_go_by_no_other_device(shared: FolderLab) -> None:
     assert root not in {pin.cid for pin in asyncio.run(shared.provider("x").pins(pin_name_of(a)))}
 
 
-def test_where_no_second_name_is_kept_the_guard_is_said_to_be_local(tmp_path: Path) -> None:
+def test_guard_is_reported_as_local_where_it_cannot_be_pinned(tmp_path: Path) -> None:
     with lab_in(tmp_path) as lab:
         for name in "ac":
             lab.providers[name] = SimProvider(

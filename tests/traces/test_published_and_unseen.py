@@ -28,7 +28,7 @@ def lab(tmp_path: Path) -> Iterator[FolderLab]:
     made.close()
 
 
-def test_two_restores_at_once_over_a_folder_that_a_program_keeps_in_step(lab: FolderLab) -> None:
+def test_concurrent_restores_over_a_synced_folder_converge(lab: FolderLab) -> None:
     """Both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
     lab.use = {"d2": "q"}
     a = lab.create("a")
@@ -90,14 +90,14 @@ def test_version_of_rolled_back_device_at_rolled_back_provider_is_found(lab: Fol
     assert {"x5", "y, written after the rollback"} <= all_texts(lab.restore("e"))
 
 
-def test_a_name_that_leads_back_has_the_list_looked_at_at_once(lab: FolderLab) -> None:
+def test_name_that_was_set_back_causes_an_immediate_list_read(lab: FolderLab) -> None:
     """Within the hour too: the record of A's name that is shown is older than the one that C knows."""
     a, c = rolled_back(lab)
     a.close()
     assert "equivocation" in kinds(lab.sync(c))
 
 
-def test_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> None:
+def test_unlocked_root_causes_an_immediate_list_read(lab: FolderLab) -> None:
     """Where no name leads back a device does not look again within the hour; whoever unlocks to put something right sees all there
     is first."""
     a, c = rolled_back(lab)
@@ -109,7 +109,7 @@ def test_with_a_root_at_hand_the_list_is_looked_at_at_once(lab: FolderLab) -> No
     assert "equivocation" in kinds(lab.sync(c))
 
 
-def test_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
+def test_fork_of_a_rolled_back_device_is_merged_when_it_syncs(lab: FolderLab) -> None:
     a, c = rolled_back(lab)
     for _ in range(3):
         lab.clock.advance(HOUR)
@@ -119,7 +119,7 @@ def test_the_same_where_the_device_lives_on(lab: FolderLab) -> None:
         assert {"x5", "y, written after the rollback"} <= all_texts(memory) and "after" in events(memory)
 
 
-def test_a_new_device_is_told_of_such_a_fork(lab: FolderLab) -> None:
+def test_new_device_reports_the_fork_of_a_rolled_back_device(lab: FolderLab) -> None:
     """A's disk dies before anybody looked."""
     a, c = rolled_back(lab)
     a.close()
@@ -137,7 +137,7 @@ def lists(memory: Memory) -> int:
     return provider.calls.count("pins")  # type: ignore[attr-defined]
 
 
-def test_a_list_beside_names_is_one_request_an_hour(tmp_path: Path) -> None:
+def test_list_next_to_names_is_read_once_an_hour(tmp_path: Path) -> None:
     """The requests where nothing is hidden. A clock that was set back does not put the next look off for years."""
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
@@ -162,7 +162,7 @@ def test_a_list_beside_names_is_one_request_an_hour(tmp_path: Path) -> None:
     lab.close()
 
 
-def test_the_past_in_a_list_is_neither_read_again_nor_told(tmp_path: Path) -> None:
+def test_old_roots_in_a_list_are_neither_reread_nor_reported(tmp_path: Path) -> None:
     """A fresh device opens a handful of roots, the others at later looks; none is joined anew, or called stale."""
     lab = Lab(tmp_path)
     a = lab.create("a")
@@ -186,7 +186,7 @@ def test_the_past_in_a_list_is_neither_read_again_nor_told(tmp_path: Path) -> No
     lab.close()
 
 
-def test_rubbish_in_a_list_beside_names_is_told_once(tmp_path: Path) -> None:
+def test_invalid_root_in_a_list_is_reported_once_per_ring(tmp_path: Path) -> None:
     """It is refused under one ring and read again under another, where it may be of a member by then."""
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
@@ -206,7 +206,7 @@ def test_rubbish_in_a_list_beside_names_is_told_once(tmp_path: Path) -> None:
     lab.close()
 
 
-def test_a_list_that_is_down_beside_names_holds_nothing_up(tmp_path: Path) -> None:
+def test_unavailable_list_next_to_names_blocks_nothing(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
     a.write("k", "text")
@@ -225,7 +225,7 @@ def test_a_list_that_is_down_beside_names_holds_nothing_up(tmp_path: Path) -> No
     lab.close()
 
 
-def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: Path) -> None:
+def test_list_notes_are_dropped_with_their_roots(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
     looks = pin_lists.Looks.of(b.replica, unlocked=False)
@@ -241,9 +241,7 @@ def test_looks_are_forgotten_with_the_roots_that_a_list_shows_no_more(tmp_path: 
     lab.close()
 
 
-def test_a_copy_asks_again_for_what_it_lacked_when_it_took_its_new_id(tmp_path: Path) -> None:
-    """A text that could not be had in the sync in which a device took a new id was never asked for again. Found by the
-    random model of devices, at a provider that loses blocks."""
+def test_device_with_a_new_id_requests_missing_texts_again(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
     lab.save("b", "before")
@@ -263,9 +261,7 @@ def test_a_copy_asks_again_for_what_it_lacked_when_it_took_its_new_id(tmp_path: 
     lab.close()
 
 
-def test_a_device_that_went_back_counts_its_commits_on(tmp_path: Path) -> None:
-    """It had published more commits since the snapshot, and no text of its own, so it keeps its id; with numbers below those
-    that others had seen, and a later clock, it was taken for a second copy of itself, and its texts were held back."""
+def test_rolled_back_device_continues_its_commit_numbers(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     a, b, c = lab.three()
     b.write("first", "of b")
@@ -289,7 +285,7 @@ def test_a_device_that_went_back_counts_its_commits_on(tmp_path: Path) -> None:
     lab.close()
 
 
-def test_a_device_whose_key_somebody_else_counted_to_the_end_goes_on(tmp_path: Path) -> None:
+def test_device_with_an_exhausted_counter_takes_a_new_id(tmp_path: Path) -> None:
     """The thief of a backup publishes a commit with the greatest number that there is."""
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
@@ -305,7 +301,7 @@ def test_a_device_whose_key_somebody_else_counted_to_the_end_goes_on(tmp_path: P
     lab.close()
 
 
-def test_a_new_device_does_not_begin_with_who_contradicts_itself(tmp_path: Path) -> None:
+def test_new_device_joins_contradicting_members_last(tmp_path: Path) -> None:
     """A member writes something else under a number that all know. Joined first, its head would have kept back all others
     from a device that is brought back meanwhile."""
     lab = Lab(tmp_path)

@@ -101,9 +101,9 @@ def pins(lab: Lab) -> set[CID]:
 
 
 @pytest.mark.parametrize("change", GRAFTS, ids=lambda change: change.__name__.lstrip("_"))
-def test_a_refused_head_is_no_empty_memory(lab: Lab, change: Callable[[Lab, _Links], None]) -> None:
-    """A restore that refused all it was shown fails, and with --damaged nothing is published; then honesty
-    brings everything back."""
+def test_refused_head_is_not_treated_as_an_empty_vault(
+    lab: Lab, change: Callable[[Lab, _Links], None]
+) -> None:
     a = lab.create("a")
     a.write("precious", "honest")
     lab.sync(a)
@@ -179,7 +179,7 @@ def _stuffed(lab: Lab, name: str, blocks: list[bytes], *, first: bool, tail: boo
 
 
 @pytest.mark.parametrize("tail", (True, False))
-def test_blocks_of_no_tree_refuse_no_head_and_are_not_kept(
+def test_unrelated_blocks_refuse_no_head_and_are_not_stored(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tail: bool
 ) -> None:
     """A provider that answers for a whole tree with valid blocks of its own."""

@@ -132,7 +132,7 @@ def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab)
     assert not is_in(lab, d, a)
 
 
-def test_a_removal_that_was_let_stand_is_ended_later(lab: Lab) -> None:
+def test_lasting_removal_is_ended_later(lab: Lab) -> None:
     """Who revoked the found words without a thought, and is then told what stands, ends it all the same."""
     a, b, c = three(lab)
     made, words = new_words(a)
@@ -158,8 +158,7 @@ def test_removed_device_with_the_wallet_reverts_its_removal(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_two_pairs_of_found_words(lab: Lab, first: int) -> None:
-    """One after the other, in either order: the revoke of the first repeated what the second had said."""
+def test_removals_by_two_found_phrases_are_reverted_in_either_order(lab: Lab, first: int) -> None:
     a, b, c = three(lab)
     found = [new_words(a), new_words(a)]
     lab.settle(a, b, c)
@@ -174,7 +173,7 @@ def test_two_pairs_of_found_words(lab: Lab, first: int) -> None:
     assert is_in(lab, b, a) and is_in(lab, c, a)
 
 
-def test_a_removal_by_the_wallet_is_told_once_on_the_other_devices(lab: Lab) -> None:
+def test_removal_by_the_wallet_is_reported_once_per_other_device(lab: Lab) -> None:
     a, b, c = three(lab)
     report = unlocked(a, lambda a: a.members.revoke(b.device))
     assert "removed" not in kinds(report) and b.device in says(report, "revoked")
@@ -208,8 +207,7 @@ def test_notice_of_a_failed_sync_is_repeated_by_the_next(lab: Lab) -> None:
     assert b.device in said and made.id in said
 
 
-def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: Lab) -> None:
-    """As many are named as one text has room for: an honest device that other words had let in was one of "21 more"."""
+def test_crowd_of_removed_devices_hides_no_honest_one(lab: Lab) -> None:
     a = lab.create("a")
     lab.sync(a)
     _, words = new_words(a)
@@ -238,9 +236,7 @@ def test_a_finder_who_removes_a_crowd_of_its_own_hides_nobody_among_them(lab: La
 
 
 @pytest.mark.parametrize("later", [0, 30], ids=["at once", "after a month"])
-def test_an_empty_memory_of_which_a_device_was_revoked_comes_back(lab: Lab, later: int) -> None:
-    """Its versions have no counters and no time, so each looked like the past of all others, and none was left; the one of the
-    revoked device then was "a part that cannot be read"."""
+def test_empty_vault_with_a_revoked_device_is_restored(lab: Lab, later: int) -> None:
     a, b, _ = lab.three()
     unlocked(a, lambda memory: memory.members.revoke(b.device))
     lab.clock.advance(later * 86_400)

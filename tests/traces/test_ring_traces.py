@@ -48,7 +48,7 @@ def _with_admins(*devices: Party) -> Ring:
     return ring
 
 
-def test_trace_20_two_enrolments_at_once_and_two_rotations_at_once() -> None:
+def test_trace_20_concurrent_enrolments_and_rotations_are_joined() -> None:
     base = new_ring(LAPTOP)
     one, two = enrolled(base, ROOT, PHONE), enrolled(base, ROOT, TABLET)
     both = one.join(two)
@@ -99,7 +99,7 @@ def test_trace_22_admins_that_revoke_each_other_change_nothing() -> None:
     )
 
 
-def test_trace_23_a_revoke_counts_for_ever() -> None:
+def test_trace_23_revoke_is_permanent() -> None:
     ring = _with_admins(LAPTOP, PHONE)
     stolen = _revoke(ring, A, LAPTOP, 1)
     assert LAPTOP.id in stolen.view.revoked
@@ -212,7 +212,7 @@ def test_trace_44_revoking_a_successor_revokes_the_whole_family() -> None:
         assert after.view.sign_key(restored.id) == restored.device.sign
 
 
-def test_trace_44_a_revoke_by_an_admin_reaches_the_family_too() -> None:
+def test_trace_44_revoke_by_an_admin_includes_the_family() -> None:
     restored = party("laptop restored", box_of=LAPTOP)
     ring = add_successor(_with_admins(LAPTOP), LAPTOP.signer, restored.signer, LAPTOP.id, since=hlc(7))
     after = ring.add([says_revoked(A, LAPTOP, n=4)])

@@ -123,7 +123,7 @@ def _revoked_by(memory: Memory, signer: RootKeys, device: str) -> Ring:
     )
 
 
-def test_trace_e01_a_genesis_alone_makes_no_memory(lab: Lab) -> None:
+def test_trace_e01_genesis_alone_creates_no_vault(lab: Lab) -> None:
     """Sealed vault; the provider pins its genesis with `eks:[], st:[]`; and a plain vault with a sealed request."""
     owner = lab.create("owner")
     lab.sync(owner)
@@ -151,7 +151,7 @@ def test_trace_e01_a_genesis_alone_makes_no_memory(lab: Lab) -> None:
     plain.close()
 
 
-def test_trace_e02_plain_and_sealed_of_one_wallet_share_nothing() -> None:
+def test_trace_e02_public_and_sealed_vaults_of_a_wallet_share_nothing() -> None:
     sealed, plain = new_ring(), new_ring(plain=True)
     assert (sealed.vault, plain.vault) == (VAULT, PLAIN)
     with pytest.raises(MembershipError):
@@ -164,7 +164,7 @@ def test_trace_e02_plain_and_sealed_of_one_wallet_share_nothing() -> None:
                 open_envelope(shown.k, shown.s, other)
 
 
-def test_trace_e03_what_was_said_in_another_vault() -> None:
+def test_trace_e03_statement_of_another_vault_is_refused() -> None:
     """W2 is admin in vaults A and B; a member of both puts its B statements into A."""
     other = b"\x42" * 16
     device = LAPTOP.device_in(other)
@@ -246,7 +246,7 @@ def test_trace_e06_fifty_rotations_after_a_head(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations("abc")))
-def test_trace_e07_a_text_under_a_key_that_went(lab: Lab, order: tuple[str, ...]) -> None:
+def test_trace_e07_text_under_a_dropped_key_is_kept(lab: Lab, order: tuple[str, ...]) -> None:
     """A rotates as words-admin; C writes under that key; the root revokes the words unseen; in all orders."""
     a, b, c = lab.three()
     a.unlock(WALLET)
@@ -288,7 +288,7 @@ def _eks(replica: Replica) -> set[str]:
         return {loc.ek for _, entry in replica.store.entries() for loc in locations(entry)}
 
 
-def test_trace_e08_somebody_elses_successor() -> None:
+def test_trace_e08_successor_stated_by_another_device_is_ignored() -> None:
     """M states V's successor under M's box, with and without V's copied `own`; revoke M: V stays."""
     v, m = PHONE, TABLET
     heir = party("phone restored", box_of=v)
@@ -456,7 +456,7 @@ def says_heir_in(ring: Ring, by: Party, who: Party, label: str) -> Statement:
     )  # fmt: skip
 
 
-def test_trace_e13_the_public_part_tells_who_is_an_admin() -> None:
+def test_trace_e13_public_part_names_the_admins() -> None:
     """D, enrolled before W2 became admin, sees only the public part after W2 revoked X: D stops sealing."""
     w2, x, d = second_wallet("W2"), PHONE, TABLET
     base = new_ring(x)

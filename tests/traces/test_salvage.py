@@ -95,7 +95,7 @@ def test_damaged_block_of_newest_root_does_not_restore_an_empty_vault(lab: Lab) 
     assert all_texts(b) == {f"text {n}" for n in range(90)}, "the older root came back whole"
 
 
-def test_a_restore_of_which_nothing_is_whole_does_not_succeed(lab: Lab) -> None:
+def test_restore_without_any_complete_head_fails(lab: Lab) -> None:
     """A node that all heads share is gone. That is no empty memory, and nothing is published."""
     a = lab.create("a")
     large(a)
@@ -247,7 +247,7 @@ def behind_a_damaged_head(lab: Lab) -> tuple[Memory, Memory]:
     return a, b
 
 
-def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> None:
+def test_damaged_head_of_a_writer_deletes_nothing_elsewhere(lab: Lab) -> None:
     """The ctx of a damaged head covers what stood in the lost nodes: joined, it would delete that everywhere."""
     a, b = behind_a_damaged_head(lab)
     report = lab.sync(b)
@@ -262,7 +262,7 @@ def test_a_writer_s_damaged_head_does_not_delete_what_others_hold(lab: Lab) -> N
     assert body(b, "memory3") == "newer text 3" and body(a, "other") == "b goes on"
 
 
-def test_a_damaged_head_is_told_until_it_is_whole(lab: Lab) -> None:
+def test_damaged_head_is_reported_until_it_is_complete(lab: Lab) -> None:
     """Format 7.1: each sync says so and counts it; once the nodes are there again it is a head like any other."""
     _, b = behind_a_damaged_head(lab)
     assert [lab.sync(b).damaged for _ in range(3)] == [1, 1, 1]

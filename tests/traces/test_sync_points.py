@@ -38,7 +38,7 @@ from tests.support.device_lab import (
 # -- cost ----------------------------------------------------------------------------------------------------------
 
 
-def test_one_change_costs_what_changed(lab: Lab) -> None:
+def test_cost_of_a_sync_depends_on_the_change_only(lab: Lab) -> None:
     a, b, _ = lab.three()
     for n in range(400):
         a.write(f"memory{n}", f"text {n}")
@@ -54,7 +54,7 @@ def test_one_change_costs_what_changed(lab: Lab) -> None:
     assert [(r.blocks_received, r.blocks_sent, r.published) for r in quiet] == [(0, 0, False)] * 2
 
 
-def test_a_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
+def test_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
     a, b, c = lab.three()
     for name in "abc":
         lab.provider(name).wire.clear()  # looking for the vault reads the anchor's root once more
@@ -72,7 +72,7 @@ def test_a_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
         assert asked and len(asked) == len(set(asked))
 
 
-def test_a_restored_device_is_in_step_after_its_second_sync(lab: Lab) -> None:
+def test_restored_device_is_up_to_date_after_its_second_sync(lab: Lab) -> None:
     a, b, c = lab.three()
     a.write("tone", "x")
     b.note("hi")
@@ -88,7 +88,7 @@ def test_a_restored_device_is_in_step_after_its_second_sync(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["fails", "answer lost"])
-def test_a_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answered: bool) -> None:
+def test_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answered: bool) -> None:
     """By default every other call: the odd ones fail, of the even ones the answer is lost."""
     step = effort.every(2)
     k, failed = (1 + (answered and step > 1)) - step, True
@@ -120,7 +120,7 @@ def test_a_provider_that_fails_at_any_call_loses_nothing(tmp_path: Path, answere
     assert k > 6
 
 
-def test_an_upload_that_breaks_off_is_finished_by_the_next_sync(lab: Lab) -> None:
+def test_interrupted_upload_is_completed_by_the_next_sync(lab: Lab) -> None:
     a, b, _ = lab.three()
     for n in range(30):
         a.write(f"memory{n}", f"text {n}")
@@ -150,7 +150,7 @@ def test_missing_text_arrives_later_and_is_reported(lab: Lab) -> None:
     same(a, b, c)
 
 
-def test_a_second_provider_gets_everything(lab: Lab) -> None:
+def test_second_provider_receives_everything(lab: Lab) -> None:
     a, b, _ = lab.three()
     for n in range(5):
         a.write(f"memory{n}", f"text {n}")
@@ -167,7 +167,7 @@ def test_a_second_provider_gets_everything(lab: Lab) -> None:
 # -- providers that lie --------------------------------------------------------------------------------------------
 
 
-def test_any_flipped_bit_of_a_head_is_refused_and_named(lab: Lab) -> None:
+def test_flipped_bit_of_a_head_is_refused_and_named(lab: Lab) -> None:
     a, b, _ = lab.three()
     a.write("tone", "x")
     known = set(lab.cloud.blocks)
@@ -185,7 +185,7 @@ def test_any_flipped_bit_of_a_head_is_refused_and_named(lab: Lab) -> None:
     assert body(b, "tone") == "x"
 
 
-def test_names_of_the_past_take_nothing_back(lab: Lab) -> None:
+def test_old_names_revert_nothing(lab: Lab) -> None:
     a, b, c = lab.three()
     a.write("tone", "old")
     lab.settle(a, b, c)
@@ -206,7 +206,7 @@ def test_names_of_the_past_take_nothing_back(lab: Lab) -> None:
     same(a, b, c)
 
 
-def test_an_anchor_of_the_past_is_put_right(lab: Lab) -> None:
+def test_old_anchor_is_replaced_by_the_newest(lab: Lab) -> None:
     a, b, _ = lab.three()
     anchor = ipns_name(ROOT.head_public)
     current = lab.cloud.names[anchor][-1]
@@ -244,7 +244,7 @@ def test_another_vault_under_our_names(lab: Lab) -> None:
     other.close()
 
 
-def test_a_name_of_ours_that_leads_to_what_cannot_be_read_stops_publishing(lab: Lab) -> None:
+def test_unreadable_own_version_stops_publishing(lab: Lab) -> None:
     a, b, c = lab.three()
     b.write("tone", "x")
     lab.settle(a, b, c)
@@ -286,7 +286,7 @@ def test_another_signature_under_a_known_value_is_checked(lab: Lab) -> None:
     assert texts(lab.restore("d")) == texts(b)
 
 
-def test_a_dot_in_two_entries_of_one_head(lab: Lab) -> None:
+def test_dot_in_two_entries_of_one_head_is_refused(lab: Lab) -> None:
     a, _, m = lab.three()
     forger = Forger(m)
     under = forger.next_dot()
@@ -299,7 +299,7 @@ def test_a_dot_in_two_entries_of_one_head(lab: Lab) -> None:
     assert a.read("one") is None and a.read("two") is None
 
 
-def test_a_value_beyond_the_counters_of_its_own_commit(lab: Lab) -> None:
+def test_value_beyond_the_counters_of_its_commit_is_refused(lab: Lab) -> None:
     a, _, m = lab.three()
     forger = Forger(m)
     m.write("tone", "x")
@@ -310,7 +310,7 @@ def test_a_value_beyond_the_counters_of_its_own_commit(lab: Lab) -> None:
     assert "beyond the counters of its own commit" in says(lab.sync(a), "head-refused")
 
 
-def test_a_reader_that_publishes(lab: Lab) -> None:
+def test_reader_does_not_publish(lab: Lab) -> None:
     a, b, m = lab.three()
     asyncio.run(_demote(lab, a, m))
     lab.settle(a, b)
@@ -321,7 +321,7 @@ def test_a_reader_that_publishes(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
-def test_a_reader_whose_program_publishes_all_the_same(lab: Lab) -> None:
+def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
     """SECURITY row 15: a commit of a reader is refused, wherever it stands."""
     a, b, m = lab.three()
     asyncio.run(_demote(lab, a, m))
@@ -334,7 +334,7 @@ def test_a_reader_whose_program_publishes_all_the_same(lab: Lab) -> None:
     assert a.read("tone") is None
 
 
-def test_a_revoked_device_whose_program_publishes_all_the_same(lab: Lab) -> None:
+def test_commit_of_a_revoked_device_is_refused(lab: Lab) -> None:
     """SECURITY row 10: what a thief publishes after the revoke is refused, wherever it stands; an honest program stops by itself."""
     a, b, m = lab.three()
     m.write("tone", "before")
@@ -362,7 +362,7 @@ async def _demote(lab: Lab, a: Memory, m: Memory) -> None:
     await a.sync()
 
 
-def test_two_copies_of_a_revoked_member_do_not_keep_honest_devices_apart(lab: Lab) -> None:
+def test_copies_of_a_revoked_member_do_not_keep_devices_apart(lab: Lab) -> None:
     """M shows A one head and B another under the same counter; once M is revoked both texts are kept by all."""
     a, b, m = lab.three()
     lab.save("c", "image")
@@ -441,7 +441,7 @@ def _seed(lab: Lab, name: str) -> bytes:
     return load_device(lab.home(name) / "alex", None).sign_seed
 
 
-def test_an_own_write_waits_out_everything(lab: Lab) -> None:
+def test_own_unpublished_write_survives_an_outage(lab: Lab) -> None:
     a, b, c = lab.three()
     b.write("mine", "not yet published")
     lab.provider("b").faults.offline = True
@@ -457,7 +457,7 @@ def test_an_own_write_waits_out_everything(lab: Lab) -> None:
     assert body(c, "mine") == "not yet published"
 
 
-def test_a_text_for_which_there_is_no_room_keeps_nothing_from_others(lab: Lab) -> None:
+def test_text_over_the_limit_of_an_entry_blocks_no_sync(lab: Lab) -> None:
     """Four texts of one's own under a key, and one of an id that no statement gives a key any more. It goes on
     beside them, this device says where, and what it publishes is joined by everybody."""
     a, b, _ = lab.three()

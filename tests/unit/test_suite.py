@@ -148,11 +148,15 @@ def test_free_port_is_free_in_both_address_families(monkeypatch: pytest.MonkeyPa
     ("module", "name", "drawn"),
     [
         ("property.test_causal_join", "test_join_is_commutative_associative_idempotent", True),
-        ("property.test_causal_join", "test_a_write_keeps_siblings_that_were_not_shown", False),
+        ("property.test_causal_join", "test_write_keeps_alternatives_that_were_not_shown", False),
         ("property.test_directory_machine", "TestFolder", True),  # its settings are set below it
-        ("faults.test_stick", "test_folder_that_vanishes_at_every_call", True),
-        ("faults.test_stick", "test_tampered_folder", False),
-        ("faults.test_kill_words", "test_some_words_always_work", True),  # by a function of fault_lab
+        ("faults.test_stick", "test_folder_that_disappears_at_any_call_loses_nothing", True),
+        ("faults.test_stick", "test_damaged_folder_never_gives_wrong_texts", False),
+        (
+            "faults.test_kill_words",
+            "test_killed_phrase_change_leaves_a_working_phrase",
+            True,
+        ),  # by a function of fault_lab
         ("cli.test_cli_mcp", "test_thousands_of_queued_calls_are_answered_in_bounded_memory", True),
         ("cli.test_cli_mcp", "test_official_client_works_over_pipes", False),
         ("web.test_talk_found", "both", True),  # a fixture
