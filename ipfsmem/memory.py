@@ -77,7 +77,7 @@ class Memory(MemoryMethods):
 
     def __init__(self, result: OpenResult, *, scope: str | None = None) -> None:
         """Use `create` or `load`. `scope`: a scope of a vault that another object opened and closes."""
-        self._made = result
+        self._result = result
         self._open = result.opened
         self._details = result.details
         self._chosen = scope
@@ -224,7 +224,7 @@ class Memory(MemoryMethods):
 
     @property
     def _syncing(self) -> Syncing:
-        return self._made.connection.syncing
+        return self._result.connection.syncing
 
     # -- facts -----------------------------------------------------------------------------------------------
 
@@ -337,13 +337,13 @@ class Memory(MemoryMethods):
 
     def lock(self) -> None:
         """Drop the root keys that `unlock` loaded."""
-        if self._made.connection.begun is not None:
+        if self._result.connection.begun is not None:
             self._syncing.lock()
 
     @property
     def unlocked(self) -> bool:
         """Whether root keys are loaded."""
-        begun = self._made.connection.begun
+        begun = self._result.connection.begun
         return begun is not None and begun.root is not None
 
     async def flush(self) -> SyncReport | None:
@@ -427,7 +427,7 @@ class Memory(MemoryMethods):
         was merged into another, writes go there; each answer names its scope. It is usable while this object is open; closing it
         has no effect. Sync, members and providers are those of the vault. Raises KeyNameError.
         """
-        return Memory(self._made, scope=token)
+        return Memory(self._result, scope=token)
 
     def stack(self, *tokens: str) -> MemoryStack:
         """Return several scopes as one, read-only: these in order of precedence, each with the scopes merged into it, then the
@@ -452,11 +452,11 @@ class Memory(MemoryMethods):
             self._open.end_meaning()
             self._open.end_plugins()
             with self._open.lock:
-                self._made.close()
+                self._result.close()
 
     async def aclose(self) -> None:
         """Do `close`, and wait until the connections of this event loop are closed."""
-        begun = self._made.connection.begun
+        begun = self._result.connection.begun
         if self._chosen is None and begun is not None:
             await begun.aclose()
         self.close()

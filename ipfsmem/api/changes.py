@@ -60,7 +60,7 @@ class Feed:
 
     def __init__(self) -> None:
         self._number = 0
-        self._kept: deque[tuple[int, Change]] = deque(maxlen=KEPT)
+        self._recent: deque[tuple[int, Change]] = deque(maxlen=KEPT)
         #: The cursors after each kept change, and before the first. They are random, as a count would reveal changes of other
         #: scopes.
         self._cursors: deque[str] = deque([secrets.token_hex(8)], maxlen=KEPT + 1)
@@ -78,7 +78,7 @@ class Feed:
     def add(self, change: Change) -> None:
         """Add a change."""
         self._number += 1
-        self._kept.append((self._number, change))
+        self._recent.append((self._number, change))
         self._cursors.append(secrets.token_hex(8))
 
     def behind(self, cursor: str) -> int | None:
@@ -90,11 +90,11 @@ class Feed:
 
     def since(self, after: int) -> Iterator[NumberedChange]:
         """Yield the changes after a number; only a reset if some are not kept any more."""
-        oldest = self._kept[0][0] if self._kept else self._number + 1
+        oldest = self._recent[0][0] if self._recent else self._number + 1
         if after < oldest - 1:
             yield NumberedChange(self.cursor(), Change(what="reset"))
             return
-        newer = [(number, change) for number, change in self._kept if number > after]
+        newer = [(number, change) for number, change in self._recent if number > after]
         yield from (NumberedChange(self.cursor(number), change) for number, change in newer)
 
 
@@ -106,7 +106,7 @@ class Comparison:
         self._memory = memory
         with replica.reading():
             self._mark: StateMark = replica.store.mark()
-            self._known = {name: _sum(text) for name, text in replica.store.texts()}
+            self._hashes = {name: _sum(text) for name, text in replica.store.texts()}
             self._beside = _beside(replica)
 
     def of(self, memory: Memory) -> bool:
@@ -122,11 +122,11 @@ class Comparison:
             beside = [Change(what=what, scope=scope) for what, scope, _ in sorted(before ^ self._beside)]
             since = replica.store.changes_since(self._mark)
             self._mark = replica.store.mark()
-            gone = since.may_be_gone(self._known)
-            changed = [name for name, text in since.texts.items() if self._known.get(name) != _sum(text)]
-            self._known.update({name: _sum(since.texts[name]) for name in changed})
+            gone = since.may_be_gone(self._hashes)
+            changed = [name for name, text in since.texts.items() if self._hashes.get(name) != _sum(text)]
+            self._hashes.update({name: _sum(since.texts[name]) for name in changed})
             for name in gone:
-                del self._known[name]
+                del self._hashes[name]
             if len(changed) + len(gone) > KEPT:
                 return [Change(what="reset")]
             result.update(dict.fromkeys(beside))

@@ -53,7 +53,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "tags": [route.path.split("/")[2]],
             "parameters": _parameters(route),
             "responses": {
-                **{status: _made(route, by_type, status) for status in route.statuses},
+                **{status: _operation(route, by_type, status) for status in route.statuses},
                 "default": problem,
             },
             "x-right": route.right,
@@ -89,7 +89,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _made(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
+def _operation(route: Route, by_type: dict[Any, Any], status: str) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "description": "Made" if status == "201" else route.summary,
         "content": dict.fromkeys(

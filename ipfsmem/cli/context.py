@@ -58,7 +58,7 @@ class CommandContext:
         self._home = home
         self.json = as_json
         self._passphrase_fd = passphrase_fd
-        self._asked: str | None = None
+        self._entered: str | None = None
         #: The chosen scope, "" for the unnamed one, None without a choice.
         self.scope = scope
         #: The scopes read as one, before the default scope; empty if one scope is read.
@@ -122,13 +122,13 @@ class CommandContext:
         from ipfsmem.device.identity import passphrase_protected
         from ipfsmem.vault.unlocking import needs_passphrase
 
-        secret = self.passphrase_from_fd_or_environment() or self._asked
+        secret = self.passphrase_from_fd_or_environment() or self._entered
         if secret is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return secret
-        self._asked = secret_input.ask(
+        self._entered = secret_input.ask(
             f"passphrase of the vault {self.namespace}", otherwise=None if itself else _LOCKED_HINT
         )
-        return self._asked
+        return self._entered
 
     @contextlib.contextmanager
     def memory(
@@ -158,7 +158,7 @@ class CommandContext:
             memory = self._as_it_lies(error)
         opened = memory._view().opened
         # A typed passphrase, or one from a descriptor, is for this call: no process that outlives it gets keys by it.
-        lasts = self._asked is None and self._passphrase_fd is None
+        lasts = self._entered is None and self._passphrase_fd is None
         opened.vectors_apart = self._ends and self._reads and lasts and not memory.replica.read_only
         try:
             if self._scope_must_exist:

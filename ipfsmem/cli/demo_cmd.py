@@ -84,7 +84,7 @@ def command(context: CommandContext, source: str | None, keep: bool, folder: str
     else:
         _end(demo.roots, len(claims), sum(not claim.held for claim in claims), time.perf_counter() - started)
         if keep:
-            _kept(place)
+            _say_where_it_stays(place)
     if not all_held:
         click.get_current_context().exit(1)
 
@@ -137,7 +137,7 @@ def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) ->
         click.echo(style(f"All {claims} claims held.", fg="green", bold=True) + f" {seconds(took)}")
 
 
-def _kept(place: Path) -> None:
+def _say_where_it_stays(place: Path) -> None:
     from ipfsmem.demo import NAMESPACE, PASSPHRASE
 
     click.echo(f"\nKept in {place}. Look around with, for instance:")

@@ -98,7 +98,7 @@ def operation_command(
     steps = Steps(op, show, run, absent, ask, printed, end, opens)
 
     def work(context: CommandContext, **values: Any) -> None:
-        steps.work(context, values | {one.name: _asked(one, values[one.name]) for one in parameters})
+        steps.work(context, values | {one.name: _argument_of(one, values[one.name]) for one in parameters})
 
     for one in reversed(shared):
         work = one(work)
@@ -158,7 +158,7 @@ def _help(op: Operation[..., Any]) -> str:
     return re.sub(r"`(\w+)`", lambda match: called.get(match[1], match[0]), op.doc)
 
 
-def _asked(one: Parameter, value: Any) -> Any:
+def _argument_of(one: Parameter, value: Any) -> Any:
     """A value from click in the form that the operation accepts."""
     if one.cli.joined:
         return " ".join(value)

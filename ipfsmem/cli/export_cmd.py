@@ -177,7 +177,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str, 
         path = expanded(to)
         tree_export = _write_tree(memory, path, form, overwrite)
         report = FileWritten(path=str(path), files=tree_export.files, root=tree_export.root or UNSET)
-        _said(context, report, f"{count(tree_export.files, 'file')}")
+        _show_report(context, report, f"{count(tree_export.files, 'file')}")
         return tree_export.left_out
     # The export first: a failed one is in the list of operations.
     if form in _PROGRAMS:
@@ -189,7 +189,7 @@ def _export(context: CommandContext, memory: Memory, to: str | None, form: str, 
         path = expanded(to)
         with new_file(str(path), mode=0o600, overwrite=overwrite) as file:
             file.write(blob)
-        _said(context, FileWritten(path=str(path), bytes=len(blob)), size(len(blob)))
+        _show_report(context, FileWritten(path=str(path), bytes=len(blob)), size(len(blob)))
     else:
         write_bytes(blob)
     return left_out
@@ -239,7 +239,7 @@ def report_left_out(left_out: LeftOut, partial: bool, *, ours: bool = True) -> N
         click.echo(f"omitted: {clean(str(left_out))}", err=True)
 
 
-def _said(context: CommandContext, report: FileWritten, contents: str) -> None:
+def _show_report(context: CommandContext, report: FileWritten, contents: str) -> None:
 
     if context.json:
         context.emit(report)
@@ -252,7 +252,7 @@ def _export_car(context: CommandContext, path: Path, root: str | None, overwrite
     refuse_inside(context, str(path))
     with context.memory() as memory, new_file(str(path), mode=0o600, overwrite=overwrite) as out:
         report = memory.bundles.export_published(out, root)
-    _said_version(context, path, report.root)
+    _show_version(context, path, report.root)
 
 
 def _export_html(context: CommandContext, path: Path, partial: bool, overwrite: bool) -> None:
@@ -264,7 +264,7 @@ def _export_html(context: CommandContext, path: Path, partial: bool, overwrite: 
         lacks = memory.bundles.unpublished()
         with new_file(str(path), mode=0o600, overwrite=overwrite) as out:
             report = memory.bundles.export_html(out, partial=True)
-    _said_version(context, path, report.root)
+    _show_version(context, path, report.root)
     if lacks and not partial:
         raise IncompleteError(
             f"the export is written but incomplete; omitted: {clean(str(lacks))}", hint=lacks.hint
@@ -273,7 +273,7 @@ def _export_html(context: CommandContext, path: Path, partial: bool, overwrite: 
         click.echo(f"omitted: {clean(str(lacks))}", err=True)
 
 
-def _said_version(context: CommandContext, path: Path, root: str) -> None:
+def _show_version(context: CommandContext, path: Path, root: str) -> None:
 
     written = 0 if is_stdout(str(path)) else path.stat().st_size
     if context.json:

@@ -42,14 +42,14 @@ def _attach(context: CommandContext, memory: Memory, arguments: Arguments) -> Fo
     ]
     if preview.unread and not preview.known:
         notices = [text for text in notices if not text.startswith("subfolders are not read")]
-        notices.append(_told_of_unread(preview))
+        notices.append(_unread_line(preview))
     arguments["notices"] = notices
     return folder
 
 
 def _show(context: CommandContext, result: FolderFacts | FolderPreview, arguments: Arguments) -> None:
     if arguments["dry_run"]:
-        click.echo("\n".join(_told(arguments["preview"])))
+        click.echo("\n".join(_preview_lines(arguments["preview"])))
     else:
         _show_made(cast("FolderFacts", result), arguments["notices"], arguments["existed"])
 
@@ -95,7 +95,7 @@ def _ask(preview: FolderPreview) -> None:
     """Ask a person to confirm that the files of a folder become memories. Raises UsageError without a terminal for a folder in
     a git repository."""
     if secret_input.can_ask():
-        click.echo("\n".join(_told(preview)), err=True)
+        click.echo("\n".join(_preview_lines(preview)), err=True)
         confirm("Link this folder?", "not attached", default=not preview.repository)
     elif preview.repository:
         typed = shlex.quote(preview.path) + (
@@ -119,7 +119,7 @@ def ask_before_making(memory_dir: str | None) -> None:
     if not preview.taken:
         return
     if secret_input.can_ask():
-        click.echo("\n".join(_told(preview)[:-1]), err=True)
+        click.echo("\n".join(_preview_lines(preview)[:-1]), err=True)
         confirm("Link this folder?", "nothing was created", default=not preview.repository)
     elif preview.repository:
         raise UsageError(
@@ -133,7 +133,7 @@ def _in_repository(preview: FolderPreview) -> str:
     return f"{preview.path} is in the git repository {preview.repository}: {files} would become memories"
 
 
-def _told(preview: FolderPreview) -> list[str]:
+def _preview_lines(preview: FolderPreview) -> list[str]:
     whose = f" in scope {clean(preview.scope)}" if preview.scope else ""
     lines = [f"{clean(preview.path)}:"]
     if preview.repository:
@@ -146,12 +146,12 @@ def _told(preview: FolderPreview) -> list[str]:
         lines.append(f"  files that are skipped: {len(preview.left_alone)}")
         lines += [f"    {clean(text)}" for text in preview.left_alone]
     if preview.unread:
-        lines.append(f"  {_told_of_unread(preview)}")
+        lines.append(f"  {_unread_line(preview)}")
     lines.append(f"  memories written here as files: {preview.written}")
     return lines
 
 
-def _told_of_unread(preview: FolderPreview) -> str:
+def _unread_line(preview: FolderPreview) -> str:
     more = len(preview.unread) - _NAMED
     names = ", ".join(clean(name) for name in preview.unread[:_NAMED]) + (
         f" and {more} more" if more > 0 else ""

@@ -147,7 +147,7 @@ def _place(offers: Sequence[StorageOffer]) -> tuple[str, Path | None]:
     while True:
         place = _text("Provider")
         if place.isdecimal() and 0 < int(place) <= len(offers):
-            return _taken(offers[int(place) - 1])
+            return _accepted(offers[int(place) - 1])
         if place.partition(":")[0] in kinds:
             return place, None
         if expanded(place).is_dir():
@@ -155,7 +155,7 @@ def _place(offers: Sequence[StorageOffer]) -> tuple[str, Path | None]:
         click.echo(f"There is no folder {place}. Create it first, or name another one.", err=True)
 
 
-def _taken(offer: StorageOffer) -> tuple[str, Path | None]:
+def _accepted(offer: StorageOffer) -> tuple[str, Path | None]:
     """Return the spec of an offer, and the folder to create for it."""
     if offer.is_folder:
         return offer.spec, Path(offer.spec)

@@ -46,7 +46,7 @@ def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:
     """Return the scope and key of a hit, its details, and its text."""
     about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
     about += [] if hit.own else ["pending"]
-    about += [f"hides the one of {', '.join(map(_named, hit.hides))}"] if hit.hides else []
+    about += [f"hides the one of {', '.join(map(_scope_text, hit.hides))}"] if hit.hides else []
     return f"{hit.scope}/{hit.key}" if hit.scope else hit.key, about, hit.body
 
 
@@ -73,7 +73,7 @@ def sum_of(parts: Mapping[str, float], beside: Mapping[str, float] | None = None
     return [f"  {name:<10}" + "".join(f"{value:>8.3f}" for value in values) for name, values in lines]
 
 
-def _named(scope: str) -> str:
+def _scope_text(scope: str) -> str:
     return f"the scope {scope}" if scope else "the default scope"
 
 

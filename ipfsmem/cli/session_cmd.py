@@ -99,7 +99,7 @@ def _show_created(context: CommandContext, begun: SessionBegun, arguments: Argum
 
 
 def _read_messages(context: CommandContext, arguments: Arguments) -> None:
-    arguments["items"] = _given(sys.stdin.buffer.read(MAX_INPUT + 1))
+    arguments["items"] = _messages_in(sys.stdin.buffer.read(MAX_INPUT + 1))
 
 
 def _show_added(context: CommandContext, result: SessionAdded, arguments: Arguments) -> None:
@@ -210,7 +210,7 @@ def _refuse_problems(problems: Sequence[SessionProblem]) -> None:
         raise StorageError("; ".join(one.detail for one in problems), hint=problems[0].hint)
 
 
-def _given(data: bytes) -> list[Mapping[str, Any]]:
+def _messages_in(data: bytes) -> list[Mapping[str, Any]]:
     """Return the objects in the input: of one JSON list, or one per line. Raises UsageError, LimitError."""
     import msgspec
 

@@ -358,7 +358,7 @@ def notice_line(notice: Notice) -> str:
     return style(f"{_TITLES.get(notice.kind, notice.kind)}: ", fg="yellow") + advice(notice.text)
 
 
-def _where(report: SyncReport) -> str:
+def _scopes_text(report: SyncReport) -> str:
     """Return the changed scopes, unless only the unnamed one."""
     if not set(report.changed_in) - {""}:
         return ""
@@ -376,7 +376,7 @@ def paragraph(report: SyncReport) -> str:
     )
     if report.entries_changed:
         sentences.append(
-            f"{count(report.entries_changed, 'change')}{_where(report)}{_from(report)} ({size(report.bytes_received)})."
+            f"{count(report.entries_changed, 'change')}{_scopes_text(report)}{_from(report)} ({size(report.bytes_received)})."
         )
     else:
         sentences.append(f"Nothing new from {'the providers that answered' if missed else 'other devices'}.")

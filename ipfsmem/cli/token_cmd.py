@@ -66,7 +66,7 @@ def new_command(
         return
     click.echo(result.secret)
     click.echo(
-        f"Shown once. Whoever has it can {_may(right)} {_where(chosen)}. Revoke it: ipfsmem token revoke {result.token.id}",
+        f"Shown once. Whoever has it can {_may(right)} {_scopes_text(chosen)}. Revoke it: ipfsmem token revoke {result.token.id}",
         err=True,
     )
 
@@ -83,7 +83,7 @@ def list_command(context: CommandContext) -> None:
         return
     table(
         ("id", "right", "scopes", "made", "name"),
-        [(one.id, one.right, _where(one.scopes), moment(one.made), clean(one.name)) for one in tokens],
+        [(one.id, one.right, _scopes_text(one.scopes), moment(one.made), clean(one.name)) for one in tokens],
         styles=("bold", "cyan", "", "dim", ""),
         nothing=advice("No tokens. Create one: ipfsmem token new"),
     )
@@ -108,7 +108,7 @@ def _may(right: Right) -> str:
     return {"read": "read", "write": "read and change", "admin": "read, change and import"}[right]
 
 
-def _where(scopes: tuple[str, ...] | None) -> str:
+def _scopes_text(scopes: tuple[str, ...] | None) -> str:
     if scopes is None:
         return "everything"
     return ", ".join(scope or "the default scope" for scope in scopes) or "nothing"

@@ -262,14 +262,14 @@ def _bulk_delete(call: HttpCall) -> HttpAnswer:
 
 
 def _search(call: HttpCall) -> HttpAnswer:
-    return _found(call, _all(call))
+    return _search_in(call, _all(call))
 
 
 def _search_agent(call: HttpCall) -> HttpAnswer:
-    return _found(call, _in_scope(call.memory, _agent(call)))
+    return _search_in(call, _in_scope(call.memory, _agent(call)))
 
 
-def _found(call: HttpCall, items: list[Item]) -> HttpAnswer:
+def _search_in(call: HttpCall, items: list[Item]) -> HttpAnswer:
     query, limit = call.query.get("q"), call.number("limit", LIMIT, MOST)
     if query is None:
         raise UsageError("missing field `q`")
@@ -364,12 +364,12 @@ def _duplicates(call: HttpCall) -> HttpAnswer:
 
 def _user(call: HttpCall) -> HttpAnswer:
     user = call.path["user_id"]
-    items_found = [
+    users_items = [
         one
         for one in _all(call)
         if one.level == "user" and one.reading.readable.fields.get("user_id", "") == user
     ]
-    return HttpAnswer({"memories": [one.values() for one in items_found]})
+    return HttpAnswer({"memories": [one.values() for one in users_items]})
 
 
 def _export(call: HttpCall) -> HttpAnswer:
@@ -466,16 +466,16 @@ def _relations(call: HttpCall) -> HttpAnswer:
     query = {name: text for name in ("source", "relation", "target") if (text := call.query.get(name))}
     if not query:
         kinds = dict.fromkeys(edge.type for edge in graph.relations())
-        relations_found = [one for kind in kinds for one in matches(graph, {"relation": kind})]
+        edges = [one for kind in kinds for one in matches(graph, {"relation": kind})]
     else:
-        relations_found = matches(graph, query)
+        edges = matches(graph, query)
     shown = [
         {
             "source": {"id": one.begin.key, "name": one.begin.name, "entity_type": one.begin.kind},
             "relation": {"type": one.type, "confidence": 1.0},
             "target": {"id": one.end.key, "name": one.end.name, "entity_type": one.end.kind},
         }
-        for one in relations_found
+        for one in edges
     ]
     return HttpAnswer({"matches": shown, "count": len(shown)})
 

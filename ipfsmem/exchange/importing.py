@@ -230,7 +230,7 @@ class Importer:
                 here = {foreign_id(event) for event in timeline.events()}
                 events += len({event["id"] for event in self._news(timeline, some, problems)} - here)
         messages = sum(len(one.items) for one in contents.sessions)
-        return self._taken(contents, choices, events, problems, dry_run=True, messages=messages)
+        return self._report(contents, choices, events, problems, dry_run=True, messages=messages)
 
     def import_all(self, contents: ReaderResult) -> Taken:
         """Import all of it, completely or not at all. Raises NotFoundError for a forgotten scope, LimitError."""
@@ -255,7 +255,7 @@ class Importer:
                 note_irrevocable(replica, "an import")
             marks = [(one.plan.scope, one.plan.key, one.data, one.origin) for one in written]
             self._before.add(self._program, marks)
-        return self._taken(contents, written, events, problems, dry_run=False, messages=messages)
+        return self._report(contents, written, events, problems, dry_run=False, messages=messages)
 
     def _of_others(self, contents: ReaderResult) -> ReaderResult:
         """Return the same as texts of others, with an event for each conversation."""
@@ -341,7 +341,7 @@ class Importer:
             beside = bool(same)
             same.append(data)
             name = memories.name(key)
-            outcome, dots = self._what(memories, record, key, data, entry_of(name), body)
+            outcome, dots = self._outcome(memories, record, key, data, entry_of(name), body)
             if beside and outcome in ("added", "replaced", "renewed"):
                 outcome, dots = "kept_beside", ()
             yield self._choice(record, memories, key, data, outcome, dots)
@@ -413,7 +413,7 @@ class Importer:
             keys_known[mark] = made_key(self._program, name, source)
         return keys_known[mark]
 
-    def _what(
+    def _outcome(
         self,
         memories: MemoryStore,
         record: ImportRecord,
@@ -554,7 +554,7 @@ class Importer:
     def _name(self, plan: Planned) -> str:
         return self._memories.in_scope(plan.scope).name(plan.key)
 
-    def _taken(
+    def _report(
         self,
         contents: ReaderResult,
         choices: list[_Choice],

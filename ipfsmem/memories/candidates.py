@@ -63,7 +63,7 @@ def candidates(
 ) -> tuple[PendingText, ...]:
     """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages; with
     `taken_in` those that this person's devices hold as texts of others and that an import of `program` brought."""
-    texts = [one for one, _ in _found(memories, taken_in)]
+    texts = [one for one, _ in _pending_rows(memories, taken_in)]
     sessions = Sessions(memories).pending()
     return (
         *texts,
@@ -90,7 +90,7 @@ def _of_session(memories: MemoryStore, session: str, source: str, messages: int)
     )
 
 
-def _found(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[PendingText, bool]]:
+def _pending_rows(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[PendingText, bool]]:
     """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
     rows = []
     for item in memories.conflicts():
@@ -142,7 +142,7 @@ def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple
     A candidate with another text under its key, whoever wrote that, stays pending: nobody compared the two.
     """
     with writing(memories.replica) as change, no_collection():
-        texts = tuple(one for one, alone in _found(memories, taken_in) if alone)
+        texts = tuple(one for one, alone in _pending_rows(memories, taken_in) if alone)
         for one in texts:
             memories.promote_in(change, one.key)
         approved = Sessions(memories).approve_in(change, program)

@@ -140,7 +140,7 @@ def context(
 
     def made_in(room: int) -> ContextBlock:
         with parts[0].replica.reading():
-            return _made(parts, matches, fact_lines, room, layout, exclude)
+            return _block_of(parts, matches, fact_lines, room, layout, exclude)
 
     block = made_in(room)
     # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
@@ -373,7 +373,7 @@ def _mark(parts: Sequence[MemoryStore], match: Match) -> str:
     return mark_of(parts[0].replica, "text", hit.reading.scope, hit.reading.key, hit.reading.seen)
 
 
-def _made(
+def _block_of(
     parts: Sequence[MemoryStore],
     hits: Sequence[Match | Said],
     facts: ContextFacts,

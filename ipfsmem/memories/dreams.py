@@ -233,7 +233,9 @@ class Dreams:
                     skipped.append(step.why)
             if done:
                 dreamt = Dreamt(proposed.id, scope, replica.world.now(), proposed.by, tuple(done))
-                Timeline(replica, scope).note_in(change, DREAM, _said(dreamt, len(skipped), _cost(proposed)))
+                Timeline(replica, scope).note_in(
+                    change, DREAM, _event_data(dreamt, len(skipped), _cost(proposed))
+                )
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
             if (stored := kept_proposal(replica, scope)) is not None and stored.id == proposed.id:
@@ -376,7 +378,7 @@ def _is_settled(view: KeyView) -> bool:
     return view.own and not (view.conflicts or view.hidden or view.others or view.merged or view.forgotten)
 
 
-def _said(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
+def _event_data(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
     """Return the event's data: for each memory the hash of its new text, and of the texts that it replaced by their dots; and, if
     the line has room, which memories were changed or used together: once one of them is forgotten, no device restores the
     others."""

@@ -133,7 +133,7 @@ class Facts:
         left out. `hidden`: those hidden here instead."""
         category_wanted = None if category is None else category_of(category)
         with self._replica.reading():
-            rest = self._held(kind, self._parts, hidden=hidden)
+            rest = self._rows(kind, self._parts, hidden=hidden)
             if cursor:
                 behind = tuple(cursor.split("/", 1))
                 rest = [item for item in rest if (item[1].hlc, item[0]) < behind]
@@ -152,7 +152,7 @@ class Facts:
         with self._replica.reading():
             return self._fact(key)
 
-    def _held(
+    def _rows(
         self,
         kind: Kind | None,
         parts: Sequence[MemoryStore],
@@ -473,7 +473,7 @@ class Facts:
                 over = ranked[: max(0, len(ranked) - most)]
             else:
                 today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
-                rows = self._held(kind, (self._memories,), own=True)
+                rows = self._rows(kind, (self._memories,), own=True)
                 places = [self._place(key, one, today, fading, order) for key, one in rows if not one.part]
                 over = beyond(places, most) if len(rows) > most else []
         if over:

@@ -95,7 +95,7 @@ class GraphIndex:
     def _clear(self, kind: bytes) -> None:
         self._kind = kind
         self._mark = StateMark()
-        self._known: dict[str, bytes] = {}
+        self._hashes: dict[str, bytes] = {}
         self._unread: msgspec.Raw | None = None
         #: The entries without a text on this device: they are looked up again.
         self._not_here = set[str]()
@@ -139,18 +139,18 @@ class GraphIndex:
         if mark == self._mark and not self._not_here:
             return
         if self._unread is not None:
-            self._known, self._unread = _known(self._unread), None
+            self._hashes, self._unread = _known(self._unread), None
         since = store.changes_since(self._mark)
         for name, text in since.texts.items():
             place = memory_name(name)
             if place is None or place.scope != self._memories.scope:
                 continue
             hash = blake2b(text, digest_size=8).digest()
-            if self._known.get(name) != hash:
-                self._known[name] = hash
+            if self._hashes.get(name) != hash:
+                self._hashes[name] = hash
                 changed.add(name)
-        for name in since.may_be_gone(self._known):
-            del self._known[name]
+        for name in since.may_be_gone(self._hashes):
+            del self._hashes[name]
             changed.add(name)
             self._stale = STALE  # a removed text stays on the disk no longer than until the next save
         again, self._not_here = self._not_here, set()
@@ -188,7 +188,7 @@ class GraphIndex:
         self._own()
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
-        packed = msgspec.Raw(_pack(self._known))
+        packed = msgspec.Raw(_pack(self._hashes))
         rest = _pack(_CachedGraph(self._mark, packed, self._not_here, self._graph.image()))
         if save_image(
             self._replica,
@@ -203,7 +203,7 @@ class GraphIndex:
         """Whether all that it was made of stands there as it did (inside `reading`)."""
         if self._kind != index_kind([self._memories]):
             return False
-        return stand(self._replica.store, self._mark, self._known)
+        return stand(self._replica.store, self._mark, self._hashes)
 
     def _look(self, name: str) -> None:
         place, text = memory_name(name), self._replica.store.raw(name)

@@ -179,7 +179,7 @@ def import_files(
         scopes=scopes,
         key=keys.pop() if len(keys) == 1 else "",
         dry_run=dry_run,
-        found=_found(parts),
+        found=_contents_of(parts),
         exit_code=exit_code_of(problems),
     )
 
@@ -193,7 +193,7 @@ class _TakenBackError(Exception):
     """Rolls back a trial import."""
 
 
-def _found(parts: Mapping[str, BundleScope]) -> ImportContents:
+def _contents_of(parts: Mapping[str, BundleScope]) -> ImportContents:
     blobs = [part.blob for part in parts.values()]
     days = [str(event.get("ts", ""))[:10] for blob in blobs for event in blob.events]
     for blob in blobs:

@@ -164,7 +164,7 @@ class Meaning:
             return QueryEmbedding(None, "", named=False)
         self._load(embedder)
         with self._alone:
-            vectors = self._known(embedder)
+            vectors = self._vectors_for(embedder)
             self._kinds |= _ASKED_FOR[kind]
             if newest and self._rests(embedder) is None and not self._is_done():
                 try:
@@ -172,7 +172,7 @@ class Meaning:
                 except IpfsmemError as error:
                     self._failed(embedder, error)
             self._begin(embedder)
-        notice = self._told(embedder, vectors)
+        notice = self._notice(embedder, vectors)
         if (problem := self._rests(embedder)) is not None:
             return QueryEmbedding(None, notice, problem)
         with self._alone:
@@ -217,7 +217,7 @@ class Meaning:
         if embedder is None:
             return []
         with self._alone:
-            there, embedded_here, unread = self._counted(self._known(embedder))
+            there, embedded_here, unread = self._counted(self._vectors_for(embedder))
             refused = sum(map(self._living.has, self._refused | self._refused_before))
         missing = count(there - embedded_here - refused, "text") if there > embedded_here + refused else ""
         of_groups = count(unread, "day or session", "days and sessions") if unread else ""
@@ -240,7 +240,7 @@ class Meaning:
         if embedder is None:
             return None
         with self._alone:
-            vectors = self._known(embedder)
+            vectors = self._vectors_for(embedder)
             with self._replica.reading():
                 self._at_once(self._living.follow())
             comparable = vectors.of(self._living.files)
@@ -255,7 +255,7 @@ class Meaning:
         if embedder is None:
             return EmbeddingState("", 0, 0, "")
         with self._alone:
-            vectors = self._known(embedder)
+            vectors = self._vectors_for(embedder)
             there, number, _ = self._counted(vectors)
             problem = self._rests(embedder)
             return EmbeddingState(
@@ -318,7 +318,7 @@ class Meaning:
         """Discard the vectors if the model of that name now answers with another dimension. Errors of the model are reported by
         the batch that fails."""
         with self._alone:
-            vectors = self._known(embedder)
+            vectors = self._vectors_for(embedder)
             if not len(vectors):
                 return
             with contextlib.suppress(IpfsmemError):
@@ -389,7 +389,7 @@ class Meaning:
                     if hash_of(mark, strangers_of(self._replica)) == whole.state:
                         self._done, self._whole = (self._replica.store.frame, whole.kinds), not whole.until
 
-    def _known(self, embedder: Embedder) -> Vectors:
+    def _vectors_for(self, embedder: Embedder) -> Vectors:
         self._load(embedder)
         return Vectors(embedder.identity) if self._vectors is None else self._vectors
 
@@ -462,7 +462,7 @@ class Meaning:
 
     def _follow(self, embedder: Embedder) -> Vectors:
         """Follow changes, and drop the vectors of removed entries."""
-        vectors, living = self._known(embedder), self._living
+        vectors, living = self._vectors_for(embedder), self._living
         self._in_steps(living.follow())
         for group in living.changed():
             self._read(group)
@@ -577,7 +577,7 @@ class Meaning:
             there, stored = stamp(self._replica, embedder.identity), None
             if there != self._stamp:
                 stored = load_kept(self._replica, embedder.identity)
-            vectors = self._known(embedder)
+            vectors = self._vectors_for(embedder)
             if stored is not None:
                 with self._alone:
                     vectors.take(stored.vectors)
@@ -643,7 +643,7 @@ class Meaning:
 
     # -- said ------------------------------------------------------------------------------------------------
 
-    def _told(self, embedder: Embedder, vectors: Vectors) -> str:
+    def _notice(self, embedder: Embedder, vectors: Vectors) -> str:
         notice = ""
         if self._later:
             notice, self._later = self._once(self._later), ""

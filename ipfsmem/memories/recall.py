@@ -192,7 +192,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
     searched = filter.of_index
     answers = [
         question.said
-        or (_asked(parts, one, threshold, kind, searched) if question.by_meaning else _NOT_ASKED)
+        or (_query_embedding(parts, one, threshold, kind, searched) if question.by_meaning else _NOT_ASKED)
         for one in phrasings
     ]
     today = replica.world.today()
@@ -281,11 +281,11 @@ class _HitReader:
         include_relations: bool,
     ) -> None:
         self.parts = parts
-        self._found = search_index
-        self._meant = terms_meant
+        self._search_index = search_index
+        self._terms_meant = terms_meant
         self._why = explain
         self._joined = include_relations
-        self._told: dict[str, EventSource | None] = {}
+        self._sources: dict[str, EventSource | None] = {}
         self._part_of = {part.scope: part for part in reversed(parts)}
         #: The entries of the memories that `read` reads, and what finds their texts.
         self._entries: dict[str, Entry] = {}
@@ -309,19 +309,19 @@ class _HitReader:
         if reading is None or (indexed.own and not reading.own):
             return None  # forgotten since: the texts of others under its key were not found
         reasons = match.ranked.parts if self._why else {}
-        has = _words_in(self._meant, _searched(reading)) if self._why else ()
+        has = _words_in(self._terms_meant, _searched(reading)) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()
         return Hit(reading, match.ranked.score, indexed.hides, reasons, has, relations, match.place)
 
     def moment_hit(self, match: Match) -> MomentHit | None:
         """Return an event or a message with its text."""
         assert match.moment is not None
-        if match.id not in self._told:
+        if match.id not in self._sources:
             self._read_moments({match.id: match.moment})
-        one = self._told[match.id]
+        one = self._sources[match.id]
         if one is None:
             return None  # missing since the search
-        has = _words_in(self._meant, one.words) if self._why else ()
+        has = _words_in(self._terms_meant, one.words) if self._why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         reasons = match.ranked.parts if self._why else {}
         return MomentHit(one.moment, text, one.event, match.ranked.score, reasons, has, match.place)
@@ -345,17 +345,17 @@ class _HitReader:
 
     def _read_moments(self, moments: Mapping[str, Moment]) -> None:
         store = self.parts[0].replica.store
-        cached = {id: one for id in moments if (one := self._found.told(id, store)) is not None}
+        cached = {id: one for id in moments if (one := self._search_index.told(id, store)) is not None}
         new = {id: one for id, one in moments.items() if id not in cached}
         sources = self._reader.read(new) if new else {}
-        self._found.keep_told(sources.values())
-        self._told |= {id: cached.get(id) or sources.get(id) for id in moments}
+        self._search_index.keep_told(sources.values())
+        self._sources |= {id: cached.get(id) or sources.get(id) for id in moments}
 
     @cached_property
     def _reader(self) -> Reader:
         from ipfsmem.memories.event_search import Reader
 
-        return Reader(self.parts, self._found.pieces, self._found.parts_read)
+        return Reader(self.parts, self._search_index.pieces, self._search_index.parts_read)
 
 
 def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
@@ -428,7 +428,7 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
     """
     words = query_words(query)
     replica = parts[0].replica
-    embedding = _asked(parts, query, None, "memory", Filter())
+    embedding = _query_embedding(parts, query, None, "memory", Filter())
     weighed = _weighed(parts[0], embedding)
     with replica.reading():
         search_index = index_of(parts, filter=Filter())
@@ -504,7 +504,7 @@ def _weighed(part: MemoryStore, embedding: QueryEmbedding) -> RankingWeights:
     return usual if embedding.vectors is None else usual.with_meaning(embedding.share)
 
 
-def _asked(
+def _query_embedding(
     parts: Sequence[MemoryStore], query: str, threshold: float | None, kind: Kind, filter: Filter
 ) -> QueryEmbedding:
     """Ask the model about a query, if one is named and most of the searched entries have a vector. Raises as `search`."""

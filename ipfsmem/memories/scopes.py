@@ -70,7 +70,7 @@ class Scopes:
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         #: Cards that were read, with the JSON of their entry.
-        self._known: dict[str, tuple[bytes, Card | None]] = {}
+        self._cards_read: dict[str, tuple[bytes, Card | None]] = {}
         #: Redirections of scopes, by the version of the cards.
         self._leads: tuple[int, dict[str, str]] | None = None
 
@@ -108,11 +108,11 @@ class Scopes:
             store = self.replica.store
             cards_read: dict[str, tuple[bytes, Card | None]] = {}
             for token, text in store.cards().items():
-                card_read = self._known.get(token)
+                card_read = self._cards_read.get(token)
                 if card_read is None or card_read[0] != text or card_read[1] is None:
                     card_read = text, read_card(store, token, decode_entry(card_entry(token), text))
                 cards_read[token] = card_read
-        self._known = cards_read
+        self._cards_read = cards_read
         return {token: card for token, (_, card) in cards_read.items() if card is not None}
 
     def _onward(self) -> dict[str, str]:
@@ -123,7 +123,7 @@ class Scopes:
                 return self._leads[1]
             cards = self.cards()
             leads = redirects(cards)
-            absent = [card_read for token, card_read in self._known.items() if token not in cards]
+            absent = [card_read for token, card_read in self._cards_read.items() if token not in cards]
             # A card that is not fetched may arrive without any change of an entry.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
             self._leads = None if waits else (version, leads)

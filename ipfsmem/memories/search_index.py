@@ -243,7 +243,7 @@ class SearchIndex:
         self.parts_read = PartsRead()
         self.least_lines: dict[str, int] = {}
         #: The cache of events and messages by id, least recently used first, and its number of characters.
-        self._told: dict[str, EventSource] = {}
+        self._sources: dict[str, EventSource] = {}
         self._told_characters = 0
         #: The keys of the vectors of events and messages, by id; None until needed.
         self._vector_keys: dict[str, bytes] | None = None
@@ -489,9 +489,9 @@ class SearchIndex:
         """Return an event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
-        one = self._told.pop(id, None)
+        one = self._sources.pop(id, None)
         if one is not None:
-            self._told[id] = one  # last in the order, as most recently used
+            self._sources[id] = one  # last in the order, as most recently used
         return one
 
     def keep_told(self, sources: Iterable[EventSource]) -> None:
@@ -499,13 +499,13 @@ class SearchIndex:
         for one in sources:
             if one.id in self.moments:
                 self._drop_told(one.id)
-                self._told[one.id] = one
+                self._sources[one.id] = one
                 self._told_characters += _size(one)
         while self._told_characters > _MOST_TOLD:
-            self._drop_told(next(iter(self._told)))
+            self._drop_told(next(iter(self._sources)))
 
     def _drop_told(self, id: str) -> None:
-        one = self._told.pop(id, None)
+        one = self._sources.pop(id, None)
         if one is not None:
             self._told_characters -= _size(one)
 
@@ -609,7 +609,7 @@ class SearchIndex:
         hides = tuple(other.scope for other, _ in there if other is not part)
         name = part.name(key)
         self.vectors[key] = entry_id(name, store.raw(name) or b"")
-        one = self.held[key] = _held(key, part.scope, text_shown, file, hides)
+        one = self.held[key] = _indexed(key, part.scope, text_shown, file, hides)
         self._note_whose(key, own=one.own)
         if self._ending is not None:
             (self._ending.add if one.factors.until else self._ending.discard)(key)
@@ -1070,7 +1070,7 @@ def _is_list_alone(key: str, file: MemoryFile) -> bool:
     return key == INDEX_KEY and not file.body
 
 
-def _held(
+def _indexed(
     key: str, scope: str, text_shown: _ScopeText, file: MemoryFile, hides: tuple[str, ...]
 ) -> IndexedEntry:
     is_list = _is_list_alone(key, file)

@@ -114,9 +114,9 @@ class ItemsAt:
         """`keys`: of its parts; `parts_read`: the cache of parts, which is added to."""
         self._sessions = sessions
         self._session = session
-        self._kept = parts_read
+        self._parts_read = parts_read
         self._parts: dict[str, SessionPart | None] = {}
-        self._looked: dict[str, Ends] = {}
+        self._ends: dict[str, Ends] = {}
         #: The keys of each device's parts, in order.
         self._of: dict[str, list[str]] = {}
         for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
@@ -141,23 +141,23 @@ class ItemsAt:
 
     def _read(self, key: str) -> SessionPart | None:
         if key not in self._parts:
-            content = self._kept.part(*self._sessions.version(key), partial(self._sessions.part, key))
+            content = self._parts_read.part(*self._sessions.version(key), partial(self._sessions.part, key))
             self._parts[key] = content[1] if content is not None and content[0] == self._session else None
         return self._parts[key]
 
     def _ends_of(self, key: str) -> Ends:
-        if key not in self._looked:
-            self._looked[key] = self._ends_now(key)
-        return self._looked[key]
+        if key not in self._ends:
+            self._ends[key] = self._ends_now(key)
+        return self._ends[key]
 
     def _ends_now(self, key: str) -> Ends:
         name, version = self._sessions.version(key)
-        ends = self._kept.ends.get(name)
+        ends = self._parts_read.ends.get(name)
         if ends is None or ends.version != version:
             part = self._read(key)
             lines = [(line.at, line.n) for line in part.lines] if part is not None else []
             first, last = min(lines, default=_NOWHERE), max(lines, default=_NOWHERE)
-            ends = self._kept.ends[name] = Ends(version, first, last)
+            ends = self._parts_read.ends[name] = Ends(version, first, last)
         return ends
 
     def _last(self, keys: list[str], number: int) -> tuple[int, int]:

@@ -272,7 +272,8 @@ def recall(
         searched=matches.searched,
         not_fetched=matches.not_fetched,
         hits=tuple(
-            _found(hit, writers, explain=explain, include_relations=include_relations) for hit in memories
+            _recall_hit(hit, writers, explain=explain, include_relations=include_relations)
+            for hit in memories
         ),
         notice=matches.notice,
         moments=tuple(_moment(one, writers, explain=explain) for one in moments),
@@ -292,7 +293,7 @@ def _is_there(matches: Matches, type: str, view: View) -> bool:
     return bool(len(index) if passing is None else passing)
 
 
-def _found(hit: Hit, writers: Writers, *, explain: bool, include_relations: bool) -> RecallHit:
+def _recall_hit(hit: Hit, writers: Writers, *, explain: bool, include_relations: bool) -> RecallHit:
     from ipfsmem.memories.writers import written_on
 
     reading = hit.reading

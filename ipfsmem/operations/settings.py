@@ -141,7 +141,7 @@ def settings_shown(environment: Mapping[str, str] | None = None) -> list[Setting
     """Return every setting with its value, default, unit, source and purpose. Raises ConfigError."""
     env = os.environ if environment is None else environment
     current = config.settings(env)
-    in_file = _said(config.settings_file(env))
+    in_file = _table_of(config.settings_file(env))
     rows = [_shown(one, current, in_file, env) for one in all_settings().values()]
     for kind, table in in_file.get("providers", {}).items():
         rows += [
@@ -241,7 +241,7 @@ def _check(text: str) -> None:
     weigh(parsed.recall.weights, parsed.recall.half_life_days)
 
 
-def _said(path: Path | None) -> dict[str, Any]:
+def _table_of(path: Path | None) -> dict[str, Any]:
     """Return the content of the file, which `config.settings` has just read."""
     with contextlib.suppress(FileNotFoundError):
         return tomllib.loads(config.settings_text(path)) if path is not None else {}

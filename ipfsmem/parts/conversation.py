@@ -63,7 +63,7 @@ class Conversation:
         self._summarise = summarise
         self._turn_over = turn_over
         #: The program's history when it was last resumed or saved; None before.
-        self._known: list[Atom] | None = None
+        self._sent: list[Atom] | None = None
         #: What is stored, until the first saving told which of it the program has.
         self._stored: list[Atom] | None = None
         #: The summaries that a resumed history may begin with.
@@ -84,7 +84,7 @@ class Conversation:
             return []
         self._summaries = stored.summaries
         self._stored = _atoms_of(stored)
-        self._known = all_atoms((one, True) for one in without_summary(items, self._summaries))
+        self._sent = all_atoms((one, True) for one in without_summary(items, self._summaries))
         return [dict(item) for item in items]
 
     def save(self, messages: Iterable[Mapping[str, Any]]) -> Saved:
@@ -99,7 +99,7 @@ class Conversation:
             new = self._new(items)
             if new:
                 self._sessions.add(self.session, new)
-            self._known = all_atoms((one, True) for one in without_summary(items, self._summaries))
+            self._sent = all_atoms((one, True) for one in without_summary(items, self._summaries))
             self._stored = None
         except Exception as error:
             _failed("saved", self.session, error)
@@ -113,7 +113,7 @@ class Conversation:
         if not messages:
             return []
         items, items_now = self._compared(messages)
-        earlier, stored = self._known, self._stored
+        earlier, stored = self._sent, self._stored
         if earlier and stored is None:
             shared = stored_atoms(earlier, items_now)
             if shared:

@@ -112,7 +112,7 @@ def make_here(request: LoadRequest) -> OpenResult | None:
     if mode.on_disk:
         return create(name, mode, provider=request.provider or loaded.provider, home=home)
     config = NamespaceConfig(Mode.NONE, home.label or mode)
-    result = _made(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
+    result = _open_result(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
     result.connection.syncing.pool.home = home.path(loaded) if home.folder is not None else None
     return result
 
@@ -159,7 +159,7 @@ def create(
     except BaseException:
         pool.close()
         raise
-    result = _made(VaultHandle(plan.namespace, replica))
+    result = _open_result(VaultHandle(plan.namespace, replica))
     result.connection.syncing.hold(pool, opened, new.root)
     if new.words is not None:
         result.details.recovery_words = to_words(new.words)
@@ -256,7 +256,7 @@ async def recover(
     pool = ProviderPool(plan.folder.parent)
     opened = pool.open_all(each_of(provider))
     try:
-        root, vault, finders = await _found(key, plan, opened, named_root)
+        root, vault, finders = await _search(key, plan, opened, named_root)
     except BaseException:
         await pool.aclose()
         raise
@@ -269,7 +269,7 @@ async def recover(
         except BaseException:
             await pool.aclose()
             raise
-        result = _made(VaultHandle(plan.namespace, replica))
+        result = _open_result(VaultHandle(plan.namespace, replica))
         syncing = result.connection.syncing
         syncing.hold(pool, opened, root)
         try:
@@ -292,7 +292,7 @@ async def recover(
     return result
 
 
-async def _found(
+async def _search(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
     """Return the owner's root keys, the vault found at the providers, and the company that found it. Raises ConfigError if another
@@ -382,7 +382,7 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
         foreign = await read_others_bundle(source, pool.open_all(specs), now_ms=world.now())
     finally:
         await pool.aclose()
-    result = _made(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
+    result = _open_result(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
     parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
     problems = list(dict.fromkeys(import_files(result.opened.memories, parts).problems))
     result.details.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)
@@ -390,7 +390,7 @@ async def open_foreign(source: str, *, provider: ProviderChoice, world: Environm
     return result
 
 
-def _made(opened: VaultHandle) -> OpenResult:
+def _open_result(opened: VaultHandle) -> OpenResult:
     return OpenResult(opened, ProviderConnection(opened), OpeningDetails())
 
 

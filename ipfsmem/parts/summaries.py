@@ -56,9 +56,9 @@ class ModelSummariser:
 
         Raises ConfigError, ProviderError; ProviderRefused for an empty answer.
         """
-        return run_to_end(self._asked(messages, characters))
+        return run_to_end(self._reply(messages, characters))
 
-    async def _asked(self, messages: Sequence[Message], characters: int) -> str:
+    async def _reply(self, messages: Sequence[Message], characters: int) -> str:
         model = model_of_the_settings() if self._given is None else self._given
         try:
             summary = ""

@@ -173,7 +173,7 @@ class Postings:
         self._flat = flat or Flat({}, array("I", [0]), array("I"), array("I"))
         self._at = self._flat.places
         self._added: dict[str, list[int]] = {}
-        self._gone: set[int] = set()
+        self._removed: set[int] = set()
         #: Number of terms of each entry; 0 at number 0 and for a removed one.
         self.lengths = lengths or array("I", [0])
         self._of_flat = len(self.lengths)
@@ -181,7 +181,7 @@ class Postings:
         self._given, self._unsorted = array("I"), len(self.lengths)
         self.total = sum(self.lengths)
         self.entries = len(self.lengths) - 1
-        self._kept: dict[str, PostingList] = {}
+        self._rows: dict[str, PostingList] = {}
         self._room = 0
         self._most: dict[str, float] = {}
         self._against: array[float] | None = None
@@ -200,7 +200,7 @@ class Postings:
         self.lengths.append(length)
         self.total += length
         self.entries += 1
-        if self._kept or self._most or self._against is not None:
+        if self._rows or self._most or self._against is not None:
             self._change()
 
     def remove(self, number: int) -> None:
@@ -209,7 +209,7 @@ class Postings:
         self.total -= self.lengths[number]
         self.lengths[number] = 0
         self.entries -= 1
-        self._gone.add(number)
+        self._removed.add(number)
         self._change()
 
     def _sort(self) -> None:
@@ -246,7 +246,7 @@ class Postings:
 
     def _change(self) -> None:
         self._against = None
-        self._kept.clear()
+        self._rows.clear()
         self._most.clear()
 
     @property
@@ -258,20 +258,20 @@ class Postings:
 
     def row(self, term: str) -> PostingList:
         """Return the entries that have a term."""
-        cached = self._kept.get(term)
+        cached = self._rows.get(term)
         if cached is None:
             numbers, counts = self.occurrences(term)
             size = len(numbers)
             cost = size + (len(self.lengths) // _DENSE if is_common(size, len(self.lengths)) else 0)
-            if not self._kept:
+            if not self._rows:
                 self._room = self.room()
             self._room -= cost
             if self._room < 0:
-                self._most.update((of, row.most) for of, row in self._kept.items() if "most" in vars(row))
-                self._kept.clear()
+                self._most.update((of, row.most) for of, row in self._rows.items() if "most" in vars(row))
+                self._rows.clear()
                 self._room = self.room() - cost
             worth = idf(self.entries, size)
-            cached = self._kept[term] = PostingList(
+            cached = self._rows[term] = PostingList(
                 numbers, counts, worth, self.against, self._most.get(term)
             )
         return cached
@@ -332,8 +332,8 @@ class Postings:
                 numbers, counts = array("I", often), array("I", often.values())
             else:
                 numbers, counts = array("I", (*numbers, *often)), array("I", (*counts, *often.values()))
-        if self._gone and not self._gone.isdisjoint(numbers):
-            there = [number not in self._gone for number in numbers]
+        if self._removed and not self._removed.isdisjoint(numbers):
+            there = [number not in self._removed for number in numbers]
             numbers = array("I", compress(numbers, there))
             counts = array("I", compress(counts, there))
         return numbers, counts

@@ -340,7 +340,7 @@ class _ArrayRanking:
             )
         return around
 
-    def _found(self, numbers: Any) -> dict[str, Any]:
+    def _features_of(self, numbers: Any) -> dict[str, Any]:
         """Return the parts of the score of some entries, as in `MatchFeatures`."""
         arrays, own = self.arrays, self.own
         of, before, after = arrays.of[numbers], arrays.before[numbers], arrays.after[numbers]
@@ -366,7 +366,7 @@ class _ArrayRanking:
         arrays, weights, numbers = self.arrays, self.weighed.weights, self.looked
         if not len(numbers):
             return []
-        parts, marks = self._found(numbers), arrays.marks[numbers]
+        parts, marks = self._features_of(numbers), arrays.marks[numbers]
         grouped = (marks & GROUPED) > 0
         score = weights["cover"] * parts["cover"]
         score += np.where(grouped, weights["date"], weights["day"]) * self.dated[numbers]

@@ -96,7 +96,7 @@ class ScoreBounds:
     def __init__(self, rows: Sequence[tuple[int, Shares]], size: int) -> None:
         """`rows`: each term with its bit, in the order of addition; `size`: one more than the greatest number."""
         self._rows, self._size = rows, size
-        self._known: dict[int, tuple[float, int]] = {}
+        self._bounds: dict[int, tuple[float, int]] = {}
         self._all: list[float] | None = None
         having = [row for _, row in rows if row.numbers]
         #: The unit of sums is two to the power of this.
@@ -161,14 +161,14 @@ class ScoreBounds:
         return self._of(number)[1]
 
     def _of(self, number: int) -> tuple[float, int]:
-        bounds = self._known.get(number)
+        bounds = self._bounds.get(number)
         if bounds is None:
             total, has = 0.0, 0
             for bit, row in self._rows:
                 if share := row.share(number):
                     total += share
                     has |= bit
-            bounds = self._known[number] = total, has
+            bounds = self._bounds[number] = total, has
         return bounds
 
     def seen(self, only: frozenset[int] | None = None) -> list[int]:

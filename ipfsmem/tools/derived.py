@@ -49,7 +49,7 @@ def tool(
 
     def call(tool_context: ToolContext, args: JSON) -> ToolResult:
         assert tell is not None
-        call_args = {one.name: _asked(one, args) for one in parameters}
+        call_args = {one.name: _argument_of(one, args) for one in parameters}
         result = op.run(_view(op, tool_context, args), {**call_args, **ask(args)}, "mcp")
         return answered(tell(tool_context, result, {**args, **call_args}))
 
@@ -89,7 +89,7 @@ def declared_tool(
         parameters = [Parameter(name, hints[name], defaults.get(name, REQUIRED)) for name in names]
 
         def call(tool_context: ToolContext, args: JSON) -> ToolResult:
-            return function(tool_context, args, **{one.name: _asked(one, args) for one in parameters})
+            return function(tool_context, args, **{one.name: _argument_of(one, args) for one in parameters})
 
         return Definition(
             name=function.__name__,
@@ -131,7 +131,7 @@ def _view(op: Operation[..., Any], tool_context: ToolContext, args: JSON) -> Vie
     return tool_context.there(args)._view()
 
 
-def _asked(one: Parameter, args: Mapping[str, Any]) -> Any:
+def _argument_of(one: Parameter, args: Mapping[str, Any]) -> Any:
     return args.get(one.called("mcp"), one.default if one.models.default is None else one.models.default)
 
 

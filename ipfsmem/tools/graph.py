@@ -236,7 +236,7 @@ def delete_entities(
                 hint="First read the whole text with read_memory, or use forget.",
             )
     gone = sum(graph.delete(name, relations=True) is not None for name in entity_names)
-    return _gone(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
+    return _deleted(gone, f"{count(gone, 'entity')} deleted; the person can restore them.")
 
 
 @declared_tool(
@@ -262,7 +262,7 @@ def delete_observations(
         for name, observations in named
         if graph.get(name) is not None
     )
-    return _gone(gone, f"{count(gone, 'observation')} deleted.")
+    return _deleted(gone, f"{count(gone, 'observation')} deleted.")
 
 
 @declared_tool(
@@ -276,7 +276,7 @@ def delete_relations(tool_context: ToolContext, args: JSON, *, relations: _Relat
     edges = [_texts_of(one, "from", "relationType", "to") for one in relations]
     graph = _graph(tool_context, args)
     gone = sum(graph.unrelate(*one) is not None for one in edges)
-    return _gone(gone, f"{count(gone, 'relation')} deleted.")
+    return _deleted(gone, f"{count(gone, 'relation')} deleted.")
 
 
 @declared_tool(
@@ -436,7 +436,7 @@ def _nodes(graph: Graph, matching: list[Node]) -> ToolResult:
     return shown(graph, nodes, edges, count(len(nodes), "entity"), more=more)
 
 
-def _gone(number: int, message: str) -> ToolResult:
+def _deleted(number: int, message: str) -> ToolResult:
     return told(message, _Deleted(changed=number, success=True, message=message))
 
 

@@ -381,7 +381,7 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     memory.sessions.forget("gold")
     assert kept() == []  # something changed: nothing is taken from what was read before it is known what
     assert texts(memory, "waves of gold", kind="message")
-    assert "gold" not in repr(index._told) and "waves" in repr(index._told)
+    assert "gold" not in repr(index._sources) and "waves" in repr(index._sources)
 
 
 def test_session_part_is_read_once_until_it_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,7 +427,7 @@ def test_long_event_fields_are_cached_up_to_a_limit(memory: Memory, monkeypatch:
         memory.note("sailed", text="harbour", to=f"{n} " + "waves " * 40)
     assert len(texts(memory, "harbour waves", kind="event", limit=20)) == 20  # type: ignore[arg-type]
     (index,) = (one for one in indexes_of(memory._open.memories).values() if one.kind == "event")
-    assert 1 <= len(index._told) <= 5
+    assert 1 <= len(index._sources) <= 5
 
 
 def said(text: str) -> dict[str, str]:
