@@ -31,6 +31,8 @@ MAX_JSON: Final = 1_032_188 - SIGNATURE_BYTES
 CUMULATIVE: Final = 64 * 1024
 #: Bytes of a session's part (format section 8).
 MAX_PART: Final = 512 * 1024
+#: Greatest number of a part in an op: a device that admits it may need the next ones.
+MAX_PART_NUMBER: Final = 99_999
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
 _BOX: Final = b"ipfsmem/v1/mailbox\0"
@@ -422,6 +424,8 @@ def _lines_fault(e: str, text: str) -> str | None:
     file = parse_memory(data)
     if name is None or not is_part(name.key, file):
         return "e and text are not of a session's part"
+    if int(name.key.rpartition("-")[2]) > MAX_PART_NUMBER:
+        return f"the number of a session's part is more than {MAX_PART_NUMBER}"
     try:
         lines = [line_numbers(line.encode()) for line in file.body.split("\n")]
     except (msgspec.DecodeError, FormatError, RecursionError):

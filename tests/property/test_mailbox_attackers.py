@@ -46,6 +46,7 @@ from tests.unit.causal.make_mailbox_vectors import (
 )
 
 REAL = stored(live("real", e="m/acme/x"), start="1e" * 16)
+LINE = lines((1, 0, "x"))
 HASHES = st.sampled_from([REAL.sha, "ab" * 32, sha256(text("real").encode()).hexdigest()])
 CLOCKS = st.sampled_from([later(1), later(2), later(0, 3_600_000), "0" * 16, "f" * 16])
 NAMES = st.sampled_from(
@@ -66,7 +67,30 @@ NAMES = st.sampled_from(
 TEXTS = st.sampled_from(
     [None, "", text("real"), text("other"), event(1).text, lines((1, 0, "x"), (1, 0, "y")).text, "---\na: b"]
 )
-OPS = st.builds(
+_ADDED = st.one_of(
+    st.builds(
+        MailboxOp,
+        e=st.sampled_from(["t", "t/acme"]),
+        h=CLOCKS,
+        kind=st.just(EVENT),
+        text=st.just(event(1).text),
+    ),
+    st.builds(
+        MailboxOp,
+        e=st.sampled_from(
+            [
+                LINE.e,
+                LINE.e.replace("m/", "m/acme/"),
+                LINE.e.replace("m/", "m/acme/").replace("-0", "-999999"),
+            ]
+        ),
+        h=CLOCKS,
+        kind=st.just(LINES),
+        author=st.sampled_from(["", FOREIGN, OTHER]),
+        text=st.sampled_from([LINE.text, lines((1, 0, "x"), (2, 1, "y")).text, lines((1, 0, "z")).text]),
+    ),
+)
+OPS = _ADDED | st.builds(
     MailboxOp,
     b=st.lists(st.sampled_from(["ab" * 16, "cd" * 16]), max_size=2).map(tuple),
     dots=st.sets(st.sampled_from([f"{DEV}-1", f"{OTHER}-1", f"{DEV}-9007199254740991"]))

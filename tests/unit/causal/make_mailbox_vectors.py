@@ -189,6 +189,10 @@ def refused() -> list[dict[str, Any]]:
             **good,
             "ops": [{**msgspec.to_builtins(lines((1, 0, "x"))), "kind": "live"}],
         },
+        "lines of a part with too great a number": {
+            **good,
+            "ops": [{**msgspec.to_builtins(lines((1, 0, "x"))), "e": f"m/session-work-{START[:16]}-100000"}],
+        },
         "a line that is not JSON": {
             **good,
             "ops": [
