@@ -20,10 +20,10 @@ from tests import at_length, quick
 LEAST = 0.1
 #: Seconds from which a short run leaves one out: the slowest case of any test, and the mean of the cases of one that is neither a play
 #: nor a law of many providers or operations, and that no document names.
-LEAST_LONG, LEAST_LONG_MEAN = 0.3, 0.15
+LEAST_LONG, LEAST_LONG_MEAN = 0.3, 0.12
 _PLAYS_AND_LAWS = (
     "faults/", "traces/", "interop/test_cid", "interop/test_contract", "interop/test_killed", "unit/memories/test_operation", "unit/provider/test_contract",
-    "unit/providers/test_bucket_policy", "unit/providers/test_contract", "unit/providers/test_sick",
+    "unit/providers/test_bucket_policy", "unit/providers/test_contract", "unit/providers/test_sick", "unit/sessions/",
 )  # fmt: skip
 #: Below tests/: laws, the packages on which all others rest, leaks, checks of the house and the documents.
 _ALWAYS = (
@@ -38,8 +38,11 @@ _ALWAYS = (
     "unit/api/test_access_of_operations",
 )
 
-#: Listed all the same: it measures all questions of a set, and the tests after it a third of them.
-_NOT_ALWAYS = "unit/test_retrieval.py::test_second_recall_with_the_first_hop_finds_more"
+#: Listed all the same: benchmarks, and a test that measures all questions of a set, and the tests after it a third of them.
+_NOT_ALWAYS = (
+    "unit/test_bench.py",
+    "unit/test_retrieval.py::test_second_recall_with_the_first_hop_finds_more",
+)
 
 
 class Measured:
@@ -68,7 +71,7 @@ def long_tests(seconds: Mapping[str, list[float]]) -> set[str]:
         may_be_long = not name.startswith(_PLAYS_AND_LAWS) and f"{name.rpartition('::')[2]}`" not in documents
         if max(cases) >= LEAST_LONG or (may_be_long and fmean(cases) >= LEAST_LONG_MEAN):
             found.add(name)
-    found = {name for name in found if not name.startswith(_ALWAYS) or name == _NOT_ALWAYS}
+    found = {name for name in found if not name.startswith(_ALWAYS) or name.startswith(_NOT_ALWAYS)}
     files: dict[str, list[str]] = {}
     for name in seconds:
         files.setdefault(name.partition("::")[0], []).append(name)

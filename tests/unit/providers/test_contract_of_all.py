@@ -1,7 +1,7 @@
 """The contract of ipfsmem.provider.contract, asked of every provider that can run here, by the capabilities that each declares.
 
 `test_contract.py` goes deeper where everything can be done; here each law holds for whoever promises its part,
-and what is not promised is refused.
+and what is not promised is refused. A short run asks git over HTTP only; tests of repositories at a path are in test_git.py.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ipfsmem.provider.contract import (
 from ipfsmem.provider.small_objects import SMALL_MAX, small_box, small_name
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
+from tests.support.effort import THOROUGH
 from tests.unit.providers.sick_lab import KINDS, Bench, bench
 
 FILES = {
@@ -56,7 +57,7 @@ def record(sequence: int) -> bytes:
     return ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", sequence, 2_500_000_000_000_000_000)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=KINDS if THOROUGH else [kind for kind in KINDS if kind != "git"])
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     with bench(request.param, tmp_path) as made:
         yield made
