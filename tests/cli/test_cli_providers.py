@@ -182,7 +182,7 @@ def test_provider_test_refuses_a_bare_repository_as_a_folder(bare: Cli, tmp_path
     before = sorted((tmp_path / "memory.git").iterdir())
     said = bare("provider", "test", str(tmp_path / "memory.git"))
     assert said.code == 40 and "is a bare git repository" in said.out
-    assert f"Store in a branch of it: git:{tmp_path / 'memory.git'}" in said.err
+    assert f"Store in one of its branches: git:{tmp_path / 'memory.git'}" in said.err
     assert sorted((tmp_path / "memory.git").iterdir()) == before
     bare.ok("provider", "test", f"git:{tmp_path / 'memory.git'}")
 

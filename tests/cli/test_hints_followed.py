@@ -643,7 +643,7 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("Connect one project: ipfsmem connect codex --project DIR. All of Claude Code: ipfsmem connect claude-code --all", "connect codex --all", ("connect codex --project PLAIN",), "connect claude-code --all", prepare=codex_too),
     Hint("Name the file: --out FILE.", "export --as initrunner --dir BASE/x", (), "export --as initrunner --out BASE/x.json", before=HAS),
     Hint("Name a new file, or replace it with --overwrite.", "export --out BASE/note.md", ("export --out BASE/new.json",), "export --out BASE/note.md --overwrite", before=HAS),
-    Hint("Store in a branch of it: git:VALUE", "provider test BASE/memory.git", (), "provider test git:BASE/memory.git", "none", prepare=bare_repository),
+    Hint("Store in one of its branches: git:VALUE", "provider test BASE/memory.git", (), "provider test git:BASE/memory.git", "none", prepare=bare_repository),
     Hint("Create the folder, or name a file in another one.", "export --out BASE/absent/o.json", (lambda p: (p.base / "absent").mkdir(),), "export --out BASE/absent/o.json", before=HAS),
     Hint("Create the folder, or name a file in another one.", "export --zip BASE/absent/o.zip", (), "export --zip BASE/o.zip", before=HAS),
     Hint("Give each name once, or leave --parse out to store it as text.", """value set size '{"a": 1, "a": 2}' --parse""", ("""value set size '{"a": 1, "b": 2}' --parse""",), """value set size '{"a": 1, "a": 2}'"""),

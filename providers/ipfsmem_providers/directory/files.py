@@ -135,7 +135,7 @@ def refuse_repository(folder: Path) -> None:
     """Raise ProviderRefused for a bare git repository: git would not keep files that are put beside its own."""
     if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
         raise ProviderRefused(
-            f"folder {folder} is a bare git repository", hint=f"Store in a branch of it: git:{folder}"
+            f"folder {folder} is a bare git repository", hint=f"Store in one of its branches: git:{folder}"
         )
 
 
