@@ -60,8 +60,10 @@ _INDEX_GAP: Final = 4 * 1024
 _NOW: Final = "now"
 #: The folder of pins.
 _PINS: Final = "pins"
-#: An object is read whole when parts of more than `_LITTLE` bytes were wanted lately; up to `_KEPT` bytes of these are cached.
+#: An object is read whole when parts of more than `_LITTLE` bytes were wanted lately, by a device that has nothing from here of
+#: more than one in `_SHARE` of its bytes: that device wants all of it. Up to `_KEPT` bytes of these are cached.
 _LITTLE: Final = 4 * 1024 * 1024
+_SHARE: Final = 20
 _KEPT: Final = 64 * 1024 * 1024
 
 
@@ -73,6 +75,9 @@ class BucketObjectStore:
     def __init__(self, objects: Objects, folder: str, clock: Clock) -> None:
         self._objects, self._folder = objects, folder
         self._whole = _Whole(clock)
+        #: Whether everything is likely to be read, and the bytes of the objects that were listed last.
+        self.wants_all = False
+        self._sizes: dict[str, int] = {}
 
     def __str__(self) -> str:
         return f"{self._objects.where}/{self._folder}"
@@ -80,7 +85,10 @@ class BucketObjectStore:
     def files(self, prefix: str = "") -> dict[str, FileInfo]:
         """Return the objects; `prefix` is empty, or ends with a slash."""
         below = f"{self._folder}/{prefix}".rstrip("/")
-        return {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
+        found = {f"{prefix}{name}": info for name, info in self._objects.list(below).items()}
+        if not prefix:
+            self._sizes = {name: info.size for name, info in found.items()}
+        return found
 
     @property
     def in_snapshot(self) -> bool:
@@ -120,7 +128,7 @@ class BucketObjectStore:
             is_car = name.endswith(".car")
             near = joined(nonempty, _GAP if is_car else _INDEX_GAP)
             size = sum(end - start for start, end in near)
-            if (self._whole.asked(name, size) if is_car else size) <= _LITTLE:
+            if (self._whole.asked(name, size) if is_car else size) <= self._little(name):
                 parts = self._objects.ranges(self._key(name), near)
                 return [cut(near, parts, span) if span[0] < span[1] else b"" for span in spans]
             self._whole.forget(name)  # one that is damaged is read in parts again
@@ -128,6 +136,12 @@ class BucketObjectStore:
             if hashlib.sha256(data).hexdigest() == name[:64]:  # not another server's answer
                 self._whole.put(name, data)
         return [data[start:end] for start, end in spans]
+
+    def _little(self, name: str) -> int:
+        """Return the bytes of an object that are read in parts."""
+        if self.wants_all and name.endswith(".car") and name in self._sizes:
+            return min(_LITTLE, self._sizes[name] // _SHARE)
+        return _LITTLE
 
     def open_file(self, name: str, *, buffered: bool = False) -> BinaryIO:
         """Return a whole object in memory: packs are small in a bucket."""

@@ -98,6 +98,7 @@ class BucketProvider(PackedStore):
     def begin_snapshot(self, cache: bytes) -> None:
         """See `Snapshots`. The cache has name records."""
         self._bucket_names.load(cache)
+        self._packs_store.wants_all = not cache
         self.objects.begin_snapshot()
 
     def end_snapshot(self) -> bytes:
