@@ -23,21 +23,21 @@ def admit(run: SyncContext, discovered: DiscoveredHeads) -> Admitted:
     Notices report rollbacks, and two versions with one number.
     """
     heads = discovered.heads.values()
-    named = {before for head in heads for before in head.commit.commit.prev}
-    copies = copies_among(heads, named, run.replica.world.now())
+    parents = {before for head in heads for before in head.commit.commit.prev}
+    copies = copies_among(heads, parents, run.replica.world.now())
     with run.replica.transaction():
         doubled: set[str] = set()
         for head in sorted(heads, key=lambda h: h.commit.commit.c):
-            if _is_of_other_copy(run, discovered, head, named, doubled):
+            if _is_of_other_copy(run, discovered, head, parents, doubled):
                 copies.add(head.root)
     return Admitted(discovered, frozenset(copies), head_of_other_copy(run.replica, list(heads)))
 
 
-def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
+def copies_among(heads: Iterable[Head], parents: Set[str], now: int) -> set[CID]:
     """Return the roots of heads made by another copy of their device.
 
     Their number is lower and their clock later than those of the device's newest head, and no verified head
-    names them as its past (digests in `named`). `now`: milliseconds.
+    names them as its past (digests in `parents`). `now`: milliseconds.
     """
     newest: dict[str, Head] = {}
     for head in heads:
@@ -47,7 +47,7 @@ def copies_among(heads: Iterable[Head], named: Set[str], now: int) -> set[CID]:
     roots: set[CID] = set()
     for head in heads:
         commit, top = head.commit.commit, newest[head.commit.commit.dev].commit.commit
-        if commit.c < top.c and head.commit.digest not in named and _is_later(commit.h, top.h, now):
+        if commit.c < top.c and head.commit.digest not in parents and _is_later(commit.h, top.h, now):
             roots.add(head.root)
     return roots
 
@@ -59,7 +59,7 @@ def _is_later(h: str, than: str, now: int) -> bool:
 
 
 def _is_of_other_copy(
-    run: SyncContext, discovered: DiscoveredHeads, head: Head, named: Set[str], doubled: set[str]
+    run: SyncContext, discovered: DiscoveredHeads, head: Head, parents: Set[str], doubled: set[str]
 ) -> bool:
     """Compare a head with its device's mark and move the mark; tell whether another copy of the device made it.
 
@@ -72,7 +72,7 @@ def _is_of_other_copy(
     if mark is None or commit.c > mark.number:
         marks.put(db, MarkRow(commit.dev, commit.c, head.commit.digest, commit.h))
     elif commit.c < mark.number:
-        if head.commit.digest in named:
+        if head.commit.digest in parents:
             return False
         later = _is_later(commit.h, mark.hlc, run.replica.world.now())
         if later and head.commit.digest not in known_heads.past(db):

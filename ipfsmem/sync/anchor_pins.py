@@ -57,12 +57,14 @@ def ring_tree(keyring: bytes) -> BuiltTree:
     return build_tree({RING: keyring})
 
 
-def chain(anchor: bytes, known: Callable[[str], IpnsRecord | None]) -> tuple[dict[str, bytes], CID] | None:
+def chain(
+    anchor: bytes, record_of: Callable[[str], IpnsRecord | None]
+) -> tuple[dict[str, bytes], CID] | None:
     """Return the records from an anchor to a root, and that root; None when one is missing or they form a cycle."""
     name = ipns_name(anchor)
     records: dict[str, bytes] = {}
     while len(records) < MAX_HOPS and name not in records:
-        record = known(name)
+        record = record_of(name)
         if record is None:
             return None
         records[name] = record.encoded
@@ -178,10 +180,10 @@ async def publish_anchor_pins(run: SyncContext) -> None:
     takers = [provider for provider in run.providers if uploading and _takes(provider)]
     for anchor in further_anchors(run) if takers else ():
         for provider in sorted(takers, key=lambda one: not one.capabilities.put):
-            wanted = _anchor_root(run, anchor)
-            if wanted is None:
+            anchor_root = _anchor_root(run, anchor)
+            if anchor_root is None:
                 break
-            if _pinned_roots(run).get(provider.name, {}).get(anchor.hex()) == str(wanted.tree().cid):
+            if _pinned_roots(run).get(provider.name, {}).get(anchor.hex()) == str(anchor_root.tree().cid):
                 continue
             try:
                 await _publish_to(run, provider, anchor)
@@ -221,15 +223,15 @@ def _ring_bytes(run: SyncContext, root: CID) -> bytes | None:
 async def _publish_to(run: SyncContext, provider: Provider, anchor: bytes) -> None:
     """Pin the greatest records there unless present, and only then unpin lesser ones."""
     there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
-    wanted = _anchor_root(run, anchor)
-    if wanted is None:
+    anchor_root = _anchor_root(run, anchor)
+    if anchor_root is None:
         return
-    tree = wanted.tree()
-    if wanted not in there.values():
+    tree = anchor_root.tree()
+    if anchor_root not in there.values():
         await _pin(run, provider, tree, pin_name(anchor))
     if provider.capabilities.unpin:
         for pin, root in there.items():
-            if root != wanted:
+            if root != anchor_root:
                 await provider.unpin(pin)
     pinned = _pinned_roots(run)
     pinned.setdefault(provider.name, {})[anchor.hex()] = str(tree.cid)

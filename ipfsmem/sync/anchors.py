@@ -32,9 +32,9 @@ def move_anchor(run: SyncContext, joined: Joined, root: RootKeys) -> None:
     """Sign a record of the root's name for our ring, if it leads elsewhere or half of its life is over
     (inside a transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
-    known = run.names.known(ipns_name(root.head_public))
-    if known is not None and not half_spent(known, run.replica.world.now(), ANCHOR_LIFE_MS):
-        leave = known.value == value or not _may_replace(run, joined, known, value)
+    record = run.names.known(ipns_name(root.head_public))
+    if record is not None and not half_spent(record, run.replica.world.now(), ANCHOR_LIFE_MS):
+        leave = record.value == value or not _may_replace(run, joined, record, value)
         if leave:
             return
     run.names.sign(root.head_seed, root.head_public, value, ANCHOR_LIFE_MS)

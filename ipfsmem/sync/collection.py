@@ -82,8 +82,8 @@ async def _unpin(
     for pin in pins:
         answered = str(pin.cid)
         root, at = ours.get(answered, (answered, pin.created))
-        known = _facts(run.replica, root, at, run.names.roots(), rings, held_roots)
-        facts[answered] = msgspec.structs.replace(known, root=answered)
+        facts_known = _facts(run.replica, root, at, run.names.roots(), rings, held_roots)
+        facts[answered] = msgspec.structs.replace(facts_known, root=answered)
     for pin in await pinned_anchors(run, provider):
         facts[str(pin.cid)] = PinnedRoot(str(pin.cid), pin.created, ring=True)
     whole = await whole_at(run, provider, {pin.cid for pin in pins})
@@ -143,24 +143,26 @@ async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
         return
     gone = {
         verdict.root
-        for found in (*done.providers.values(), done.here)
-        for verdict in found
+        for verdicts in (*done.providers.values(), done.here)
+        for verdict in verdicts
         if not verdict.keep
     }
     if gone:
-        what = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
+        subject = "1 old version" if len(gone) == 1 else f"{len(gone):,} old versions"
         run.notices.say(
             "collected",
-            f"{what} deleted by the retention rules. To delete only by hand again: ipfsmem vault compact --by-hand",
+            f"{subject} deleted by the retention rules. To delete only by hand again: ipfsmem vault compact --by-hand",
         )
 
 
 def _judge_known(
-    replica: Replica, named: Set[CID], rings: Set[CID], rules: Rules, held_roots: Set[str]
+    replica: Replica, named_roots: Set[CID], rings: Set[CID], rules: Rules, held_roots: Set[str]
 ) -> list[Verdict]:
     rows = heads.newest_first(replica.db.connection)
     facts = [
-        _facts(replica, row.root, row.seen, named, rings, held_roots) for row in rows if is_cid(row.root)
+        _facts(replica, row.root, row.seen, named_roots, rings, held_roots)
+        for row in rows
+        if is_cid(row.root)
     ]
     return judge(
         facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
@@ -168,7 +170,7 @@ def _judge_known(
 
 
 def _facts(
-    replica: Replica, root: str, at: int, named: Set[CID], rings: Set[CID], held_roots: Set[str]
+    replica: Replica, root: str, at: int, named_roots: Set[CID], rings: Set[CID], held_roots: Set[str]
 ) -> PinnedRoot:
     """Return what this device knows of a root.
 
@@ -181,7 +183,7 @@ def _facts(
         head.seen if head else at,
         maker=head.device if head else "",
         verified=head is not None,
-        named=cid in named,
+        named=cid in named_roots,
         ring=head is None and cid in rings,
         guarded=root in held_roots,
         deletes_since=root in roots_before_deletes(replica),

@@ -92,9 +92,9 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
     else:
         roots = set()
     own = commit.commit.dev == replica.device.id
-    known = next((root for root in roots if str(root).encode() == whole), None)
-    if known is not None and not came and replica.db.has_block(known.digest):
-        return Prepared(known, commit, False, own)
+    same = next((root for root in roots if str(root).encode() == whole), None)
+    if same is not None and not came and replica.db.has_block(same.digest):
+        return Prepared(same, commit, False, own)
     head = (
         plain_commit(commit)
         if ring.plain or sealing is None
@@ -150,20 +150,20 @@ def _seal_pending(replica: Replica) -> None:
         return
     names = ring.view.names
     changes, blocks = {}, []
-    left: set[str] = set()
+    epoch_ids: set[str] = set()
     for name, entry in store.entries():
         if any(loc.ek not in names for loc in locations(entry)):
             sealed, new = seal_entry(replica, name, entry)
             blocks += new
             if sealed != entry:
                 changes[name] = sealed
-            left.update(loc.ek for loc in locations(sealed))
+            epoch_ids.update(loc.ek for loc in locations(sealed))
     store.apply(changes, store.frame, blocks)
     db.set_meta(meta.LOCAL_BODIES, b"0")
     if stray:
         store.checkpoint(folders=True)  # nodes use the current sealing key
         db.set_meta(meta.STRAY, b"0")
-        replica.set_ring(ring.without_spare(left))
+        replica.set_ring(ring.without_spare(epoch_ids))
 
 
 def _draw_pair(replica: Replica) -> dict[str, DeviceCounter]:

@@ -144,8 +144,8 @@ class Company:
         self.hurried = False
         for one in self.members:
             if until := self._pauses.get(one.name):
-                left = (until - replica.world.now()) // 1000 + 1
-                text = f"{one.name} accepts no requests until {clock_time(until)}, for another {left} s"
+                seconds = (until - replica.world.now()) // 1000 + 1
+                text = f"{one.name} accepts no requests until {clock_time(until)}, for another {seconds} s"
                 one.leave_out(ProviderUnavailable(text), paused_until=until)
         gone = {one.name: one for one in before.absent} if before is not None else {}
         for one in self.members:
@@ -218,10 +218,10 @@ class Company:
     def keep_pauses(self) -> None:
         """Store the pauses still in effect. Outside any transaction."""
         now, stored = self._replica.world.now(), kept_pauses(self._replica)
-        wanted = {name: until for name, until in self._pauses.items() if until > now}
-        if wanted != stored:
+        pauses = {name: until for name, until in self._pauses.items() if until > now}
+        if pauses != stored:
             with self._replica.transaction():
-                self._replica.db.set_meta(meta.PAUSES, msgspec.json.encode(wanted))
+                self._replica.db.set_meta(meta.PAUSES, msgspec.json.encode(pauses))
 
 
 class CompanyMember:

@@ -72,15 +72,15 @@ def add_hold(replica: Replica, deletes: MassDelete) -> None:
     what else was deleted with it.
     """
     for root in deletes.roots:
-        known = guarded(replica.db).get(root)
+        before = guarded(replica.db).get(root)
         new = DeletionHold(replica.world.now(), deletes.gone, deletes.of, deletes.by)
-        if known is not None:
+        if before is not None:
             of = {
-                one: max(known.of.get(one, 0), deletes.of.get(one, 0))
-                for one in sorted({*known.of, *deletes.of})
+                one: max(before.of.get(one, 0), deletes.of.get(one, 0))
+                for one in sorted({*before.of, *deletes.of})
             }
-            by = tuple(sorted({*known.by, *deletes.by}))
-            new = DeletionHold(known.at, max(known.gone, deletes.gone), of, by)
+            by = tuple(sorted({*before.by, *deletes.by}))
+            new = DeletionHold(before.at, max(before.gone, deletes.gone), of, by)
         replica.db.set_meta(meta.GUARD + root, msgspec.json.encode(new))
     shares: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for root, one in guarded(replica.db).items():
@@ -108,8 +108,8 @@ def guarded(db: Database) -> dict[str, DeletionHold]:
 def forget_holds(replica: Replica, dropped: Iterable[str]) -> None:
     """Drop guards that the user released, and those of roots neither known nor local any more (inside a
     transaction)."""
-    known = {*heads.roots(replica.db.connection), *map(str, guarded_roots_here(replica.db))}
-    _forget(replica, {*dropped, *guarded(replica.db).keys() - known})
+    roots_known = {*heads.roots(replica.db.connection), *map(str, guarded_roots_here(replica.db))}
+    _forget(replica, {*dropped, *guarded(replica.db).keys() - roots_known})
 
 
 def guarded_roots_here(db: Database) -> list[CID]:
@@ -187,29 +187,29 @@ async def holds_at(run: SyncContext, provider: Provider) -> dict[str, Pin]:
     return {ours.get(str(pin.cid), str(pin.cid)): pin for pin in await provider.pins(guard_name(run.anchor))}
 
 
-def meant(run: SyncContext, wanted: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
-    """Return the guarded roots selected by each text of `wanted`.
+def meant(run: SyncContext, names_given: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
+    """Return the guarded roots selected by each text of `names_given`.
 
     A text is a root (then only that, even if it is also a label), a device whose published state alone
     brought the deletes (by id, its prefix, or label), or `ALL`. `elsewhere`: the roots guarded at providers.
     Raises, before anything is done, NotFoundError, and UsageError when a text names several devices.
     """
     here, ring = guarded(run.replica.db), run.replica.ring
-    known = {*here, *elsewhere}
+    roots = {*here, *elsewhere}
     labels = {device: label_of(ring, device) for one in here.values() for device in one.by}
     family = {device: ring.view.family_of(device) if ring is not None else device for device in labels}
-    named: dict[str, set[str]] = {}
-    for text in wanted:
-        named[text] = set() if text in known else families_named(ring, text, labels)
-        if len(named[text]) > 1:
+    families_of: dict[str, set[str]] = {}
+    for text in names_given:
+        families_of[text] = set() if text in roots else families_named(ring, text, labels)
+        if len(families_of[text]) > 1:
             raise UsageError(f"several devices have the label {text}", hint=_WHICH)
-    theirs = set[str]().union(*named.values())
+    theirs = set[str]().union(*families_of.values())
     alone = {root: {family[device] for device in one.by} for root, one in here.items()}
     alone = {root: families for root, families in alone.items() if families <= theirs}
-    for text, called in named.items():
-        if text != ALL and text not in known and all(called.isdisjoint(by) for by in alone.values()):
+    for text, called in families_of.items():
+        if text != ALL and text not in roots and all(called.isdisjoint(by) for by in alone.values()):
             raise NotFoundError(f"no version is guarded for {text or 'the empty text'} alone", hint=_WHICH)
-    return frozenset(known if ALL in named else alone.keys() | (known & named.keys()))
+    return frozenset(roots if ALL in families_of else alone.keys() | (roots & families_of.keys()))
 
 
 def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:

@@ -209,10 +209,10 @@ async def _verify_by_whole_ring(search: Search, requested: set[str] | None) -> N
     replica = search.run.replica
     while True:
         ring = replica.ring
-        named = [key for key in search.unnamed if ring is not None and key.id in ring.view.names]
-        if ring is not None and not set(named) <= {*ring.keys}:
+        keys = [key for key in search.unnamed if ring is not None and key.id in ring.view.names]
+        if ring is not None and not set(keys) <= {*ring.keys}:
             with replica.transaction():
-                replica.set_ring(ring.add((), named))
+                replica.set_ring(ring.add((), keys))
         await _retry_refused(search)
         if requested is not None and replica.ring is not ring:
             await _follow_all(search, _to_ask(search, requested), requested)
@@ -238,14 +238,14 @@ def _put_off_unread(search: Search) -> None:
     members = ring.view.members.values() if ring is not None else ()
     writers = {ipns_name(one.sign) for one in members if ring is not None and ring.view.may_write(one.id)}
     writers |= _anchor_names(search.run) | _own_past(search)
-    named = {*search.leads.values()}
+    roots_named = {*search.leads.values()}
     may_be_heads = {root for name, root in search.leads.items() if name in writers}
     for root, error in search.unread_named.items():
-        if (root in may_be_heads or root not in named) and root not in search.heads:
+        if (root in may_be_heads or root not in roots_named) and root not in search.heads:
             search.put_off(root, error)
     search.unread_named.clear()
-    search.unread -= named - may_be_heads
-    search.unusable -= named - may_be_heads
+    search.unread -= roots_named - may_be_heads
+    search.unusable -= roots_named - may_be_heads
 
 
 async def _open_pins(search: Search) -> ProviderError | None:
@@ -295,16 +295,16 @@ async def _listed(search: Search, provider: Provider) -> tuple[list[CID], bool]:
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
         # The names it shows lead there too.
-        told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
-        what = (
+        is_told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
+        consequence = (
             ". Versions listed only there come with a later sync"
-            if told
+            if is_told
             else ", so newer texts may be missing; the next sync tries again"
         )
         part = f" after {len(pins):,} entries" if pins else ""
         search.run.notices.say(
             "channel-down",
-            f"the pin list of {provider.name} could not be read{part}: {error}{what}",
+            f"the pin list of {provider.name} could not be read{part}: {error}{consequence}",
             provider=provider.name,
         )
     return roots, error is not None
@@ -346,14 +346,14 @@ def _any_leads_back(search: Search) -> bool:
     """Tell whether a device's name leads to less than that device published before."""
     ring = search.run.replica.ring
     devices = {ipns_name(one.sign): one.id for one in ring.view.members.values()} if ring is not None else {}
-    made: dict[str, list[Head]] = {}
+    heads_of: dict[str, list[Head]] = {}
     for head in search.heads.values():
         if head.root not in search.held:
-            made.setdefault(head.commit.commit.dev, []).append(head)
+            heads_of.setdefault(head.commit.commit.dev, []).append(head)
     for name, root in search.leads.items():
         led_to = search.heads.get(root)
         if led_to is not None and any(
-            not _counts_as_far(led_to, own) for own in made.get(devices.get(name, ""), ())
+            not _counts_as_far(led_to, own) for own in heads_of.get(devices.get(name, ""), ())
         ):
             return True
     return False
@@ -394,11 +394,11 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
         if not issubclass(sort, ProviderError):
             search.refusals.append((source, roots))
             continue
-        what = "a version" if len(roots) == 1 else f"{len(roots)} versions"
+        subject = "a version" if len(roots) == 1 else f"{len(roots)} versions"
         error = next(iter(roots.values()))
         search.run.notices.say(
             "channel-down",
-            f"{what} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
+            f"{subject} in the {source} could not be read, so newer texts may be missing: {error}; the next sync tries again",
             provider=provider.name,
         )
 
@@ -416,16 +416,16 @@ def _to_ask(search: Search, requested: Set[str]) -> list[str]:
     may = [p for p in view.members.values() if p.id == search.run.replica.device.id or view.may_write(p.id)]
     by_admins = [p for p in may if view.members[p.family].rank != RANK_ROOT]
     others = {ipns_name(person.sign): person for person in by_admins}
-    known = [ipns_name(key) for key in (*view.anchors(), *(p.sign for p in may if p not in by_admins))]
+    first_names = [ipns_name(key) for key in (*view.anchors(), *(p.sign for p in may if p not in by_admins))]
     room = max(0, MAX_NAMES - len(requested & others.keys()))
     waiting = [name for name in others if name not in requested]
-    if left := waiting[room:]:
-        by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in left})
+    if rest := waiting[room:]:
+        by = sorted({label_and_id(ring, view.members[others[name].family].by) for name in rest})
         search.run.notices.say(
             "names-left",
-            f"{len(left)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade",
+            f"{len(rest)} devices that {' and '.join(by)} added were not searched for published versions: there are too many. If you do not know them, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade",
         )
-    return [*(name for name in dict.fromkeys(known) if name not in requested), *waiting[:room]]
+    return [*(name for name in dict.fromkeys(first_names) if name not in requested), *waiting[:room]]
 
 
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
@@ -483,8 +483,8 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
                 raise error
             search.unread_named[root] = error
             continue
-        named = sources[root] != _GIVEN  # a root given by the user is reported as not used
-        if named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
+        is_named = sources[root] != _GIVEN  # a root given by the user is reported as not used
+        if is_named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
             search.unusable.add(root)
         _refuse(search, root, sources[root], error)
     if not anchor:  # an anchor leads to a ring, which is not a head

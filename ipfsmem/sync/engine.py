@@ -198,17 +198,19 @@ def _tell_of_missed(report: SyncReport, company: Company) -> None:
             if notice.kind not in ("channel-down", "provider-down")
             or not any(text in notice.text for text in (str(one.gone), one.cause))
         ]
-        left = "its new texts were not read, and new texts of this device were not published there"
+        consequence = "its new texts were not read, and new texts of this device were not published there"
         if one.paused_until:
             until = clock_time(one.paused_until)
             cause = f" ({one.cause})" if one.cause != str(one.gone) else ""
             report.say(
                 "provider-paused",
-                f"{one.name} accepts no requests until {until}{cause}: {left}. Syncs that begin earlier skip it",
+                f"{one.name} accepts no requests until {until}{cause}: {consequence}. Syncs that begin earlier skip it",
                 provider=one.name,
             )
         else:
-            report.say("provider-down", f"{one.gone}: {left}; the next sync tries again", provider=one.name)
+            report.say(
+                "provider-down", f"{one.gone}: {consequence}; the next sync tries again", provider=one.name
+            )
 
 
 def _join_refusals(report: SyncReport, member: CompanyMember) -> None:
@@ -463,14 +465,14 @@ async def look_there(
 
 async def _shows(run: SyncContext, joined: Joined, provider: Provider) -> bool:
     """Tell whether the provider itself leads to a verified head of this vault, from this sync or earlier."""
-    known = {*joined.heads, *joined_before(run.replica)}
+    roots = {*joined.heads, *joined_before(run.replica)}
     leads: set[CID | str] = set()
     for record in run.names.shown_by(provider):
         with contextlib.suppress(FormatError):
             leads.add(target(record))
-    if not known.isdisjoint(leads):
+    if not roots.isdisjoint(leads):
         return True
-    return provider.capabilities.list and await lists_root(provider, pin_name(run.anchor), known)
+    return provider.capabilities.list and await lists_root(provider, pin_name(run.anchor), roots)
 
 
 # -- what every sync begins and ends with --------------------------------------------------------------------------

@@ -76,25 +76,25 @@ class Fetcher:
         requested: dict[K, set[CID]] = {key: set() for key in reads}
         answers: dict[K, Mapping[CID, bytes] | None] = dict.fromkeys(reads)
         while answers:
-            wanted: dict[K, list[CID]] = {}
+            cids_of: dict[K, list[CID]] = {}
             for key, blocks in answers.items():
                 try:
-                    wanted[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)
-                    requested[key].update(wanted[key])
+                    cids_of[key] = next(reads[key]) if blocks is None else reads[key].send(blocks)
+                    requested[key].update(cids_of[key])
                 except StopIteration as end:
                     done[key] = end.value
                 except IpfsmemError as error:
                     failed[key] = error
             received, down = await self.try_get(
-                dict.fromkeys(cid for cids in wanted.values() for cid in cids)
+                dict.fromkeys(cid for cids in cids_of.values() for cid in cids)
             )
             answers = {}
-            for key, cids in wanted.items():
-                got = {cid: received[cid] for cid in cids if cid in received}
-                if down is not None and len(got) < len(cids):
+            for key, cids in cids_of.items():
+                blocks_of = {cid: received[cid] for cid in cids if cid in received}
+                if down is not None and len(blocks_of) < len(cids):
                     failed[key] = down
                 else:
-                    answers[key] = got
+                    answers[key] = blocks_of
         for key in reads:
             if key in done and (refused := use(key, done[key])) is not None:
                 failed[key] = refused
@@ -109,9 +109,9 @@ class Fetcher:
         they were)."""
         blocks: dict[CID, bytes] = {}
         missing: list[CID] = []
-        wanted = list(cids)
-        here = read_blocks(self._db, {cid.digest for cid in wanted if cid not in self.fetched})
-        for cid in wanted:
+        every = list(cids)
+        here = read_blocks(self._db, {cid.digest for cid in every if cid not in self.fetched})
+        for cid in every:
             data = self.fetched.get(cid)
             if data is None:
                 data = here.get(cid.digest)
@@ -137,27 +137,27 @@ class Fetcher:
         for provider in self._providers:
             if not provider.capabilities.dag:
                 continue
-            wanted, size, spare, stored_at = {root}, 0, 0, 0
+            expected, size, spare, stored_at = {root}, 0, 0, 0
             try:
                 async for cid, data in provider.get_dag(root):
                     size += len(data)
-                    if size > WHOLE_MAX or len(wanted) > OWN_LIMITS.blocks:
+                    if size > WHOLE_MAX or len(expected) > OWN_LIMITS.blocks:
                         break
-                    if cid in wanted:
+                    if cid in expected:
                         spare += len(data)
                     elif cid.codec == RAW and len(data) <= spare:
                         spare -= len(data)
                     else:
                         continue
                     if self._take(provider, cid, data):
-                        wanted.update(_linked(cid, data))
+                        expected.update(_linked(cid, data))
                     if len(self.fetched) >= BATCH or size - stored_at > HELD_MAX:
                         stored_at = size
                         with replica.transaction():
                             self.keep()
             except (ProviderError, FormatError):
                 continue
-            if wanted != {root}:
+            if expected != {root}:
                 return
 
     def _take(self, provider: Provider, cid: CID, data: bytes) -> bool:
@@ -174,7 +174,7 @@ class Fetcher:
         self.fetched[cid] = data
         return True
 
-    async def _fetch(self, wanted: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
+    async def _fetch(self, cids: list[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
         """Request missing blocks from one provider after another.
 
         The error of one that is down or cannot be opened matters only if something is missing in the end.
@@ -182,17 +182,17 @@ class Fetcher:
         blocks: dict[CID, bytes] = {}
         failure: ProviderError | None = self._not_opened[0].error() if self._not_opened else None
         for provider in self._providers:
-            left = [cid for cid in wanted if cid not in blocks]
-            if not left or not provider.capabilities.blocks:
+            missing = [cid for cid in cids if cid not in blocks]
+            if not missing or not provider.capabilities.blocks:
                 continue
             try:
-                answer: Mapping[CID, bytes] = await provider.get_blocks(left)
+                answer: Mapping[CID, bytes] = await provider.get_blocks(missing)
             except ProviderError as error:
                 failure, answer = error, error.blocks
             for cid, data in answer.items():
                 if self._take(provider, cid, data):
                     blocks[cid] = data
-        return blocks, failure if len(blocks) < len(wanted) else None
+        return blocks, failure if len(blocks) < len(cids) else None
 
     def forget_since(self, count: int) -> None:
         """Drop the blocks fetched since there were `count`: they belong to a refused head."""

@@ -100,8 +100,8 @@ def take_new_id(replica: Replica, notices: Notices) -> Device:
 
 def last_pair(replica: Replica) -> int:
     """Return the n of the last pair that this device published under its present id, or 0."""
-    known = replica.store.frame.seen.get(replica.device.id)
-    return known.n if known is not None else 0
+    counter = replica.store.frame.seen.get(replica.device.id)
+    return counter.n if counter is not None else 0
 
 
 def move_since(replica: Replica, old: str, common: int, published: list[EntryDifference]) -> list[Line]:
@@ -220,8 +220,8 @@ def orphans(replica: Replica) -> set[str]:
     if ring is None:
         return set()
     frame = replica.store.frame
-    known = ring.view.keys_of
-    return {device for device in (*frame.ctx, *frame.seen) if device not in known} - {replica.device.id}
+    keys_of = ring.view.keys_of
+    return {device for device in (*frame.ctx, *frame.seen) if device not in keys_of} - {replica.device.id}
 
 
 class AdoptionResult(msgspec.Struct, frozen=True):
@@ -299,7 +299,7 @@ def adopt(
     mine: dict[str, Entry] = {}
     theirs: dict[str, Entry] = {}
     lines: list[Line] = []
-    left: list[EntryDifference] = []
+    differences: list[EntryDifference] = []
     lost: list[str] = []
     segments: dict[str, Entry] = {}
     for change in changes:
@@ -311,11 +311,11 @@ def adopt(
             staying, more, whole = _one_segment(replica, change.name, ours, change.theirs)
             lines += [(segment.scope, line) for line in more]
             segments[change.name] = staying
-            left.append(EntryDifference(change.name, staying, staying))
+            differences.append(EntryDifference(change.name, staying, staying))
             if not whole:
                 lost.append(change.name)
         else:
-            left.append(change)
+            differences.append(change)
     frame = store.frame
     before, others = State(frame.ctx, mine), State(ctx, theirs)
     after, others, crowded = adopt_fork(before, others, devices, replica.device.id, replica.is_mine)
@@ -328,9 +328,9 @@ def adopt(
         note_others(replica, adopted)
         store.apply(adopted | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
     new_keys, without, untouched = _write_under_own_keys(replica, crowded)
-    left += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
+    differences += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in adopted}}
-    return AdoptionResult(left, lines, was, new_keys, sorted({*lost, *without}))
+    return AdoptionResult(differences, lines, was, new_keys, sorted({*lost, *without}))
 
 
 def _write_under_own_keys(

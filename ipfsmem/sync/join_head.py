@@ -72,11 +72,11 @@ def _checked(
     vault = replica.vault_tag
     assert vault is not None and replica.ring is not None
     keys = replica.ring.view.keys_of
-    found = list(differences)
+    remaining = list(differences)
     changes: list[EntryDifference] = []
     unseen: list[tuple[str, str, Value]] = []
-    where: dict[str, str] = {}
-    for difference in found:
+    places: dict[str, str] = {}
+    for difference in remaining:
         name = check_entry_name(difference.name)
         mine = decode_entry(name, difference.mine) if difference.mine is not None else {}
         theirs = decode_entry(name, difference.theirs) if difference.theirs is not None else {}
@@ -85,7 +85,7 @@ def _checked(
         if head.unknown_devices:
             # Nobody can verify these now; their holders rewrite them under their own dots (format section 5).
             theirs = {dot: value for dot, value in theirs.items() if dot[:16] not in head.unknown_devices}
-        check_covered(counts, name, theirs, where)
+        check_covered(counts, name, theirs, places)
         for dot, value in theirs.items():
             own_value = mine.get(dot)
             # Another signature is not part of the identity, but an invalid one must not be joined either.
@@ -114,15 +114,15 @@ async def fetch_objects(
     Their total is unbounded: an existing device got them one head at a time, a new one meets them all at once
     (format section 8).
     """
-    wanted: dict[bytes, int] = {}
+    sizes: dict[bytes, int] = {}
     for change in changes:
         for dot, value in change.theirs.items():
             mine = change.mine.get(dot)
             for loc in locations({dot: value}):
                 if mine is None or loc not in (mine.loc, mine.base):
-                    wanted[bytes.fromhex(loc.sha)] = loc.size
-    here = blocks_here(replica.db, wanted)
-    missing = {digest: size for digest, size in wanted.items() if digest not in here}
+                    sizes[bytes.fromhex(loc.sha)] = loc.size
+    here = blocks_here(replica.db, sizes)
+    missing = {digest: size for digest, size in sizes.items() if digest not in here}
     done = 0
     for portion in _portions(missing):
         await fetcher.get([raw_cid(digest) for digest in portion])
@@ -237,9 +237,9 @@ def _note_stray(replica: Replica, entries: Iterable[Entry]) -> None:
 
 
 def _passes(replica: Replica, name: str) -> Callable[[Loc, str], bool]:
-    def passes(loc: Loc, wanted: str) -> bool:
+    def passes(loc: Loc, prefix: str) -> bool:
         body = replica.store.open_located(name, loc)
-        return body is not None and sha256(body).hexdigest()[: len(wanted)] == wanted
+        return body is not None and sha256(body).hexdigest()[: len(prefix)] == prefix
 
     return passes
 

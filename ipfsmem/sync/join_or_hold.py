@@ -70,7 +70,7 @@ async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
     if tree.digest == empty_tree().digest:
         await work.run.fetcher.get_tree(head.root, work.run.replica)
     codec, commit = work.run.replica.codec, head.commit.commit
-    found = await drive_async(
+    all_changes = await drive_async(
         differences(
             head.state,
             codec.extension,
@@ -80,7 +80,7 @@ async def read_changes(work: JoinWork, head: Head) -> list[EntryDifference]:
         ),
         work.run.fetcher.get,
     )
-    changes = checked(found, head, work.run.replica, work.run.progress)
+    changes = checked(all_changes, head, work.run.replica, work.run.progress)
     await fetch_objects(changes, work.run.replica, work.run.fetcher, work.run.progress)
     return changes
 
@@ -166,26 +166,26 @@ def _adopt_fork(
 def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
     """Drop an invalid head, or one with an unreadable part (format section 7.1)."""
     work.heads.pop(head.root, None)
-    what = f"the version of {work.called([head.commit.commit.dev])} was not merged: {reason(error)}"
+    subject = f"the version of {work.called([head.commit.commit.dev])} was not merged: {reason(error)}"
     detail = (
         f"head {head.root} of device {head.commit.commit.dev} was not joined: {error}{work.run.why(error)}"
     )
     if isinstance(error, _UNREADABLE):
         work.damaged[head.root] = head
-        work.why_damaged[head.root] = (what, detail)
+        work.why_damaged[head.root] = (subject, detail)
     else:
         work.refused.add(head.root)
         if head.root in work.found.held:
             # A later sync would refuse it too, and room for held heads is scarce.
             with work.run.replica.transaction():
                 release_head(work.run.replica, head.root)
-        work.run.notices.say("head-refused", what, detail)
+        work.run.notices.say("head-refused", subject, detail)
 
 
-def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
+def note_head(work: JoinWork, head: Head, created: int | None = None) -> bool:
     """Record a joined head; tell whether it is new.
 
-    `made`: its time (milliseconds), for a head that was contained in a newer one all the time.
+    `created`: its time (milliseconds), for a head that was contained in a newer one all the time.
     """
     commit = head.commit.commit
     if head.unknown_devices:
@@ -201,7 +201,7 @@ def note_head(work: JoinWork, head: Head, made: int | None = None) -> bool:
     db, now = work.run.replica.db.connection, work.run.replica.world.now()
     if heads.get(db, str(head.root)) is not None:
         return False
-    first_seen = now if made is None else min(made, now)
+    first_seen = now if created is None else min(created, now)
     heads.put(db, HeadRow(str(head.root), commit.dev, commit.c, head.commit.digest, first_seen), commit.prev)
     return True
 

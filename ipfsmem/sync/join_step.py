@@ -97,15 +97,15 @@ async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
 
 async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
     """Join every head. One contained in another is not read once that one is joined."""
-    left = {head.root: head for head in heads}
-    while left:
-        for head, below in maximal_heads(left.values()):
-            del left[head.root]
+    remaining = {head.root: head for head in heads}
+    while remaining:
+        for head, below in maximal_heads(remaining.values()):
+            del remaining[head.root]
             if not await read_and_join(work, head):
                 continue
             with work.run.replica.transaction():
                 for lower in below:
-                    if left.pop(lower.root, None) is not None:
+                    if remaining.pop(lower.root, None) is not None:
                         note_head(work, lower, hlc_ms(lower.commit.commit.h))
 
 
@@ -122,7 +122,7 @@ async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
     past_digests = heads.past(work.run.replica.db.connection)
     week_ago = work.run.replica.world.now() - LISTED_FOR_MS
     anything = heads.any_known(work.run.replica.db.connection)
-    left = []
+    listed = []
     for head in [
         head for root, head in work.heads.items() if root in work.found.listed and head is not stranger
     ]:
@@ -133,8 +133,8 @@ async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
                 with work.run.replica.transaction():
                     note_head(work, head, hlc_ms(head.commit.commit.h))
         else:
-            left.append(head)
-    await _join_heads(work, left)
+            listed.append(head)
+    await _join_heads(work, listed)
 
 
 def _is_covered(work: JoinWork, head: Head) -> bool:
@@ -189,9 +189,9 @@ def _tell_of_damaged(work: JoinWork) -> None:
         if past or head.commit.digest in joined:
             del work.damaged[root]
         else:
-            what, detail = work.why_damaged[root]
+            subject, detail = work.why_damaged[root]
             work.run.notices.say(
-                "damaged", f"{what}. To restore the readable part: ipfsmem vault repair", detail
+                "damaged", f"{subject}. To restore the readable part: ipfsmem vault repair", detail
             )
 
 

@@ -69,7 +69,7 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
     An overwritten text is not removed; its earlier authors are kept until it is.
     """
     family, db = _families(replica), replica.db.connection
-    known = authors.any_known(db)
+    has_authors = authors.any_known(db)
     lost: Counter[str] = Counter()
     over: list[tuple[bytes, str]] = []
     ended: list[bytes] = []
@@ -82,7 +82,7 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
         if stands and before <= _authors(after or b"", family):
             continue
         name = _entry_mark(replica, change.name)
-        earlier = authors.get(db, name) if known else None
+        earlier = authors.get(db, name) if has_authors else None
         by = " ".join(sorted(before.union(earlier or ())))
         if stands:
             over.append((name, by))
@@ -117,14 +117,14 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
     tally = tally_mass_delete(together, lambda: count_standing(replica))
     losers = tally[1].keys() if tally is not None else frozenset[str]()
     went = [part for part in parts if any(not losers.isdisjoint(authors.split()) for authors in part.lost)]
-    left = []
+    remaining = []
     for part in parts:
         rest = {
             authors: number for authors, number in part.lost.items() if losers.isdisjoint(authors.split())
         }
         if rest:
-            left.append(msgspec.structs.replace(part, lost=rest))
-    db.set_meta(meta.GONE_LATELY, msgspec.json.encode(left))
+            remaining.append(msgspec.structs.replace(part, lost=rest))
+    db.set_meta(meta.GONE_LATELY, msgspec.json.encode(remaining))
     if tally is None:
         return None
     gone, told_of = tally

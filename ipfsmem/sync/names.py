@@ -146,7 +146,7 @@ class Names:
         Raises ProviderError when no channel answers, and none has before.
         """
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
-        best = known = self._verified(name, self._records.get(name))
+        best = verified = self._verified(name, self._records.get(name))
         failures: list[ProviderError] = []
         failed_at = ""  # the channel of the first
         for channel, encoded in zip(self._channels, answers, strict=True):
@@ -159,7 +159,7 @@ class Names:
             record = self._verified(name, encoded, channel.name)
             if encoded is not None and record is None:
                 self.unread.add(name)
-            if known is not None and (record is None or record_order(record) < record_order(known)):
+            if verified is not None and (record is None or record_order(record) < record_order(verified)):
                 self.behind.add(channel.name)
             if record and (best is None or record_order(record) > record_order(best)):
                 best = record
@@ -250,12 +250,12 @@ class Names:
         somebody makes after it. Also done when no sequence number is left.
         """
         name = ipns_name(public)
-        known = self.known(name)
+        record = self.known(name)
         instead = instead or self.used_up(name)
-        sequence = known.sequence + (not instead) if known else 1
+        sequence = record.sequence + (not instead) if record else 1
         until = (self._replica.world.now() + life_ms) * 1_000_000
-        if instead and known:
-            until = max(until, known.validity + 1)
+        if instead and record:
+            until = max(until, record.validity + 1)
             if until > MAX_VALIDITY:
                 return name  # no record can follow that one
         self._records[name] = make_record(seed, value, sequence, until)
@@ -263,8 +263,8 @@ class Names:
 
     def used_up(self, name: str) -> bool:
         """Tell whether the greatest known record of a name has the last possible sequence number."""
-        known = self.known(name)
-        return known is not None and known.sequence == MAX_SEQUENCE
+        record = self.known(name)
+        return record is not None and record.sequence == MAX_SEQUENCE
 
     def differs(self, name: str) -> bool:
         """Tell whether some channel holds a record of a name other than the greatest known one, or none."""
@@ -279,9 +279,9 @@ class Names:
         no channel holds a record afterwards; one suffices.
         """
         channels = [channel for channel in self._channels if channel.name not in without]
-        wanted = list(names)
-        await side_by_side(self.put_at(channel, wanted) for channel in channels)
-        for name in wanted:
+        all_names = list(names)
+        await side_by_side(self.put_at(channel, all_names) for channel in channels)
+        for name in all_names:
             record = self.known(name)
             encoded = record.encoded if record is not None else b""
             failures = [
@@ -302,9 +302,11 @@ class Names:
 
         A channel that fails is not called again, and nothing is raised.
         """
-        wanted = list(names)
+        all_names = list(names)
         await side_by_side(
-            self._put_for_others(channel, wanted) for channel in self._channels if channel.name not in without
+            self._put_for_others(channel, all_names)
+            for channel in self._channels
+            if channel.name not in without
         )
         self._remember()
 

@@ -180,9 +180,9 @@ class Checker:
     def live(self) -> LiveSet:
         """Return the live set, walked once."""
         if self._live is None:
-            found = live_set(self._replica.db, self._root, self._rings)
+            live_blocks = live_set(self._replica.db, self._root, self._rings)
             lost = [raw_cid(digest) for digest in sorted(objects_not_here(self._replica.db))]
-            self._live = msgspec.structs.replace(found, objects=[*found.objects, *lost])
+            self._live = msgspec.structs.replace(live_blocks, objects=[*live_blocks.objects, *lost])
         return self._live
 
     async def check_due(self, extent: Extent) -> bool:
@@ -332,8 +332,8 @@ class Checker:
         """Return which blocks are texts or segments, without walking the whole tree."""
         files = {cid.digest: cid for cid in blocks if cid.codec != DAG_PB}
         # A damaged row may hold another digest than the one that found it.
-        known = objects.known_among(self._replica.db.connection, files)
-        return {cid for digest, cid in files.items() if digest in known}
+        digests = objects.known_among(self._replica.db.connection, files)
+        return {cid for digest, cid in files.items() if digest in digests}
 
     def _count(self) -> int:
         """Return the number of live blocks as far as known without a walk."""
@@ -363,10 +363,10 @@ class Checker:
         self._note(absent, present=[])
 
     async def _blocks_of_both(self, cids: Iterable[CID]) -> dict[CID, bytes]:
-        wanted = list(cids)
-        ours = {cid: data for cid in wanted if (data := self._replica.db.block(cid.digest)) is not None}
-        left = [cid for cid in wanted if cid not in ours]
-        return ours | (await self._stored(left) if left else {})
+        every = list(cids)
+        ours = {cid: data for cid in every if (data := self._replica.db.block(cid.digest)) is not None}
+        missing = [cid for cid in every if cid not in ours]
+        return ours | (await self._stored(missing) if missing else {})
 
     async def _read_part(self, now: int) -> None:
         """Read the next part of the rolling round."""
@@ -404,23 +404,23 @@ class Checker:
             await self._read(cids)
             return
         done = self._present | self._absent.keys() | self._served
-        wanted = [cid for cid in dict.fromkeys(cids) if cid not in done]
-        for start in range(0, len(wanted), MAX_BATCH):
-            part = wanted[start : start + MAX_BATCH]
-            self._progress(f"checking {self._provider.name}", start, len(wanted))
+        unasked = [cid for cid in dict.fromkeys(cids) if cid not in done]
+        for start in range(0, len(unasked), MAX_BATCH):
+            part = unasked[start : start + MAX_BATCH]
+            self._progress(f"checking {self._provider.name}", start, len(unasked))
             there = await self._provider.has(part)
             self._note([cid for cid in part if cid not in there], there)
 
     async def _read(self, cids: Iterable[CID]) -> None:
         """Read blocks where they are stored; if impossible, ask."""
-        wanted = [cid for cid in dict.fromkeys(cids) if cid not in self._absent and cid not in self._served]
+        unread = [cid for cid in dict.fromkeys(cids) if cid not in self._absent and cid not in self._served]
         if self._raw is None:
             if self._provider.capabilities.has:
-                await self._ask(wanted)
+                await self._ask(unread)
             return
-        for start in range(0, len(wanted), _BATCH):
-            part = wanted[start : start + _BATCH]
-            self._progress(f"reading {self._provider.name}", start, len(wanted))
+        for start in range(0, len(unread), _BATCH):
+            part = unread[start : start + _BATCH]
+            self._progress(f"reading {self._provider.name}", start, len(unread))
             blocks = await self._stored(part)
             self._note([cid for cid in part if cid not in blocks], blocks)
 

@@ -214,13 +214,13 @@ def holds_all_of(reader: Reader, ours: CID, theirs: CID) -> Fetch[bool]:
 def _tell_of_left_out(run: SyncContext) -> None:
     out = len(objects_not_here(run.replica.db))
     if out:
-        what = (
+        subject = (
             "1 text or piece of the timeline is"
             if out == 1
             else f"{out} texts and pieces of the timeline are"
         )
         run.notices.say(
             "left-out",
-            f"{what} on no device and at no provider that answered, so the published version leaves "
+            f"{subject} on no device and at no provider that answered, so the published version leaves "
             f"{'it' if out == 1 else 'them'} out: a device that has the missing texts publishes them with its next sync",
         )

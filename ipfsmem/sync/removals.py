@@ -131,6 +131,6 @@ def whose_word(ring: Ring | None, by: str) -> str:
 
 def called(members: Mapping[str, str]) -> str:
     """Return members by id with labels, as many as fit one text."""
-    named = [f"{label} ({one})" if label else f"device {one}" for one, label in members.items()]
-    more = len(named) - MOST_NAMED
-    return ", ".join(named[:MOST_NAMED]) + (f" and {more} more (ipfsmem member list)" if more > 0 else "")
+    names = [f"{label} ({one})" if label else f"device {one}" for one, label in members.items()]
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more (ipfsmem member list)" if more > 0 else "")

@@ -254,9 +254,9 @@ class _ProviderRepair:
         if not away:
             return
         # A sync requests known losses only within bounds; a user's request all.
-        known = set() if self._by_hand else objects_not_here(self._db)
+        absent = set() if self._by_hand else objects_not_here(self._db)
         fetcher = self._run.fetcher
-        await fetcher.try_get(cid for cid in away if cid.digest not in known)
+        await fetcher.try_get(cid for cid in away if cid.digest not in absent)
         with self._run.replica.transaction():
             fetcher.keep()
             gone = [cid.digest for cid in away if not self._db.has_block(cid.digest)]
@@ -271,23 +271,23 @@ class _ProviderRepair:
             live = {*checker.live.structure, *checker.live.objects}
             missing = [cid for cid in missing if cid in live]
         here = blocks_here(self._db, [cid.digest for cid in missing])
-        wanted = [cid for cid in missing if cid.digest in here]
-        if self._sent_too_often(wanted):
+        cids = [cid for cid in missing if cid.digest in here]
+        if self._sent_too_often(cids):
             notes.stopped = True
             return 0
         today = self._now // DAY_MS
         if self._by_hand or notes.day != today:
             notes.day, notes.sent = today, 0
         older = set(checker.older)
-        older_bytes = self._bytes_of(cid for cid in wanted if cid in older)
+        older_bytes = self._bytes_of(cid for cid in cids if cid in older)
         most = (self._live_bytes() + older_bytes) * (2 if self._by_hand else 1) - notes.sent
-        if notes.sent and self._bytes_of(wanted) > most:
+        if notes.sent and self._bytes_of(cids) > most:
             return 0  # not a part of it: what is sent twice in vain is left to the user
         if partial:
-            return await self._send_blocks(wanted, most)
+            return await self._send_blocks(cids, most)
         if not self._by_hand and (not passed(notes.since or self._now, self._now, PATIENCE_MS) or most <= 0):
             return 0
-        return await self._send_tree(wanted)
+        return await self._send_tree(cids)
 
     def _live_bytes(self) -> int:
         """Return the bytes of the live set: the newest tree, and the blocks of rings beyond it."""
@@ -301,11 +301,11 @@ class _ProviderRepair:
     def _bytes_of(self, cids: Iterable[CID]) -> int:
         return sum(len(self._db.block(cid.digest) or b"") for cid in cids)
 
-    async def _send_blocks(self, wanted: list[CID], most: int) -> int:
+    async def _send_blocks(self, cids: list[CID], most: int) -> int:
         """Send these blocks, up to `most` bytes."""
         done = 0
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(cids), _AT_ONCE):
+            part = cids[start : start + _AT_ONCE]
             data = read_blocks(self._db, [cid.digest for cid in part])
             blocks: list[Block] = []
             for cid in part:
@@ -324,9 +324,9 @@ class _ProviderRepair:
             done += len(await self._checker.look_again(sent))
         return done
 
-    async def _send_tree(self, wanted: list[CID]) -> int:
+    async def _send_tree(self, cids: list[CID]) -> int:
         """Where only whole trees are accepted: unpin the incompletely served root, and send its tree again."""
-        if not wanted:
+        if not cids:
             return 0
         provider, name = self._provider, pin_name(self._run.anchor)
         if provider.capabilities.list and provider.capabilities.unpin:
@@ -337,8 +337,8 @@ class _ProviderRepair:
         sent = await send(self._run.replica, provider, self._root, whole, name)
         self._notes.sent += sent.bytes
         self._run.sending.count(sent.blocks, sent.bytes)
-        self._count_sent(wanted)
-        return len(await self._checker.look_again(wanted))
+        self._count_sent(cids)
+        return len(await self._checker.look_again(cids))
 
     async def _list_root(self, answered: CID) -> None:
         """Ensure that the root is in the provider's list, by which a collection there knows what to keep."""
@@ -351,12 +351,12 @@ class _ProviderRepair:
         with self._run.replica.transaction():  # the next sync places it again
             placed.forget(self._db.connection, self._provider.name, str(answered))
 
-    def _sent_too_often(self, wanted: Sequence[CID]) -> bool:
+    def _sent_too_often(self, cids: Sequence[CID]) -> bool:
         """Tell whether a repair already sent one of these blocks there twice, in vain."""
         often = presence.often_sent(
             self._db.connection, self._provider.name, _OFTEN, self._now - _FORGET_MS, self._now
         )
-        return any(cid.digest in often for cid in wanted)
+        return any(cid.digest in often for cid in cids)
 
     def _forget_sent(self) -> None:
         with self._run.replica.transaction():

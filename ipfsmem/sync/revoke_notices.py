@@ -16,12 +16,12 @@ def never_published(replica: Replica) -> list[str]:
     device = replica.device.id
     with replica.reading():
         mine = replica.store.frame.seen.get(device)
-        known = mine.n if mine else 0
+        last = mine.n if mine else 0
         return sorted(
             {
                 entry_place(name)
                 for name, entry in replica.store.entries()
-                if any(dot[:16] == device and split_dot(dot)[1] > known for dot in entry)
+                if any(dot[:16] == device and split_dot(dot)[1] > last for dot in entry)
             }
         )
 

@@ -99,17 +99,17 @@ async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageab
         {name: store.entry(name) for name in names}, store.frame.ctx, [one.part for one in damaged]
     )
     loose = list(dict.fromkeys(value for one in damaged for value in _fresh(run.replica, one)))
-    wanted = [item for change in changes for item in ((change.name, *taken) for taken in change.taken)]
-    wanted += [(one.name, one.dot, one.value) for one in loose]
+    rows = [item for change in changes for item in ((change.name, *pair) for pair in change.taken)]
+    rows += [(one.name, one.dot, one.value) for one in loose]
     await fetch_objects(
-        [state.EntryDifference(name, {}, {text: value}) for name, text, value in wanted],
+        [state.EntryDifference(name, {}, {text: value}) for name, text, value in rows],
         run.replica,
         run.fetcher,
         run.progress,
     )
     with run.replica.transaction():
         run.fetcher.keep()
-    unread = {(name, text) for name, text, value in wanted if not _readable(run.replica, name, value)}
+    unread = {(name, text) for name, text, value in rows if not _readable(run.replica, name, value)}
     return Salvageable(
         tuple(str(one.head.root) for one in damaged),
         tuple(_without(change, unread) for change in changes),
@@ -185,9 +185,9 @@ def _segment(replica: Replica, change: SalvageChange, gone: set[str]) -> list[tu
 
 
 def _without(change: SalvageChange, unread: Collection[tuple[str, str]]) -> SalvageChange:
-    taken = tuple(item for item in change.taken if (change.name, item[0]) not in unread)
+    pairs = tuple(item for item in change.taken if (change.name, item[0]) not in unread)
     # The replacement of our text is lost: then ours is the best available.
-    return SalvageChange(change.name, taken, change.gone if len(taken) == len(change.taken) else ())
+    return SalvageChange(change.name, pairs, change.gone if len(pairs) == len(change.taken) else ())
 
 
 def _readable(replica: Replica, name: str, value: Value) -> bool:
@@ -213,11 +213,11 @@ async def _read(run: SyncContext, head: Head, tree: StateTree) -> Damaged:
     folders: dict[str, CID] = {} if head.state is None else {"": head.state}
     steps = diff_steps(tree, bytes.fromhex(commit.state), lost)
     try:
-        wanted = [prefix for prefix, _ in next(steps)]
+        prefixes = [prefix for prefix, _ in next(steps)]
         while True:
             run.progress("reading the damaged versions", len(folders), 0)
-            texts = await _nodes(run, head, folders, wanted)
-            wanted = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in wanted])]
+            texts = await _nodes(run, head, folders, prefixes)
+            prefixes = [prefix for prefix, _ in steps.send([texts.get(prefix) for prefix in prefixes])]
     except StopIteration as end:
         differences = end.value
     changes = checked(differences, head, run.replica, run.progress)

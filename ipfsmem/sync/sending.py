@@ -25,12 +25,12 @@ _AT_ONCE = 250
 _FEW = 64
 
 
-def new_blocks(db: Database, root: CID, known: Iterable[CID]) -> Iterator[CID]:
-    """Yield CIDs below `root` that are not at the like path below one of `known`, parents first.
+def new_blocks(db: Database, root: CID, roots: Iterable[CID]) -> Iterator[CID]:
+    """Yield CIDs below `root` that are not at the like path below one of `roots`, parents first.
 
     Folders are compared name by name, so a changed memory costs reading the folders on its path.
     """
-    start = [cid for cid in known if db.has_block(cid.digest)]
+    start = [cid for cid in roots if db.has_block(cid.digest)]
     if root in start:
         return
     done: set[CID] = set()
@@ -83,14 +83,14 @@ async def send(
     replica: Replica,
     provider: Provider,
     root: CID,
-    wanted: Sequence[CID],
+    cids: Sequence[CID],
     name: str,
     *,
     ask: bool = True,
     others: bool = False,
     there: Collection[CID] = (),
 ) -> Sent:
-    """Send what the provider lacks of `root` and pin it under `name`. `wanted`: blocks that it may lack.
+    """Send what the provider lacks of `root` and pin it under `name`. `cids`: blocks that it may lack.
 
     `ask`: some may be there, so the provider is asked first; for many blocks it always is. `others`: another
     device contributed to the root, so an object available nowhere is left out. `there`: blocks that the
@@ -100,38 +100,38 @@ async def send(
     db = replica.db
     can = provider.capabilities
     reused: set[CID] = set()
-    if can.has and can.partial_car and (ask or len(wanted) > _FEW):
-        reused.update(cid for cid in wanted if cid in there)
-        unsent = [cid for cid in wanted if cid not in reused]
+    if can.has and can.partial_car and (ask or len(cids) > _FEW):
+        reused.update(cid for cid in cids if cid in there)
+        unsent = [cid for cid in cids if cid not in reused]
         for start in range(0, len(unsent), MAX_BATCH):
             reused |= await provider.has(unsent[start : start + MAX_BATCH])
-        wanted = [cid for cid in wanted if cid not in reused]
-    absent = not_here(db, wanted)
+        cids = [cid for cid in cids if cid not in reused]
+    absent = not_here(db, cids)
     if absent:
         if not others or not set(absent).isdisjoint(live_set(db, root).structure):
             raise _incomplete(provider, root, absent)
         gone = set(absent)
-        wanted = [cid for cid in wanted if cid not in gone]
-    sent = [0, 0]
+        cids = [cid for cid in cids if cid not in gone]
+    totals = [0, 0]
 
     def blocks() -> Iterator[tuple[CID, bytes]]:
-        for start in range(0, len(wanted), _AT_ONCE):
-            part = wanted[start : start + _AT_ONCE]
+        for start in range(0, len(cids), _AT_ONCE):
+            part = cids[start : start + _AT_ONCE]
             here = read_blocks(db, [cid.digest for cid in part])
             lost = [cid for cid in part if cid.digest not in here]
             if lost:  # lost on disk; an incomplete tree is never pinned
                 raise _incomplete(provider, root, lost)
             for cid in part:
                 data = here[cid.digest]
-                sent[0] += 1
-                sent[1] += len(data)
+                totals[0] += 1
+                totals[1] += len(data)
                 yield cid, data
 
     answered = root
-    if wanted or not can.pin:
+    if cids or not can.pin:
         answered = same_root(root, await provider.put_car(root, blocks(), name=name), provider)
     handle = (await provider.pin(answered, name)).handle if can.pin else ""
-    return Sent(sent[0], sent[1], answered, handle, frozenset(wanted), frozenset(reused))
+    return Sent(totals[0], totals[1], answered, handle, frozenset(cids), frozenset(reused))
 
 
 def _incomplete(provider: Provider, root: CID, absent: list[CID]) -> MissingError:

@@ -43,15 +43,15 @@ class UnreadRoots:
                 self._why[root] = why
                 self._newer.setdefault(root, []).append(frozenset(roots[:at]))
 
-    def after(self, unread: Mapping[CID, ProviderError], known: Collection[CID]) -> UnreadRoots:
-        """Return a copy plus the `unread` roots of names, minus the `known` roots: read elsewhere, or in an
+    def after(self, unread: Mapping[CID, ProviderError], roots: Collection[CID]) -> UnreadRoots:
+        """Return a copy plus the `unread` roots of names, minus the `roots`: read elsewhere, or in an
         earlier sync."""
         later = UnreadRoots()
         later.silent, later.unread_lists = {**self.silent}, {**self.unread_lists}
         later._why, later._newer = {**self._why}, {root: [*lists] for root, lists in self._newer.items()}
         for root, why in unread.items():
             later.note(root, why)
-        for root in later._why.keys() & set(known):
+        for root in later._why.keys() & set(roots):
             del later._why[root], later._newer[root]
         return later
 
@@ -69,21 +69,21 @@ class UnreadRoots:
         there = set(joined)
         return [root for root in self._why if any(there.isdisjoint(newer) for newer in self._newer[root])]
 
-    def refuse(self, joined: Collection[CID], where: str) -> None:
+    def refuse(self, joined: Collection[CID], place: str) -> None:
         """Raise UnreadError when texts newer than the `joined` roots may be missing, or when nothing was
-        joined and a pin list was unreadable: the user would take the vault for empty, or complete. `where`:
+        joined and a pin list was unreadable: the user would take the vault for empty, or complete. `place`:
         the providers' names."""
         if not joined and self.unread_lists:
             name, why = next(iter(self.unread_lists.items()))
             raise UnreadError(
-                f"no text of this vault was found at {where}, and its texts at {name} cannot be read now: {why}",
+                f"no text of this vault was found at {place}, and its texts at {name} cannot be read now: {why}",
                 hint=_HINT,
             )
         newest = self.newest(joined)
         if newest:
-            what = "a version" if len(newest) == 1 else f"{len(newest)} versions"
+            subject = "a version" if len(newest) == 1 else f"{len(newest)} versions"
             raise UnreadError(
-                f"{what} of this vault, newer than the readable ones at {where}, cannot be read now, so newer texts would "
+                f"{subject} of this vault, newer than the readable ones at {place}, cannot be read now, so newer texts would "
                 f"be missing: {self._why[newest[0]]}",
                 hint=_HINT,
             )

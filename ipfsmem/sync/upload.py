@@ -164,11 +164,11 @@ class _RootUpload:
         """
         run, root = self._run, self._root
         async with self._grouped(provider, group):
-            brought = await _upload_root(run, self._joined, provider, root)
-            record = await self._look(provider, brought.answered) if self._check else _nothing
-            if record is not None and brought.answered == root:
+            uploaded = await _upload_root(run, self._joined, provider, root)
+            record = await self._look(provider, uploaded.answered) if self._check else _nothing
+            if record is not None and uploaded.answered == root:
                 await self._lead_there(provider)
-        answered = _note_brought(run, provider, root, brought)
+        answered = _note_brought(run, provider, root, uploaded)
         if record is not None:
             record()
             return answered
@@ -271,27 +271,27 @@ async def _upload_root(run: SyncContext, joined: Joined, provider: Provider, roo
         pinned = [pin for pin in pins if pin.cid == root]
         if pinned:
             return _Brought(root, Sent(0, 0, root, pinned[0].handle))
-    known = _whole_roots_at(run, provider) if provider.capabilities.partial_car else []
-    wanted = await _fetch_tree(run, root, known)
+    roots = _whole_roots_at(run, provider) if provider.capabilities.partial_car else []
+    cids = await _fetch_tree(run, root, roots)
     others = root in joined.heads or joined.heads_joined > 0
-    ask = others or not known
+    ask = others or not roots
     there = run.sending.taken.get(provider.name, set()) | run.fetcher.served.get(provider.name, set())
-    sent = await send(run.replica, provider, root, wanted, name, ask=ask, others=others, there=there)
+    sent = await send(run.replica, provider, root, cids, name, ask=ask, others=others, there=there)
     return _Brought(sent.root, sent, row is not None)
 
 
-def _note_brought(run: SyncContext, provider: Provider, root: CID, brought: _Brought) -> CID:
+def _note_brought(run: SyncContext, provider: Provider, root: CID, uploaded: _Brought) -> CID:
     """Note what is durable at a provider now; return its root."""
-    if (sent := brought.sent) is not None:
-        run.sending.taken.setdefault(provider.name, set()).update(sent.new)
-        run.sending.count(sent.blocks, sent.bytes)
+    if (report := uploaded.sent) is not None:
+        run.sending.taken.setdefault(provider.name, set()).update(report.new)
+        run.sending.count(report.blocks, report.bytes)
         with run.replica.transaction():
             now = run.replica.world.now()
-            row = PlacedRow(provider.name, str(root), str(sent.root), sent.handle, now)
+            row = PlacedRow(provider.name, str(root), str(report.root), report.handle, now)
             placed.put(run.replica.db.connection, row)
-        if brought.unlisted:
+        if uploaded.unlisted:
             _tell_of_unlisted(run, provider, root)
-    return brought.answered
+    return uploaded.answered
 
 
 def _whole_roots_at(run: SyncContext, provider: Provider) -> list[CID]:
@@ -303,20 +303,20 @@ def _whole_roots_at(run: SyncContext, provider: Provider) -> list[CID]:
     return [parse_cid(row.root) for row in placed.newest_at(run.replica.db.connection, provider.name, 2)]
 
 
-async def _fetch_tree(run: SyncContext, root: CID, known: Sequence[CID]) -> list[CID]:
-    """Return a root's blocks beyond the trees of `known`, fetching those missing here from anywhere."""
+async def _fetch_tree(run: SyncContext, root: CID, roots: Sequence[CID]) -> list[CID]:
+    """Return a root's blocks beyond the trees of `roots`, fetching those missing here from anywhere."""
     db = run.replica.db
     while True:
         with no_collection():
-            wanted = list(new_blocks(db, root, known))
-        missing = not_here(db, wanted)
+            cids = list(new_blocks(db, root, roots))
+        missing = not_here(db, cids)
         if not missing:
-            return wanted
+            return cids
         blocks, _ = await run.fetcher.try_get(missing)
         with run.replica.transaction():
             run.fetcher.keep()
         if not blocks:
-            return wanted
+            return cids
 
 
 async def _pin_at(run: SyncContext, provider: Provider, root: CID, answered: CID) -> None:
