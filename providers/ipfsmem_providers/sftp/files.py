@@ -260,10 +260,12 @@ class SftpFiles(PlacedFiles):
         try:
             try:
                 await self._write(channel, temporary, path, data)
-            except (FileNotFoundError, _Failed):  # some servers say no more than that it failed
-                if await self._is_there(channel, folder):
+            except (FileNotFoundError, _Failed) as error:  # some servers say no more than that it failed
+                if not await self._is_there(channel, folder):
+                    await self._make(channel, folder)
+                elif isinstance(error, _Failed):
                     raise
-                await self._make(channel, folder)
+                # Else another device has just created the folder.
                 await self._write(channel, temporary, path, data)
             if _RENAME in self._extensions:
                 await self._replace(channel, temporary, path)

@@ -417,6 +417,27 @@ def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes, tuple[i
     return sent
 
 
+def test_folder_created_by_another_device_during_a_write_is_used(
+    either: SftpFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        remote = either.open()._remote
+        write = remote._write
+
+        async def overtaken(*given: Any) -> None:
+            monkeypatch.undo()
+            try:
+                await write(*given)
+            finally:
+                (either.folder / "packs").mkdir(parents=True)
+
+        monkeypatch.setattr(remote, "_write", overtaken)
+        await remote.put("packs/one", b"1")
+        assert (await remote.read("packs/one", 0, 9)).data == b"1"
+
+    run(body())
+
+
 def test_rename_replaces_no_file_and_a_folder_blocks_no_upload(either: SftpFolder) -> None:
     async def body() -> None:
         remote = either.open()._remote
