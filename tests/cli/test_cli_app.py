@@ -208,7 +208,7 @@ def test_closed_pipe_ends_a_command_without_an_error(cli: Cli) -> None:
     assert done.stderr == b"" and done.returncode == 141 and len(done.stdout) == 10
 
 
-def test_every_error_class_has_its_own_exit_code() -> None:
+def test_no_error_class_uses_a_reserved_exit_code() -> None:
     def tree(kind: type[IpfsmemError]) -> list[type[IpfsmemError]]:
         return [kind, *(one for below in kind.__subclasses__() for one in tree(below))]
 

@@ -97,7 +97,7 @@ def test_damaged_state_or_chain_row_loses_no_text(device: Cli, tmp_path: Path, n
     assert "import DIR --from-backup" in said
 
 
-def test_one_damaged_copy_of_two_is_not_reported(device: Cli) -> None:
+def test_one_damaged_copy_of_two_stops_no_command(device: Cli) -> None:
     home = device.home / "default"
     sealed = device.ok("status", "--json").json["mode"] != "local"
     for name in (meta.STATE, *((meta.RING,) if sealed else ())):

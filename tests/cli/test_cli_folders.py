@@ -122,7 +122,9 @@ def test_sealed_vault_has_no_folder_unless_one_is_attached(sealed: Cli, tmp_path
     assert READERS not in sealed.ok("status").out and "direct" in (tmp_path / "there" / "tone.md").read_text()
 
 
-def test_folder_can_be_attached_to_a_sealed_vault(bare: Cli, stick: Path, tmp_path: Path) -> None:
+def test_init_of_a_sealed_vault_with_a_folder_names_its_readers(
+    bare: Cli, stick: Path, tmp_path: Path
+) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     mine.mkdir()
     (mine / "role.md").write_text("firmware\n")

@@ -46,7 +46,7 @@ def test_member_rotate_starts_a_new_key_epoch(sealed: Cli, second: Cli) -> None:
     assert second.ok("read", "tone", "--body").out == "x\n"
 
 
-def test_member_commands_of_a_local_vault_are_refused(cli: Cli) -> None:
+def test_member_list_of_a_local_vault_is_empty_and_explained(cli: Cli) -> None:
     assert cli.ok("member", "list", "--json").json["members"] == []
     assert "a mode without members and keys" in cli.ok("member", "list").err
 

@@ -125,7 +125,7 @@ def test_device_with_the_root_key_needs_no_wallet_for_a_phrase(bare: Cli, stick:
     bare.fails(24, "key", "phrase", key=KEY)
 
 
-def test_key_phrase_of_a_local_or_unpublished_vault(
+def test_key_phrase_of_a_local_or_unpublished_vault_is_refused(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "has no members" in cli.fails(2, "key", "phrase", key=KEY).err

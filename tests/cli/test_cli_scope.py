@@ -30,7 +30,7 @@ def test_first_write_creates_a_scope_separate_from_others(cli: Cli, monkeypatch:
     assert (row["scope"], row["memories"]) == ("work", 0)
 
 
-def test_scope_title_forget_and_restore(sealed: Cli) -> None:
+def test_scope_is_titled_forgotten_and_restored(sealed: Cli) -> None:
     """`scope forget` says what it does, and asks."""
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("timeline", "add", "deployed", "--scope", "work")
@@ -243,7 +243,7 @@ def test_redirected_scope_reads_and_writes_the_other_scope(cli: Cli) -> None:
     cli.fails(4, "read", "tone", "--scope", "api")
 
 
-def test_scope_title_cannot_control_a_terminal_or_a_list(cli: Cli, tmp_path: Path) -> None:
+def test_scope_title_with_control_or_reordering_marks_is_refused(cli: Cli, tmp_path: Path) -> None:
     """Marks that reorder text are refused, and a card of somebody else that holds them is passed over (format 5.1)."""
     bad = "ours\u202e\u2066, really\u200f"
     assert "U+202E" in cli.fails(10, "scope", "make", "work", "--title", bad).err

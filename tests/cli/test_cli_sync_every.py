@@ -161,7 +161,7 @@ def test_sync_every_without_an_interval_prints_the_chosen_one(
     assert "member admit" in sealed.fails(2, "sync", "--every", key=KEY).err
 
 
-def test_sync_every_does_not_retain_the_wallet_key(sealed: Cli) -> None:
+def test_sync_every_with_a_wallet_is_refused(sealed: Cli) -> None:
     assert "member admit" in sealed.fails(2, "sync", "--every", "5m", key=KEY).err
 
 

@@ -749,7 +749,7 @@ ELSEWHERE = {
     "Choose a folder outside the memory folder.": "tests/cli/test_streams.py::test_export_into_the_folder_of_the_vault_is_refused",
     "Open it, or redirect it: > FILE, or > /dev/null.": "tests/cli/test_streams.py::test_command_with_closed_output_changes_nothing_and_fails",
     "For several values: KEY:='[1, 2]'": "tests/cli/test_streams.py::test_repeated_event_field_is_refused",
-    "In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.": "tests/web/test_page.py::test_the_page_reads_writes_and_shows_what_others_write",
+    "In the folder web/ of a clone: npm ci && npm run page. The package from pip includes the page.": "tests/web/test_page.py::test_page_reads_writes_and_shows_changes_of_others",
     "Check the address, or try again later.": "tests/cli/test_cli_providers.py::test_provider_test_of_a_closed_port_suggests_checking_the_address",
     "See: ipfsmem dream show, which prints the command.": "tests/cli/test_cli_dream.py::test_dream_apply_without_shown_proposal_id_is_refused",
     "The readable part is here. When the provider answers again, run: ipfsmem sync.": "tests/unit/sync/test_outages.py::test_later_pull_continues_with_other_providers_and_exits_45",

@@ -17,7 +17,7 @@ from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, root_of
 
 #: Tests that read files of this checkout only.
-WITHOUT_CLIENT = {"test_the_first_example_has_five_lines_and_all_examples_are_run_here"}
+WITHOUT_CLIENT = {"test_first_example_has_five_lines_and_all_examples_are_tested"}
 
 
 @pytest.fixture(autouse=True)

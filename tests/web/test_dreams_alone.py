@@ -88,9 +88,7 @@ def test_text_forgotten_after_a_dream_is_restored_on_no_device(
     assert web.read("b") is None and web.read("a") is None
 
 
-def test_events_that_only_look_like_dreams_and_those_of_others_say_nothing(
-    client: Client, url: str, memory: Memory
-) -> None:
+def test_invalid_and_foreign_dream_events_are_ignored(client: Client, url: str, memory: Memory) -> None:
     memory.write("a", "Mine.")
     value = next(iter(memory.replica.store.entry("m/a").values()))
     dot = next(iter(memory.replica.store.entry("m/a")))
@@ -108,7 +106,7 @@ def test_events_that_only_look_like_dreams_and_those_of_others_say_nothing(
         web.undoDream("x")
 
 
-def test_a_text_that_no_version_here_holds_is_said_to_be_lost(
+def test_dream_with_an_unavailable_text_reports_it_as_lost(
     client: Client, url: str, memory: Memory, tmp_path: Path
 ) -> None:
     other = asyncio.run(

@@ -24,7 +24,7 @@ def examples(path: Path = README) -> list[str]:
     return re.findall(r"```(?:ts|typescript|js|javascript)\n(.*?)```", path.read_text("utf-8"), re.DOTALL)
 
 
-def test_the_first_example_has_five_lines_and_all_examples_are_run_here() -> None:
+def test_first_example_has_five_lines_and_all_examples_are_tested() -> None:
     embedding, making = examples()
     assert len(embedding.splitlines()) == 5 and "create:" in making
     elsewhere = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
@@ -32,7 +32,7 @@ def test_the_first_example_has_five_lines_and_all_examples_are_run_here() -> Non
 
 
 @pytest.mark.slow
-def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> None:
+def test_first_example_runs_in_a_page(url: str, memory: Memory) -> None:
     code = examples()[0]
     for written, here in (("./ipfsmem.js", "{library}"), ("https://memory.example.org", url)):
         assert written in code
@@ -46,7 +46,7 @@ def test_the_example_runs_in_a_page_as_it_stands(url: str, memory: Memory) -> No
 
 
 @pytest.mark.slow
-def test_readme_example_runs_in_a_page_and_its_phrase_opens_the_memory(
+def test_readme_example_runs_in_a_page_and_its_phrase_opens_the_vault(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = "findWallets, keysOfWallet, newRecoveryWords, openMemory, defaultEnvironment"

@@ -28,7 +28,7 @@ def test_memory_shown_before_storing_is_replaced_by_an_edit_made_then(url: str, 
     assert tone is not None and tone.file.body == "Be quick." and tone.file.tags == ("style", "voice")
 
 
-def test_a_memory_of_many_texts_comes_as_a_tree_from_a_gateway(
+def test_vault_of_many_texts_is_read_as_one_tree_from_a_gateway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

@@ -36,9 +36,7 @@ def both(web: WebDevice, memory: Memory) -> None:
     web.sync()
 
 
-def test_graph_of_scope_that_leads_to_another_is_that_of_python(
-    client: Client, url: str, memory: Memory
-) -> None:
+def test_graph_of_a_redirected_scope_equals_that_of_python(client: Client, url: str, memory: Memory) -> None:
     sub, top = memory.scope("sub"), memory.scope("top")
     sub.graph.add("Ada", "person", ["old"])
     sub.graph.add("Acme", "company")

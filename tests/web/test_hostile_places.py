@@ -101,7 +101,7 @@ def test_endless_answer_is_bounded_and_the_honest_provider_is_read(
     assert 0 < endless.sent < 1 << 30
 
 
-def test_a_list_of_what_is_no_cid_names_nothing(
+def test_invalid_cids_in_a_list_are_ignored(
     client: Client, url: str, memory: Memory, endless: _Endless
 ) -> None:
     endless.has_names = True
@@ -176,7 +176,7 @@ def test_request_with_a_token_follows_no_redirect(client: Client, url: str, memo
     assert asked and not [path for path in asked if path.startswith("/other")]
 
 
-def test_a_refused_upload_is_said_where_reading_failed_too(
+def test_refused_upload_is_reported_next_to_a_failed_read(
     tmp_path: Path, client: Client, url: str, memory: Memory
 ) -> None:
     """Only the first failure of a provider was said, so an upload that it refuses for good was hidden behind a read that failed."""

@@ -42,7 +42,7 @@ def test_wallet_opens_vault_and_browser_seals_it_under_unreadable_keys(
     assert "signs one text in different ways" in refused
 
 
-def test_two_tabs_write_at_once_and_lose_nothing(name: str, url: str, memory: Memory) -> None:
+def test_two_tabs_write_concurrently_without_loss(name: str, url: str, memory: Memory) -> None:
     n = cases(30, 300)
     asked = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory), "n": n}
     [said] = played(name, [("tabs", asked)])
@@ -51,14 +51,14 @@ def test_two_tabs_write_at_once_and_lose_nothing(name: str, url: str, memory: Me
     assert len(memory.list()) == 2 * n + 1
 
 
-def test_a_page_asks_a_worker(name: str, url: str, memory: Memory) -> None:
+def test_page_uses_the_client_in_a_worker(name: str, url: str, memory: Memory) -> None:
     asked: dict[str, str | int] = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)}
     [said] = played(name, [("worker", asked)])
     assert (said["listed"], said["told"], said["root"]) == (["from_worker"], True, root_of(memory))
     assert said["failed"][0] == "usage"
 
 
-def test_python_and_browser_edit_at_once_and_meet_until_browser_removal(
+def test_python_and_browser_merge_edits_until_the_browser_is_removed(
     name: str, url: str, memory: Memory
 ) -> None:
     at: dict[str, str | int] = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)}

@@ -128,7 +128,7 @@ def test_message_of_another_device_survives_forgetting_of_shown_ones(
     assert [(one["session"], one["reason"]) for one in forgot] == [("chat", "old")]
 
 
-def test_sessions_of_scope_that_leads_to_another_are_those_of_python(
+def test_sessions_of_a_redirected_scope_equal_those_of_python(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
     sub, top = memory.scope("sub"), memory.scope("top")
@@ -165,9 +165,7 @@ def test_sessions_of_scope_that_leads_to_another_are_those_of_python(
     assert talk is not None and talk.own
 
 
-def test_no_conversation_is_told_without_a_part_that_is_not_here(
-    client: Client, tmp_path: Path, memory: Memory
-) -> None:
+def test_session_with_a_missing_part_is_not_shown(client: Client, tmp_path: Path, memory: Memory) -> None:
     memory.sessions.add("chat", said("one", Random(0).randbytes(8000).hex()))
     root_of(memory)
     hidden: set[str] = set()
@@ -235,7 +233,7 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
     assert web.forget(mark) is True
 
 
-def test_browser_approves_what_its_person_read_and_nothing_else_does(
+def test_browser_approves_only_shown_messages(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
     memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
@@ -321,10 +319,9 @@ def test_approved_part_of_a_forgotten_session_is_restored_in_the_browser(
     assert {one["own"] for one in web.session("talk")["said"]} == {True}
 
 
-def test_event_that_tells_of_a_dream_about_parts_of_a_session_changes_none(
+def test_false_dream_event_about_session_parts_changes_nothing(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
-    """Any program may note one of this type: undone, it would take the mark away, or bring messages back without it."""
     mark, others = imported_parts(memory, tmp_path)
     root_of(memory)
     entry = {key: memory.replica.store.entry(f"m/{key}") for key in (mark, others[0])}
@@ -343,7 +340,7 @@ def test_event_that_tells_of_a_dream_about_parts_of_a_session_changes_none(
     assert web.undoDream("part")["back"] == [] and web.session("talk") is None
 
 
-def test_imported_parts_do_not_approve_together_what_none_of_them_approves(
+def test_imported_parts_cannot_approve_together(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
     mark, _ = imported_parts(memory, tmp_path)
@@ -364,7 +361,7 @@ def test_imported_parts_do_not_approve_together_what_none_of_them_approves(
 
 
 @pytest.mark.parametrize("form", ["blob", "files", "cut off"])
-def test_parts_before_one_that_cannot_be_read_are_not_taken_in(
+def test_parts_before_an_unreadable_part_are_not_imported(
     form: str, client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
     with Memory.create("other", "local", home=tmp_path / "elsewhere") as other:

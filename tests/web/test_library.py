@@ -47,9 +47,8 @@ def test_first_load_of_our_page_is_small(entry: str) -> None:
     assert sum(len(gzip.compress(data, 9)) for data in loaded.values()) <= MOST
 
 
-def test_nothing_is_asked_of_anybody_that_nobody_named(library: Path) -> None:
-    """No address of a server stands in it, so nothing remote is loaded and nobody is told that it is used: but for the hosts of a service that a
-    person names by its word, with a key for it."""
+def test_library_requests_only_named_hosts(library: Path) -> None:
+    """The hosts of a service appear only for a service that was chosen, with its key."""
     named = {"https://api.pinata.cloud", "https://uploads.pinata.cloud"}
     # The XML parser knows these names of namespaces; nothing is loaded from there.
     namespaces = {"http://www.w3.org"}

@@ -89,7 +89,7 @@ def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str
     assert "harbour" in left and "tides" not in left
 
 
-def test_the_graph_is_a_list_and_a_picture_that_follows_what_is_written(
+def test_graph_is_shown_as_list_and_picture_and_follows_writes(
     tmp_path: Path, url: str, memory: Memory
 ) -> None:
     for name, kind in (("Ada", "person"), ("Acme", "company"), ("Oslo", "city"), ("<i>Bo</i>", "person")):
@@ -126,7 +126,7 @@ def test_the_graph_is_a_list_and_a_picture_that_follows_what_is_written(
     ]
 
 
-def test_page_shows_and_undoes_dreams_and_says_where_a_proposal_is(
+def test_page_shows_and_undoes_dreams_and_names_the_place_of_a_proposal(
     tmp_path: Path, url: str, memory: Memory
 ) -> None:
     for key in ("ferry_one", "ferry_two"):

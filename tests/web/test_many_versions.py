@@ -81,7 +81,7 @@ def test_vault_published_by_two_devices_in_turns_opens_by_a_pin_list(
             assert web.read("turn-second")["body"].startswith("turn 21")
 
 
-def test_a_member_whose_name_leads_to_names_without_end_keeps_nobody_out(url: str, memory: Memory) -> None:
+def test_endless_chain_of_device_names_is_not_followed(url: str, memory: Memory) -> None:
     """Only an anchor leads on, over eight names: who holds the key of a device could serve one more name for each that is asked."""
     keys = {memory.replica.device.sign_public: memory.replica.device.sign_seed}
     names = {ipns_name(public): public for public in keys}

@@ -63,7 +63,7 @@ def shown_there(device: WebDevice) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("seed", range(cases(1, 10)))
-def test_whatever_they_do_all_end_alike(seed: int, url: str, memory: Memory) -> None:
+def test_random_operations_of_three_devices_converge(seed: int, url: str, memory: Memory) -> None:
     random = Random(seed)
     with web_client() as client:
         words = words_of(memory)

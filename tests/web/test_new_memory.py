@@ -74,11 +74,9 @@ def test_vault_made_by_a_browser_opens_in_python_by_wallet_and_phrase(
 @pytest.mark.parametrize(
     "pins", [{"pins": [], "unread": ["x.pins"]}, {"pins": ["rubbish"]}, {}], ids=["gap", "entry", "none"]
 )
-def test_no_memory_is_made_where_a_part_of_the_pin_list_cannot_be_read(
+def test_no_vault_is_created_after_a_partly_unreadable_pin_list(
     client: Client, tmp_path: Path, pins: dict[str, object]
 ) -> None:
-    """The list counted as complete, so a second memory of the wallet was made."""
-
     @web.middleware
     async def with_a_gap(request: web.Request, handler: Any) -> web.StreamResponse:
         if request.method == "GET" and request.path == "/pins":
@@ -120,7 +118,7 @@ def test_vault_without_wallet_opens_by_its_phrase_and_needs_one_of_both(
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
-def test_a_memory_is_dated_by_the_day_where_its_writer_is(zone: str) -> None:
+def test_memory_is_dated_by_the_local_day_of_its_writer(zone: str) -> None:
     # These zones are 26 hours apart, so at no moment both have the day of UTC.
     with web_client(zone) as client:
         days = {datetime.now(ZoneInfo(zone)).date().isoformat()}

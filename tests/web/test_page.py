@@ -22,7 +22,7 @@ HOSTILE = (
 )
 
 
-def test_the_page_reads_writes_and_shows_what_others_write(tmp_path: Path) -> None:
+def test_page_reads_writes_and_shows_changes_of_others(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be **brief**.", name="Tone", type="feedback")
         memory.write("hostile", HOSTILE, name="<i>Hostile</i>")

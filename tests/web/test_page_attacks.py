@@ -39,7 +39,7 @@ BODIES = {
 TURNED = "Invoice \u202egnp.exe\u2066 \u202b"
 
 
-def test_a_text_that_means_harm_does_none(tmp_path: Path) -> None:
+def test_hostile_texts_do_no_harm(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         for key, body in BODIES.items():
             memory.write(
@@ -127,7 +127,7 @@ TRIES = """async ([url, token]) => {
 }"""
 
 
-def test_another_page_in_the_same_browser_is_answered_by_nobody(tmp_path: Path) -> None:
+def test_requests_of_other_pages_are_refused(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.")
 

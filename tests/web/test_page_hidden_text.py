@@ -39,7 +39,7 @@ print("a")
 UNFOLDED = '<span hidden>ATTRIBUTE</span><details><summary>ok</summary>DETAILS</details><font color="#fcfcfa">FONT</font>'
 
 
-def test_text_that_is_not_shown_is_counted_and_one_click_away(tmp_path: Path) -> None:
+def test_hidden_text_is_counted_and_shown_by_one_click(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("hidden", HIDDEN)
         memory.write("shown", SHOWN)

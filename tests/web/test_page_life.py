@@ -54,7 +54,7 @@ def lived(home: Path) -> None:
             memory.usage.add(model=model, agent=agent, input_tokens=1_200, output_tokens=300, cost_usd=cost)
 
 
-def test_sessions_are_read_searched_saved_and_forgotten_as_they_were_shown(tmp_path: Path) -> None:
+def test_sessions_are_read_searched_saved_and_forgotten_as_shown(tmp_path: Path) -> None:
     lived(tmp_path)
 
     async def look(shown: Shown) -> None:
@@ -198,7 +198,7 @@ def test_damaged_session_is_shown_and_can_be_forgotten(
     looked_at(tmp_path, look)
 
 
-def test_the_graph_is_a_list_and_a_picture_that_is_walked_by_keyboard(tmp_path: Path) -> None:
+def test_graph_is_shown_as_list_and_picture_and_works_by_keyboard(tmp_path: Path) -> None:
     lived(tmp_path)
 
     async def look(shown: Shown) -> None:
@@ -229,7 +229,7 @@ def test_the_graph_is_a_list_and_a_picture_that_is_walked_by_keyboard(tmp_path: 
     looked_at(tmp_path, look)
 
 
-def test_a_dream_is_looked_at_done_and_taken_back(tmp_path: Path) -> None:
+def test_dream_is_shown_applied_and_undone(tmp_path: Path) -> None:
     lived(tmp_path)
 
     async def look(shown: Shown) -> None:
@@ -300,7 +300,7 @@ def test_usage_is_added_up_and_saved(tmp_path: Path) -> None:
     looked_at(tmp_path, look)
 
 
-def test_timeline_and_usage_are_by_the_days_of_who_looks(tmp_path: Path) -> None:
+def test_timeline_and_usage_use_the_days_of_the_viewer(tmp_path: Path) -> None:
     """An evening in Los Angeles is the next day in UTC."""
     there = zone_of("America/Los_Angeles")
     day = datetime.now(there).date() - timedelta(days=2)
@@ -330,7 +330,7 @@ def test_timeline_and_usage_are_by_the_days_of_who_looks(tmp_path: Path) -> None
     looked_at(tmp_path, look, timezone_id="America/Los_Angeles")
 
 
-def test_export_names_what_it_leaves_out_and_saves_the_rest_on_demand(
+def test_export_names_omitted_files_and_saves_the_others_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.toml"

@@ -93,7 +93,7 @@ def once(**answer: Any) -> Callable[[Any], Awaitable[None]]:
     return handle
 
 
-def test_a_vault_unlocked_before_the_page_listens_again_is_shown(tmp_path: Path) -> None:
+def test_vault_unlocked_before_the_page_listens_is_shown(tmp_path: Path) -> None:
     keys = Keys(opener(tmp_path))
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.", name="Tone")
@@ -110,7 +110,7 @@ def test_a_vault_unlocked_before_the_page_listens_again_is_shown(tmp_path: Path)
     looked_at(tmp_path, look, open_memory=keys.open_memory)
 
 
-def test_a_page_whose_question_is_refused_asks_until_it_knows_of_the_lock(tmp_path: Path) -> None:
+def test_page_with_a_refused_request_retries_until_it_knows_the_lock(tmp_path: Path) -> None:
     keys = Keys(opener(tmp_path))
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.", name="Tone")
@@ -128,7 +128,7 @@ def test_a_page_whose_question_is_refused_asks_until_it_knows_of_the_lock(tmp_pa
     looked_at(tmp_path, look, open_memory=keys.open_memory)
 
 
-def test_a_lock_too_short_for_an_event_does_not_close_the_page(tmp_path: Path) -> None:
+def test_lock_too_short_for_an_event_does_not_close_the_page(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.", name="Tone")
 
@@ -142,7 +142,7 @@ def test_a_lock_too_short_for_an_event_does_not_close_the_page(tmp_path: Path) -
     looked_at(tmp_path, look)
 
 
-def test_a_write_between_the_first_look_and_the_first_event_is_shown(tmp_path: Path) -> None:
+def test_write_between_the_first_request_and_the_first_event_is_shown(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
         memory.write("tone", "Be brief.", name="Tone")
 
@@ -161,7 +161,7 @@ def test_a_write_between_the_first_look_and_the_first_event_is_shown(tmp_path: P
     looked_at(tmp_path, look)
 
 
-def test_a_save_while_the_page_asks_for_locks_goes_to_the_chosen_vault(tmp_path: Path) -> None:
+def test_save_during_a_lock_request_goes_to_the_chosen_vault(tmp_path: Path) -> None:
     keys = Keys(opener(tmp_path, "n"))
     for name in ("m", "n"):
         with opener(tmp_path, name)() as memory:

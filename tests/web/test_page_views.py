@@ -105,7 +105,7 @@ def test_every_view_and_state_is_accessible(tmp_path: Path) -> None:
     looked_at(tmp_path, look, open_memory=open_memory)
 
 
-def test_an_empty_memory_says_what_comes_and_what_to_do(tmp_path: Path) -> None:
+def test_empty_vault_explains_the_next_steps(tmp_path: Path) -> None:
     async def look(shown: Shown) -> None:
         page = shown.page
         await page.wait_for_selector(".empty:has-text('No memories yet')")
@@ -135,7 +135,7 @@ def test_an_empty_memory_says_what_comes_and_what_to_do(tmp_path: Path) -> None:
     looked_at(tmp_path, look)
 
 
-def test_ten_thousand_memories_are_drawn_where_they_are_looked_at(tmp_path: Path) -> None:
+def test_ten_thousand_memories_are_drawn_only_where_visible(tmp_path: Path) -> None:
     many = cases(1_200, 10_000)
     files = {
         f"key_{n:05}": f"---\nname: Name {n:05}\ndescription: About {n}\ntype: project\n---\n\nText {n}.\n".encode()

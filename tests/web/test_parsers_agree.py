@@ -21,7 +21,7 @@ def test_parsers_of_both_languages_agree_on_mutated_inputs(tmp_path: Path) -> No
     assert found[:5] == []
 
 
-def test_parsers_of_both_languages_agree_on_what_providers_hand_over(tmp_path: Path) -> None:
+def test_parsers_of_both_languages_agree_on_answers_of_providers(tmp_path: Path) -> None:
     node, count = need_program("node"), cases(200, 2_000)
     found = differences(node, built_web() / "parsers.js", tmp_path, 2027, count, OF_PROVIDERS)
     assert found[:5] == []
@@ -33,14 +33,14 @@ def test_readers_agree_on_headers_of_pieces_of_yaml(tmp_path: Path) -> None:
     assert found[:5] == []
 
 
-def test_texts_of_drawn_exports_come_in_in_both_languages(tmp_path: Path) -> None:
+def test_random_exports_are_imported_the_same_in_both_languages(tmp_path: Path) -> None:
     node, count = need_program("node"), cases(2_000, 30_000)
     found = differences(node, built_web() / "parsers.js", tmp_path, 2029, count, ("export",))
     assert found[:5] == []
 
 
 @pytest.mark.parametrize("byte", [0, 1, 4, 255])
-def test_pack_with_megabytes_of_garbage_behind_it_is_read_in_one_pass(tmp_path: Path, byte: int) -> None:
+def test_pack_followed_by_megabytes_of_garbage_is_read_in_one_pass(tmp_path: Path, byte: int) -> None:
     file = tmp_path / "inputs.jsonl"
     file.write_text(json.dumps(["pack", [byte, 8 << 20]]), "utf-8")
     assert json.loads(run([need_program("node"), built_web() / "parsers.js", file])) == [

@@ -21,7 +21,7 @@ def device(client: Client, name: str, url: str) -> WebDevice:
     return client.open(name, url, **by_wallet(), token=PEER_TOKEN)
 
 
-def test_the_history_of_a_memory_is_that_of_python_and_a_text_comes_back(
+def test_history_equals_that_of_python_and_a_text_is_restored(
     client: Client, url: str, memory: Memory
 ) -> None:
     web = device(client, "historian", url)
@@ -99,7 +99,7 @@ def test_conflict_is_resolved_by_shown_texts_and_later_texts_remain(
     assert root_of(memory) == one.sync()["root"] and not memory.conflicts()
 
 
-def test_redirected_scope_is_read_below_its_target_and_written_there(
+def test_redirected_scope_is_read_after_its_target_and_written_there(
     client: Client, url: str, memory: Memory
 ) -> None:
     memory.scope("old").write("rule", "From the old one.")

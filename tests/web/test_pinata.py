@@ -22,7 +22,7 @@ def others(service: Account) -> None:
         service.server._add({"network": "public", "name": f"other {number}"}, [("file", b"%d" % number)])
 
 
-def test_a_version_on_the_last_page_of_a_list_is_found(url: str, memory: Memory) -> None:
+def test_version_on_the_last_page_of_a_list_is_found(url: str, memory: Memory) -> None:
     with account("pinata-car") as service, web_client() as client:
         asyncio.run(memory.sync(service.open()))
         others(service)
@@ -32,7 +32,7 @@ def test_a_version_on_the_last_page_of_a_list_is_found(url: str, memory: Memory)
         assert new.read("tone")["body"].startswith("Be direct.")
 
 
-def test_a_list_that_fails_after_its_first_page_shows_that_page(url: str, memory: Memory) -> None:
+def test_list_that_fails_after_its_first_page_shows_that_page(url: str, memory: Memory) -> None:
     with account("pinata-car") as service, web_client() as client:
         others(service)
         asyncio.run(memory.sync(service.open()))

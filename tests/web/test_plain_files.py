@@ -25,7 +25,7 @@ def files_in(folder: Path) -> dict[str, str]:
     }
 
 
-def test_the_tree_is_that_of_python_and_is_taken_in_by_both(
+def test_exported_tree_equals_that_of_python_and_is_imported_by_both(
     client: Client, url: str, memory: Memory, tmp_path: Path
 ) -> None:
     web = client.open("exporter", url, **by_wallet(), token=PEER_TOKEN)

@@ -32,7 +32,7 @@ QUESTIONS = [
 ]  # fmt: skip
 
 
-def test_hits_and_scores_are_those_of_python(url: str, memory: Memory) -> None:
+def test_hits_and_scores_equal_those_of_python(url: str, memory: Memory) -> None:
     for key, (name, body, kind, tags) in TEXTS.items():
         memory.write(key, body, name=name, type=kind, tags=tags)
     steps = [

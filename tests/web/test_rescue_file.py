@@ -67,7 +67,7 @@ async def opened(page: Page, words: str) -> None:
     await page.click("button:has-text('Open with the recovery phrase')")
 
 
-def test_a_saved_page_opens_as_a_file_with_the_words_and_asks_nobody(saved: Path, memory: Memory) -> None:
+def test_saved_page_opens_offline_with_the_recovery_phrase(saved: Path, memory: Memory) -> None:
     held = saved.read_bytes()
     assert not any(text in held for text in (b"Friday", b"Be direct", b"waved", words_of(memory).encode()))
     zips: list[bytes] = []
@@ -106,7 +106,7 @@ def test_a_saved_page_opens_as_a_file_with_the_words_and_asks_nobody(saved: Path
         assert files_of(zips[0]) == files_of(out.getvalue())
 
 
-def test_a_wallet_in_the_browser_or_its_key_file_opens_a_saved_page(saved: Path, tmp_path: Path) -> None:
+def test_saved_page_opens_with_a_wallet_or_its_key_file(saved: Path, tmp_path: Path) -> None:
     keystore = tmp_path / "wallet.json"
     create_keystore(keystore, "open sesame, please", bytes.fromhex(WALLET_KEY), scrypt_n=1024)
     signed: list[str] = []
@@ -166,7 +166,7 @@ _TITLES = """(async () => {
 })()"""
 
 
-def test_firefox_opens_a_saved_page_too(saved: Path, memory: Memory) -> None:
+def test_saved_page_opens_in_firefox(saved: Path, memory: Memory) -> None:
     async def titles() -> list[str]:
         async with browser("firefox") as page:
             await page.goto(saved.as_uri())

@@ -43,12 +43,12 @@ def application() -> web.Application:
     return made
 
 
-def test_answer_that_progresses_is_received_though_it_outlasts_the_limit() -> None:
+def test_progressing_answer_may_exceed_the_limit() -> None:
     with serve(application) as url, web_client() as client:
         received = client.ask({"do": "get", "url": f"{url}/steady", "ms": LIMIT})
         assert received == PIECES * len(PIECE)
 
 
-def test_answer_that_drips_ends_at_the_limit() -> None:
+def test_dripping_answer_ends_at_the_limit() -> None:
     with serve(application) as url, web_client() as client, pytest.raises(ClientError, match="broke off"):
         client.ask({"do": "get", "url": f"{url}/drip", "ms": LIMIT})

@@ -107,7 +107,7 @@ async def saved(page: Page) -> None:
     await page.wait_for_selector(".memory > .prose")
 
 
-def test_words_open_it_in_a_browser_which_writes_and_publishes(
+def test_phrase_opens_the_vault_in_a_browser_which_writes_and_publishes(
     folder: Path, url: str, memory: Memory
 ) -> None:
     zips: list[bytes] = []
@@ -280,7 +280,7 @@ def test_page_app_opens_offline_and_locks_in_every_tab(folder: Path, url: str, m
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["new", "empty"])
-def test_a_disk_that_takes_no_more_leaves_no_half_of_a_page(tmp_path: Path, there: bool) -> None:
+def test_full_disk_leaves_no_partial_page(tmp_path: Path, there: bool) -> None:
     where, built = tmp_path / "www", built_page()
     if there:
         where.mkdir()
@@ -297,7 +297,7 @@ def test_a_disk_that_takes_no_more_leaves_no_half_of_a_page(tmp_path: Path, ther
     assert (where / "index.html").stat().st_mode & 0o044 == 0o044 & ~current_umask()
 
 
-def test_page_without_storage_quota_hides_its_data_and_says_why(
+def test_page_without_storage_quota_hides_its_data_and_explains_it(
     folder: Path, url: str, memory: Memory
 ) -> None:
     for n in range(4):
@@ -328,7 +328,7 @@ def test_page_without_storage_quota_hides_its_data_and_says_why(
     played(play, folder)
 
 
-def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str) -> None:
+def test_two_pages_on_one_host_have_separate_files(tmp_path: Path, url: str) -> None:
     """They are not the same build: the worker of one drops older files of its own page, and none of the other."""
     for name, place in (("one", f"gateway:{url}"), ("two", f"routing:{url}")):
         write_static_page(tmp_path / "host" / name, [place], built_page())
@@ -344,7 +344,7 @@ def test_two_pages_on_one_host_keep_each_its_own_files(tmp_path: Path, url: str)
     played(play, tmp_path / "host")
 
 
-def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
+def test_passkey_opens_the_browsers_vault_and_nothing_else_does(
     folder: Path, url: str, memory: Memory
 ) -> None:
     async def play(page: Page, address: str) -> None:
@@ -393,11 +393,9 @@ def test_a_passkey_opens_what_a_browser_keeps_and_nothing_else_does(
     assert tone is not None and tone.file.body.strip() == "By passkey."
 
 
-def test_where_a_memory_is_is_told_while_the_browser_still_publishes(
+def test_place_of_a_vault_is_shown_while_the_browser_still_publishes(
     folder: Path, url: str, memory: Memory
 ) -> None:
-    """The link led nowhere, and the form of the places was empty, until what was shown already was kept and published."""
-
     async def play(page: Page, address: str) -> None:
         await page.goto(address)
         goes_on = asyncio.Event()
@@ -500,9 +498,7 @@ def test_browser_without_wallet_is_admitted_by_public_keys_and_six_words(
     assert "phone" in {one.label for one in memory.members.list()}
 
 
-def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
-    folder: Path, url: str, memory: Memory
-) -> None:
+def test_sign_in_and_browser_views_are_accessible(folder: Path, url: str, memory: Memory) -> None:
     """axe-core finds nothing serious, light or dark, wide or as narrow as a phone, and nothing runs out of a narrow page."""
 
     async def play(page: Page, address: str) -> None:
@@ -532,7 +528,7 @@ def test_everybody_can_use_the_door_and_what_is_only_in_this_browser(
     played(play, folder)
 
 
-def test_pinata_key_typed_into_page_publishes_and_a_router_finds_it(
+def test_pinata_key_typed_into_the_page_publishes_and_a_router_finds_it(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
     """Its hosts are asked as they are called, and answered by the stand-in; a router that takes names is the peer."""
@@ -605,9 +601,7 @@ _IN_FIREFOX = """(async () => {
 })()"""
 
 
-def test_firefox_opens_it_too_lets_itself_in_and_keeps_its_files(
-    folder: Path, url: str, memory: Memory
-) -> None:
+def test_firefox_opens_and_admits_itself_and_keeps_its_files(folder: Path, url: str, memory: Memory) -> None:
     typed_in = {"PLACE": f"peer:{url}", "TOKEN": PEER_TOKEN, "WORDS": words_of(memory)}
     asked = _IN_FIREFOX
     for name, text in typed_in.items():

@@ -239,7 +239,7 @@ def both(
         yield memory, client.open("reader", url, **by_wallet(), token=PEER_TOKEN)
 
 
-def test_drawn_memories_are_found_and_given_as_in_python(both: tuple[Memory, WebDevice]) -> None:
+def test_random_memories_are_found_as_in_python(both: tuple[Memory, WebDevice]) -> None:
     memory, web = both
     found = pending = 0
     for query, kind, scope in product(QUERIES, ["all", "event", "message", "memory"], ["", "shop"]):
@@ -277,7 +277,7 @@ def test_drawn_memories_are_found_and_given_as_in_python(both: tuple[Memory, Web
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system sets no zone of one process")
-def test_days_of_messages_are_those_of_the_reader(
+def test_days_of_messages_use_the_time_zone_of_the_reader(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     zone = "America/Los_Angeles"

@@ -41,9 +41,7 @@ def client() -> Iterator[Client]:
         yield started
 
 
-def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
-    client: Client, url: str, memory: Memory
-) -> None:
+def test_client_with_the_phrase_converges_with_python(client: Client, url: str, memory: Memory) -> None:
     web = client.open("phone", url, words=words_of(memory), token=PEER_TOKEN)
     tone = web.read("tone")
     assert (tone["body"], tone["fields"]["type"], tone["label"]) == (
@@ -81,13 +79,13 @@ def test_a_client_with_the_words_reads_writes_and_both_end_on_one_root(
     assert all(abs(time.time() * 1000 - at) < 600_000 for at in heard.values())
 
 
-def test_a_wallet_opens_it_too(client: Client, url: str, memory: Memory) -> None:
+def test_wallet_opens_the_vault(client: Client, url: str, memory: Memory) -> None:
     web = client.open("wallet", url, **by_wallet(), token=PEER_TOKEN)
     assert web.read("tone")["body"].startswith("Be direct.")
     assert web.sync()["root"] == root_of(memory)
 
 
-def test_both_edit_one_memory_at_once_and_nothing_is_lost(client: Client, url: str, memory: Memory) -> None:
+def test_concurrent_edits_of_one_memory_are_merged(client: Client, url: str, memory: Memory) -> None:
     web = client.open("tablet", url, words=words_of(memory), token=PEER_TOKEN)
     root_of(memory)
     web.sync()
@@ -113,7 +111,7 @@ def test_both_edit_one_memory_at_once_and_nothing_is_lost(client: Client, url: s
     assert settled is not None and settled.file.body == "Soup and salad" and not memory.conflicts()
 
 
-def test_memory_forgotten_by_one_is_gone_for_the_other(client: Client, url: str, memory: Memory) -> None:
+def test_memory_forgotten_by_one_is_forgotten_for_the_other(client: Client, url: str, memory: Memory) -> None:
     web = client.open("clock", url, words=words_of(memory), token=PEER_TOKEN)
     assert web.forget("tone", {"reason": "asked to"}) is True
     web.sync()
@@ -130,9 +128,7 @@ def many(web: Any, start: int) -> None:
         web.write(f"note_{n}", f"Text {n}")
 
 
-def test_two_tabs_of_one_device_write_in_turns_and_lose_nothing(
-    client: Client, url: str, memory: Memory
-) -> None:
+def test_two_tabs_of_one_device_write_in_turns_without_loss(client: Client, url: str, memory: Memory) -> None:
     one = client.open("tab one", url, words=words_of(memory), token=PEER_TOKEN)
     two = client.open("tab two", url, on="tab one", token=PEER_TOKEN)
     many(one, 0)
@@ -143,7 +139,7 @@ def test_two_tabs_of_one_device_write_in_turns_and_lose_nothing(
     assert {f"note_{n}" for n in range(15)} <= {item.key for item in memory.list()}
 
 
-def test_a_device_without_the_wallet_is_let_in_by_its_public_keys(
+def test_device_without_the_wallet_is_admitted_by_its_public_keys(
     client: Client, url: str, memory: Memory
 ) -> None:
     words = words_of(memory)
@@ -183,7 +179,7 @@ def test_change_of_members_that_no_provider_accepted_is_unpublished(
     assert web.status()["unpublished"] is False
 
 
-def test_removed_device_writes_nothing_more(client: Client, url: str, memory: Memory) -> None:
+def test_removed_device_cannot_write(client: Client, url: str, memory: Memory) -> None:
     web = client.open("lost", url, words=words_of(memory), token=PEER_TOKEN)
     root_of(memory)
     [lost] = [one["id"] for one in web.members() if one["thisDevice"]]
@@ -196,7 +192,7 @@ def test_removed_device_writes_nothing_more(client: Client, url: str, memory: Me
     assert memory.read("late") is None
 
 
-def test_a_text_of_the_past_comes_in_beside_what_is_here(client: Client, url: str, memory: Memory) -> None:
+def test_imported_older_text_becomes_an_alternative(client: Client, url: str, memory: Memory) -> None:
     web = client.open("importer", url, words=words_of(memory), token=PEER_TOKEN)
     blob = web.export()
     again = web.take(blob)
@@ -247,7 +243,7 @@ def test_head_is_found_by_phrase_alone_through_gateway_and_router(
     assert here is not None and here.file.body == "It goes out later."
 
 
-def test_a_memory_is_read_from_a_shared_folder_as_python_left_it(
+def test_shared_folder_written_by_python_is_read(
     client: Client, url: str, memory: Memory, tmp_path: Path
 ) -> None:
     """The folder behind the peer, as somebody carries it on a stick: nobody is asked for anything."""
@@ -259,7 +255,7 @@ def test_a_memory_is_read_from_a_shared_folder_as_python_left_it(
 
 
 @pytest.mark.slow
-def test_device_overtaken_before_announcement_says_what_it_needs(
+def test_device_overtaken_before_its_announcement_explains_what_is_needed(
     client: Client, url: str, memory: Memory
 ) -> None:
     """Two more devices were let in meanwhile, so the wallet must lead its name on once more."""
@@ -308,7 +304,7 @@ def test_text_missing_at_its_provider_is_requested_again_then_published(
         assert from_second.read("long")["body"] == text
 
 
-def test_a_provider_that_serves_other_bytes_is_not_believed(client: Client, memory: Memory) -> None:
+def test_provider_that_serves_other_bytes_is_not_trusted(client: Client, memory: Memory) -> None:
     """A gateway that answers each block with another one, and a page in the place of a name."""
 
     async def lie(request: http.Request) -> http.Response:

@@ -39,7 +39,7 @@ def in_node() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in VECTORS.glob("*.json")))
-def test_the_client_agrees_with_the_vectors_in_node(file: str, in_node: dict[str, dict[str, Any]]) -> None:
+def test_client_agrees_with_the_vectors_in_node(file: str, in_node: dict[str, dict[str, Any]]) -> None:
     if file in NOT_OF_THE_CLIENT:
         assert file not in in_node
     else:
@@ -68,9 +68,7 @@ async def judged_in(name: str, url: str) -> tuple[str, list[dict[str, Any]]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BROWSERS)
-def test_the_client_agrees_with_the_vectors_in_a_browser(
-    name: str, in_node: dict[str, dict[str, Any]]
-) -> None:
+def test_client_agrees_with_the_vectors_in_a_browser(name: str, in_node: dict[str, dict[str, Any]]) -> None:
     """Each row of each file, as in Node: the engines' own cryptography, numbers, texts and order of names."""
     with serve(served) as url:
         agent, found = asyncio.run(judged_in(name, url))
@@ -98,7 +96,7 @@ def test_worker_decides_like_the_main_thread(name: str, script: str) -> None:
         assert asyncio.run(compared(url)) == {"asked": 1400, "differ": []}
 
 
-def test_the_client_evaluates_the_rings_of_attackers_as_this_program_does(tmp_path: Path) -> None:
+def test_client_evaluates_rings_of_attackers_like_python(tmp_path: Path) -> None:
     """Any statements by anybody, in subsets that no vault would have: both see the same members, families, persons and keys."""
     built_web()
     statements: dict[str, Any] = {}
@@ -136,7 +134,7 @@ def test_the_client_evaluates_the_rings_of_attackers_as_this_program_does(tmp_pa
     assert found["fails"] == [] and found["rows"] > len(evaluations)
 
 
-def test_joins_of_rings_beyond_each_limit_are_refused_by_the_client(tmp_path: Path) -> None:
+def test_client_refuses_joins_of_rings_over_each_limit(tmp_path: Path) -> None:
     built_web()
     known = json.loads((VECTORS / "ring.json").read_text("utf-8"))
     rows = full_join_rows(rings()["new vault: wallet, recovery words, laptop"])

@@ -99,7 +99,7 @@ def test_client_and_python_share_a_folder_at_apache(
     asyncio.run(memory.aclose())
 
 
-def test_python_on_a_disk_reads_what_the_client_created(
+def test_python_reads_from_disk_what_the_client_created(
     apache: DavFolder, client: Client, tmp_path: Path
 ) -> None:
     client.ask(
@@ -130,7 +130,7 @@ def test_unusable_address_is_refused_without_its_password(client: Client, addres
     assert "secret" not in str(refused.value)
 
 
-def test_list_that_is_cut_off_is_an_error_and_no_empty_folder(
+def test_truncated_list_is_an_error_and_not_an_empty_folder(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -150,7 +150,7 @@ def test_list_that_is_cut_off_is_an_error_and_no_empty_folder(
     assert set(before) <= set(names_in(at.folder))
 
 
-def test_false_index_and_lost_pack_cost_no_other_text(
+def test_false_index_and_lost_pack_hide_no_other_text(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = python_at(at, tmp_path / "home", monkeypatch)
@@ -167,7 +167,7 @@ def test_false_index_and_lost_pack_cost_no_other_text(
     assert {one["key"] for one in device.list()} == {"tone", "note0", "note1", "note2", "note3"}
 
 
-def test_server_without_ranges_and_behind_tls_and_with_odd_renames_serves(
+def test_server_without_ranges_behind_tls_with_unusual_renames_works(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at.server.ranges = False
@@ -201,7 +201,7 @@ def test_blocks_of_a_marked_pack_are_sent_again(
     assert any(str(cid) == root for pack in stays for cid, _ in read_car(pack.read_bytes()))
 
 
-def test_folder_of_another_kind_in_the_place_of_a_pack_is_set_aside(
+def test_folder_in_place_of_a_pack_is_set_aside(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -247,7 +247,7 @@ def test_foreign_list_and_document_type_are_refused(
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-def test_page_of_another_origin_uses_the_folder_where_the_server_allows_it(
+def test_page_of_another_origin_uses_the_folder_only_if_allowed(
     allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as stack:
@@ -292,7 +292,7 @@ def records_of(at: StandIn) -> list[Path]:
     return sorted((at.folder / "names").iterdir(), key=lambda path: path.stat().st_mtime_ns)
 
 
-def test_damaged_newest_record_is_written_again_and_no_lesser_removed(
+def test_damaged_newest_record_is_rewritten_and_no_older_one_removed(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -312,7 +312,7 @@ def test_damaged_newest_record_is_written_again_and_no_lesser_removed(
     assert opened(client, at, "late").read("tone")["body"] == "Be kind."
 
 
-def test_record_that_cannot_be_read_is_told(
+def test_unreadable_record_is_reported(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -326,7 +326,7 @@ def test_record_that_cannot_be_read_is_told(
         time.sleep(0.2)
 
 
-def test_listed_files_that_are_gone_are_listed_again(
+def test_listed_files_that_disappeared_are_listed_again(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -335,7 +335,7 @@ def test_listed_files_that_are_gone_are_listed_again(
     assert opened(client, at, "a").read("tone")["body"].startswith("Be direct.")
 
 
-def test_index_or_record_that_is_refused_costs_no_other_file(
+def test_refused_index_or_record_hides_no_other_file(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = python_at(at, tmp_path / "home", monkeypatch)
@@ -349,7 +349,7 @@ def test_index_or_record_that_is_refused_costs_no_other_file(
     assert {one["key"] for one in device.list()} == {"tone", "note0", "note1", "note2"}
 
 
-def test_blocks_noted_as_lost_are_sent_again_whatever_the_ends_of_lines(
+def test_blocks_noted_as_lost_are_sent_again_with_any_line_ending(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -397,7 +397,7 @@ def test_address_in_any_form_is_refused_without_its_password(client: Client, add
     assert "secret" not in str(refused.value) + refused.value.hint
 
 
-def test_password_that_a_server_sends_back_is_not_shown(
+def test_password_echoed_by_a_server_is_not_shown(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -451,7 +451,7 @@ def test_file_that_a_server_accepts_and_does_not_store_is_an_error(
     assert opened(client, at, "late").read("tone")["body"] == "Be brief."
 
 
-def test_record_that_was_cut_after_it_was_read_is_written_again(
+def test_record_truncated_after_a_read_is_rewritten(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
@@ -481,7 +481,7 @@ def send_again(device: WebDevice, at: StandIn) -> str:
 
 
 @pytest.mark.parametrize("lost", ["list", "pin"])
-def test_pin_of_a_lost_file_is_made_again(
+def test_pin_of_a_lost_file_is_restored(
     lost: str, at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())

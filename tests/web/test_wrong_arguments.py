@@ -59,7 +59,7 @@ def test_json_of_another_program_is_not_an_export(url: str, memory: Memory) -> N
         getattr(web, "import")({"files": {}})
 
 
-def test_an_object_is_imported_and_written_as_its_text_would_be(url: str, memory: Memory) -> None:
+def test_object_is_imported_and_written_like_its_text(url: str, memory: Memory) -> None:
     root_of(memory)
     with web_client() as client:
         web = client.open("objects", url, **by_wallet(), token=PEER_TOKEN)

@@ -259,7 +259,7 @@ def test_expanding_yaml_header_is_imported_as_body(memory: Memory, tmp_path: Pat
     assert taken.own == 2 and reading is not None and reading.data == b"---\n---\n\n" + bomb.encode()
 
 
-def test_times_out_of_range_are_imported(memory: Memory) -> None:
+def test_times_out_of_range_are_imported_or_reported(memory: Memory) -> None:
     export = [
         {"title": "t", "create_time": when, "conversation_id": str(n), "mapping": {"a": {"message": None}}}
         for n, when in enumerate(

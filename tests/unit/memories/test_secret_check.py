@@ -254,7 +254,7 @@ def test_changed_rules_rescan_a_public_vault(
         assert looked == ["last text"]
 
 
-def test_rules_version_matches_the_hash_of_their_source() -> None:
+def test_source_hash_depends_on_the_modules_and_their_order() -> None:
     from ipfsmem import wordlist
     from ipfsmem.device.source_hash import source_hash
 

@@ -30,7 +30,7 @@ def test_equal_lines_use_constant_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
-def test_lines_are_iterated_one_by_one() -> None:
+def test_events_read_line_by_line_equal_a_union_of_all_lines() -> None:
     """A BOM, CRLF, blank lines, no last LF, equal lines: the same events as from a union of all lines."""
     text = b'\xef\xbb\xbf0\r\n\n \n{"ts":"2026-01-01","type":"a"}\n0\n0'
     (part,) = read_tree(["timeline/x.jsonl"], lambda name, most: text).values()

@@ -930,7 +930,7 @@ def test_host_of_a_bucket_in_another_spelling_is_the_same_host() -> None:
         objects.read("a")
 
 
-def test_blocked_loopback_server_affects_only_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocked_loopback_server_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ended the command with an error of Python; what cannot be opened is left out."""
 
     async def refuse(*_: Any, **__: Any) -> None:

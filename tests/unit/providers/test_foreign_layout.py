@@ -182,7 +182,7 @@ def test_first_fetch_is_one_car(kind: str, mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
-def test_without_cars_each_object_is_one_request(mode: str, tmp_path: Path) -> None:
+def test_each_object_is_one_request_at_a_gateway_without_cars(mode: str, tmp_path: Path) -> None:
     with account("pinata-free") as at:
         publish(at, tmp_path / "a", 40, mode)
 

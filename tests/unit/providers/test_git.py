@@ -81,7 +81,7 @@ async def holds(provider: GitProvider, made: BuiltTree) -> bool:
 # -- the branch ----------------------------------------------------------------------------------------------------
 
 
-def test_group_is_one_commit_of_the_folder_layout(tmp_path: Path) -> None:
+def test_publish_is_one_commit_of_the_folder_layout(tmp_path: Path) -> None:
     at = Repository(tmp_path)
 
     async def body() -> None:

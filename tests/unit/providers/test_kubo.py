@@ -142,7 +142,7 @@ def test_current_kubo_publishes_records_to_the_network(url: str, kubo: FakeKubo)
     run(body())
 
 
-def test_sync_does_not_wait_for_the_dht(tmp_path: Path) -> None:
+def test_sync_waits_for_the_dht_at_most_once(tmp_path: Path) -> None:
     """The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
     kubo = FakeKubo("0.43.1")
     with serve(kubo.app) as url, _memory(tmp_path / "one", url) as one:

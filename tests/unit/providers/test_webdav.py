@@ -137,7 +137,7 @@ def test_half_an_account_is_refused(given: dict[str, str], monkeypatch: pytest.M
     assert "secret" not in str(raised.value)
 
 
-def test_password_of_one_server_is_not_sent_to_another() -> None:
+def test_shared_password_for_two_servers_is_refused() -> None:
     beside = {"beside": lambda: ["webdav:https://one/x", "webdav:https://two/x"]}
     with pytest.raises(ConfigError, match="2 addresses"):
         WebdavProvider("https://one/x", {**ACCOUNT, **beside})

@@ -179,7 +179,7 @@ def test_lost_newest_version_number_is_relearned_and_reported(lab: Lab) -> None:
     assert all_texts(a) == all_texts(b)
 
 
-def test_changed_file_position_is_corrected(lab: Lab) -> None:
+def test_damaged_record_of_the_location_gives_a_new_device_id(lab: Lab) -> None:
     """Every command ended with 30: one bit took all that was not published. It is a device under another id instead."""
     a, b = two(lab)
     b.write("mine", "not published yet")

@@ -27,7 +27,7 @@ def test_first_sync_is_immediate_and_later_ones_regular() -> None:
     assert pace.due() == 1307
 
 
-def test_without_an_interval_only_writes_cause_a_sync() -> None:
+def test_only_writes_cause_a_sync_without_an_interval() -> None:
     pace = Pace(30, 600, None, 1000)
     assert pace.due() is None
     pace.wrote(1010)
