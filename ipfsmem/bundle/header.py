@@ -41,9 +41,11 @@ _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _SPACE = " \t\r"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
-# Unquoted values that some YAML loader (1.1 or 1.2) parses as boolean, null, number, date, time or merge.
+# Unquoted values that some YAML loader (1.1 or 1.2) parses as boolean, null, number, date, time or merge: words in any case, and
+# texts that begin with no letter.
+_OTHER_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _OTHER_TYPE = lazy_pattern(
-    r"y|n|yes|no|on|off|true|false|null|~|<<|="
+    r"~|<<|="
     r"|[-+]?(?:0[box][0-9a-f]+|[0-9]+(?::[0-9]{1,2})*(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|\.[0-9]+(?:e[-+]?[0-9]+)?|\.inf|\.nan)"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[ \tt].*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
@@ -110,12 +112,15 @@ def is_bare_value(name: str, value: str) -> bool:
         return True
     if name == "confidence" and _NUMBER.fullmatch(value):
         return True
-    return _OTHER_TYPE.fullmatch(value.replace("_", "")) is None  # as `_has_other_type`
+    text = value.replace("_", "")  # as `_has_other_type`
+    return text.lower() not in _OTHER_WORDS if text[:1].isalpha() else _OTHER_TYPE.fullmatch(text) is None
 
 
 def _has_other_type(value: str) -> bool:
-    # Some loaders accept underscores anywhere in numbers.
-    return _OTHER_TYPE.fullmatch(value.replace("_", "")) is not None
+    text = value.replace("_", "")  # some loaders accept underscores anywhere in numbers
+    if text[:1].isalpha():
+        return text.lower() in _OTHER_WORDS
+    return _OTHER_TYPE.fullmatch(text) is not None
 
 
 def _is_instant(value: str) -> bool:

@@ -37,6 +37,8 @@ _WORDS: dict[Any, str] = {
     float: "a number",
     types.NoneType: "None",
 }
+#: Classes whose instances are all accepted where the class is annotated.
+_CLASSES: Final = frozenset([str, bytes, bool, types.NoneType])
 
 
 class _MethodParameter(msgspec.Struct, frozen=True):
@@ -181,6 +183,8 @@ def check_of(hint: Any) -> _Check | None:
         if len(checks) < len(each):
             return None
         words = " or ".join(dict.fromkeys(word for _, word in checks))
+        if all(isinstance(one, type) and one in _CLASSES for one in inside):
+            return (lambda value: isinstance(value, inside)), words
         return (lambda value: any(accepts(value) for accepts, _ in checks)), words
     if origin is typing.Literal:
         return _literal(inside)
