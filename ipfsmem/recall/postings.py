@@ -91,7 +91,7 @@ class PostingList(Shares):
 
     def share(self, number: int) -> float:
         """Return the share of an entry."""
-        few = self._few  # as `times`, without a call for each term and hit
+        few = self.few  # as `times`, without a call for each term and hit
         if few is None:
             times = self.counts[bisect_left(self.numbers, number)] if self._there[number] else 0
         else:
@@ -100,14 +100,14 @@ class PostingList(Shares):
 
     def times(self, number: int) -> int:
         """Return how often an entry has it."""
-        if self._few is not None:
-            return self._few.get(number, 0)
+        if self.few is not None:
+            return self.few.get(number, 0)
         if not self._there[number]:
             return 0
         return self.counts[bisect_left(self.numbers, number)]
 
     @cached_property
-    def _few(self) -> dict[int, int] | None:
+    def few(self) -> dict[int, int] | None:
         size = len(self._against)
         few = not is_common(len(self.numbers), size)
         return dict(zip(self.numbers, self.counts, strict=True)) if few else None

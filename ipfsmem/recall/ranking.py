@@ -81,7 +81,7 @@ class _Words:
             of_passages = [(1 << bit, index.passage_row(term)) for bit, term in enumerate(query_terms)]
             of_passages.sort(key=lambda one: -one[1].most)
             self.passages = ScoreBounds(of_passages, self._beyond + len(index.owners))
-        self._total = sum(row.worth for row in self.rows)
+        self._total = sum([row.worth for row in self.rows])
         self._covers: dict[int, float] = {}
         #: Which of the terms the header of an entry has.
         self.headers: dict[int, int] = {}
@@ -139,7 +139,7 @@ class _Words:
         """Return the share of the terms in `has`, by weight."""
         share = self._covers.get(has)
         if share is None:
-            there = sum(row.worth for bit, row in enumerate(self.rows) if has >> bit & 1)
+            there = sum([row.worth for bit, row in enumerate(self.rows) if has >> bit & 1])
             share = self._covers[has] = there / self._total if self._total else 0.0
         return share
 

@@ -47,7 +47,6 @@ _DIGITS: Final = 10
 _AGAINST = frozenset({"question", "long"})
 #: The weights of words and meaning together, of an entry of a group and of any other.
 Together = Literal["own", "alone"]
-_TOGETHER: Final[tuple[Together, ...]] = ("own", "alone")
 #: Former parts: settings that name them stay valid, without effect.
 _GONE = frozenset({"before", "length"})
 
@@ -135,15 +134,13 @@ def hits_of(
 ) -> list[Hit]:
     """Return some entries, by number, with their scores."""
     columns, weights, hits = index.columns, weighed.weights, list[Hit]()
-    own_weights = {
-        (part, has_meaning): own_weight(weights, part, has_meaning)
-        for part in _TOGETHER
-        for has_meaning in (True, False)
-    }
+    own_weights = dict[tuple[Together, bool], float]()
     for number, match in matches:
         marks = columns.marks[number]
         is_grouped = bool(marks & GROUPED)
-        own = own_weights["own" if is_grouped else "alone", match.meaning is not None]
+        kind: tuple[Together, bool] = "own" if is_grouped else "alone", match.meaning is not None
+        if (own := own_weights.get(kind)) is None:
+            own = own_weights[kind] = own_weight(weights, *kind)
         dated = "date" if is_grouped else "day"
         parts = {"words": own * match.words, "cover": match.cover, dated: float(number in features.dated)}
         if match.meaning is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress
 from math import frexp
@@ -45,6 +45,11 @@ class Shares:
     def share(self, number: int) -> float:
         """Return the share of an entry, 0 if it lacks the term."""
         raise NotImplementedError
+
+    @cached_property
+    def few(self) -> Mapping[int, int] | None:
+        """The entries that have it, if they are few and can be looked up; None if `share` has to find out."""
+        return None
 
     @cached_property
     def most(self) -> float:
@@ -99,15 +104,19 @@ class ScoreBounds:
         self._bounds: dict[int, tuple[float, int]] = {}
         self._all: list[float] | None = None
         having = [row for _, row in rows if row.numbers]
+        exponents = [row.exponent for row in having]
+        greatest = [(row.greatest, row.exponent) for row in having]
+        unit = max(exponents, default=0) + _BITS - _LANE
+        # Lists, not generators, which cost a call for each row.
+        while sum([most << at - unit if at >= unit else most >> unit - at for most, at in greatest]) >> _LANE:
+            unit += 1
         #: The unit of sums is two to the power of this.
-        self._unit = max((row.exponent for row in having), default=0) + _BITS - _LANE
-        while sum(_shifted(row.greatest, row.exponent - self._unit) for row in having) >> _LANE:
-            self._unit += 1
+        self._unit = unit
         self._sums = self._added(having)
         #: How far the exact sum of an entry may be above the rounded one, and how far below.
-        self._above = 1 + sum(row.exponent < self._unit for row in having)
-        self._below = 1 + sum(_shifted(1, max(0, row.exponent - self._unit)) for row in having)
-        self._worth = 2.0**self._unit
+        self._above = 1 + sum([at < unit for at in exponents])
+        self._below = 1 + sum([1 << max(0, at - unit) for at in exponents])
+        self._worth = 2.0**unit
 
     def _added(self, rows: Sequence[Shares]) -> array[int]:
         """Return the rounded sum of each entry."""
@@ -122,7 +131,6 @@ class ScoreBounds:
                 packed += row.packed_scores(size) >> -shift & _mask(-shift, size)
         sums = array("H", packed.to_bytes(2 * size, sys.byteorder) if packed else bytes(2 * size))
         for shift, row in rare:
-            # As `_shifted`, without a call for each.
             if shift >= 0:
                 for number, value in zip(row.numbers, row.rounded, strict=True):
                     sums[number] += value << shift
@@ -165,6 +173,9 @@ class ScoreBounds:
         if bounds is None:
             total, has = 0.0, 0
             for bit, row in self._rows:
+                few = row.few
+                if few is not None and number not in few:
+                    continue
                 if share := row.share(number):
                     total += share
                     has |= bit
@@ -235,10 +246,6 @@ class ScoreBounds:
             for _, row in self._rows:
                 for number, share in zip(row.numbers, row.shares, strict=True):
                     self._all[number] += share
-
-
-def _shifted(value: int, shift: int) -> int:
-    return value << shift if shift >= 0 else value >> -shift
 
 
 @lru_cache(maxsize=2 * _BITS)
