@@ -4,8 +4,9 @@
     pins/<sha256 of the file>.pins                 such objects, a line each, sorted
 
 A list is immutable: to remove pins from it, a list of the others is written, then the old one is removed. So a crash
-leaves a pin too many, never one too few. With concurrent writers, one may restore a pin that the other removed; neither
-can lose one.
+leaves a pin too many, never one too few. With concurrent writers, one may restore a pin that the other removed. A device
+that merges files lists its list again around each removal, and restores what it removed after the list was gone: only a
+crash in between can lose a pin that another device removed and made again meanwhile.
 
 File names show what may be pinned even when unreadable: a single pin's name contains its root, and a list's name means
 that there are roots known only to it. So a link or folder with the name of a pin is that pin, and one with the name of
@@ -239,7 +240,7 @@ class PackPins:
         files = self.store.files(self._prefix(name))
         ours = sorted((info.size, file) for file, info in files.items() if is_pin(file))
         pins: dict[tuple[str, str], int] = {}
-        merged: list[str] = []
+        merged: dict[str, Mapping[tuple[str, str], int]] = {}
         total = 0
         for size, file in ours:
             if len(ours) - len(merged) < MAX_FILES // 2 or total + size > _LIST_MAX:
@@ -249,15 +250,22 @@ class PackPins:
                 continue
             for key, at in new.items():
                 pins[key] = min(at, pins.get(key, at))
-            merged.append(file)
+            merged[file] = new
             total += size
         if len(merged) < 2:
             return
         stays = self._put_list(pins, name)
         if stays and not self._holds(stays):  # a server that says that it stored a file may not have
             raise self._not_stored(stays)
-        for file in merged:
-            if file != stays:
+        merged.pop(stays, None)
+        removed: Mapping[tuple[str, str], int] = {}
+        for file in (*merged, ""):
+            if stays and stays not in self.store.files(self._prefix(name)):
+                # Another device removed pins from it since, and may have made the one of the last file again.
+                self._put_list(dict(removed), name)
+                return
+            if file:
+                removed = merged[file]
                 with contextlib.suppress(FileNotFoundError):
                     self.store.unlink(file)
         self.store.flush()

@@ -127,6 +127,31 @@ def test_many_pins_are_removed_with_one_rewrite(folder: Path) -> None:
     assert not list(folder.glob(f"*{PIN_LIST}"))
 
 
+@pytest.mark.parametrize("sleeps_at", [1, 5, 33])
+def test_merge_removes_no_pin_that_another_device_made_again(
+    folder: Path, sleeps_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device sleeps while it removes merged files. Meanwhile another one removes their pins and makes them again."""
+    pins, other = pins_in(folder), pins_in(folder, 1_000)
+    for n in range(MAX_FILES):
+        pins.add(root(n), NAME)
+    unlink, removals = pins.store.unlink, iter(range(1, 10**9))
+
+    def sleep_then_unlink(name: str) -> None:
+        if next(removals) == sleeps_at:
+            [held] = folder.glob(f"*{PIN_LIST}")
+            again = [pin for pin in other.named(NAME) if f'"{pin.cid}"' in held.read_text()]
+            other.remove(again)
+            for pin in again:
+                other.add(pin.cid, NAME)
+        unlink(name)
+
+    monkeypatch.setattr(pins.store, "unlink", sleep_then_unlink)
+    pins.add(root(MAX_FILES), NAME)
+    assert next(removals) > sleeps_at
+    assert {pin.cid for pin in pins_in(folder).named(NAME)} == {root(n) for n in range(MAX_FILES + 1)}
+
+
 def test_concurrent_merge_and_removal_lose_no_pin(tmp_path: Path) -> None:
     """A removed pin may reappear."""
     rnd = random.Random(7)
