@@ -15,6 +15,7 @@ A crash leaves a pack too many, never one too few; two concurrent collections do
 from __future__ import annotations
 
 import contextlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -59,13 +60,18 @@ class Collector(ABC):
 
     def due(self, inventory: Inventory) -> bool:
         """Tell whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
+        return bool(self._unsettled(inventory)) or bool(self._due(inventory))
+
+    def _unsettled(self, inventory: Inventory) -> set[str]:
+        """Return hidden packs of a day ago that no sweep tried to settle."""
         files, passed_over = inventory.files, self._packs.passed_over
-        hidden = (
-            self._now - info.modified >= DAY_MS and settled_by(name, files) not in passed_over
+        return {
+            name
             for name, info in files.items()
             if is_hidden_pack(name)
-        )
-        return any(hidden) or bool(self._due(inventory))
+            and self._now - info.modified >= DAY_MS
+            and settled_by(name, files) not in passed_over
+        }
 
     def mark(self, roots: Roots) -> int:
         """Mark packs of which a good part is not needed. Returns the bytes that will be free when they are removed."""
@@ -98,7 +104,14 @@ class Collector(ABC):
     def remove(self, read: Callable[[], Roots]) -> int:
         """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are
         free. `read` reads the roots; it is called again before each removal."""
-        due = self._due(self._sweep())  # first: a tree may need a pack that a stopped collection hid
+        inventory = self._sweep()  # first: a tree may need a pack that a stopped collection hid
+        left = self._unsettled(inventory)
+        while left and self._packs.passed_over.limit == math.inf:  # a sweep settles a bounded number
+            inventory, before = self._sweep(), left
+            left = self._unsettled(inventory)
+            if not left < before:
+                break
+        due = self._due(inventory)
         if not due:
             return 0
         roots = read()

@@ -134,9 +134,11 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
     uploads = cache(
         lambda: _whole_packs(store, {name: files[name].size for name in unfinished}, passed.limit)
     )
-    for read, own, names in sorted(groups):
-        if budget <= 0 or compared + read > passed.limit:
+    for read, own, names in _shuffled(groups):
+        if budget <= 0:
             break
+        if compared + read > passed.limit:
+            continue
         names = names[:budget]
         try:
             unsettled = _settle(store, own, names, files, uploads)
@@ -147,6 +149,11 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
     for name in unfinished[: max(budget, 1)]:
         with contextlib.suppress(OSError, ProviderError):
             store.discard(name)
+
+
+def _shuffled(groups: Sequence[tuple[int, str, list[str]]]) -> list[tuple[int, str, list[str]]]:
+    """Return the groups in random order: each process would try the same ones that cannot be settled."""
+    return secrets.SystemRandom().sample(groups, len(groups))
 
 
 def _stands_elsewhere(own: str, every: Collection[str]) -> bool:

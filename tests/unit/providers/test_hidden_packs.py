@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from ipfsmem_providers.directory import DirectoryProvider
+from ipfsmem_providers.packs import hidden as hidden_files
 from ipfsmem_providers.packs.hidden import SWEPT_MAX, hidden_file, hidden_name, is_hidden_pack, leftovers
 from ipfsmem_providers.packs.index import scan
 from ipfsmem_providers.packs.store import Packs
@@ -545,6 +546,52 @@ def test_permanent_leftovers_are_read_once_and_delay_no_others(
         assert len(opened) == 2 * len(bad) + 1  # it tries each again
         await _publish(provider, b"more")
         assert len(opened) == 2 * len(bad) + 1
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_collection_settles_a_pack_behind_many_that_it_cannot(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hidden_files, "_shuffled", sorted)
+
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        pack = devices.pack()
+        for number in range(2 * SWEPT_MAX):
+            _hide(pack.with_name(f"{hashlib.sha256(b'%d' % number).hexdigest()}.car"), b"x")
+        _hide(pack, pack.read_bytes())
+        pack.unlink()
+        await devices.open().collect()
+        assert pack.exists()
+        await devices.close()
+
+    asyncio.run(body())
+
+
+def test_sweep_tries_hidden_packs_in_random_order(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        for number in range(SWEPT_MAX):
+            _hide(pack.with_name(f"{hashlib.sha256(b'%d' % number).hexdigest()}.car"), b"x")
+        _hide(pack, pack.read_bytes())
+        pack.unlink()
+        sample = hidden_files.secrets.SystemRandom.sample
+        drawn: list[int] = []
+
+        def draw(source: Any, items: Any, count: int) -> Any:
+            drawn.append(count)
+            chosen = sample(source, items, count)
+            return sorted(chosen, reverse=True)
+
+        monkeypatch.setattr(hidden_files.secrets.SystemRandom, "sample", draw)
+        await _sweep(devices.open())
+        assert pack.exists() and SWEPT_MAX + 1 in drawn
         await devices.close()
 
     asyncio.run(body())
