@@ -25,7 +25,8 @@ from ipfsmem.content.tree import build_tree
 from ipfsmem.content.verify import verify_block
 from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.memory import Memory
-from ipfsmem.provider.contract import Block, Provider, Unreading
+from ipfsmem.provider.contract import Block, Provider, Unreading, small_area
+from ipfsmem.provider.small_objects import small_box, small_name
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
 from ipfsmem.sync.report import SyncReport
@@ -39,6 +40,8 @@ TREE = build_tree({"a.md": b"one", "sub/b.md": b"two" * 300})
 SEED = b"\x07" * 32
 NAME = ipns_name(Signer25519(SEED).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
+BOX = small_box(b"a" * 32)
+SMALL = small_name(BOX, "a", b"small")
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x23"))
 
 
@@ -80,6 +83,8 @@ def tells_the_truth(start: Start, illness: Callable[[Faults], None], tmp_path: P
                 await well.put_name(NAME, RECORD)
             if well.capabilities.pin:
                 await well.pin(root, "n")
+            if at.open().capabilities.small and (area := small_area(well)) is not None:
+                await area.put_small(SMALL, b"small")
             await well.close()
             return root
 
@@ -101,6 +106,17 @@ def tells_the_truth(start: Start, illness: Callable[[Faults], None], tmp_path: P
                 (can.put, lambda: sick.put_car(other.cid, other.blocks, name="n"), lambda got: got != root),
                 (can.pin, lambda: sick.pin(root, "n"), lambda got: got.cid == root),
             ]  # fmt: skip
+            if (area := small_area(sick)) is not None:
+                calls += [
+                    (True, lambda: area.list_small([BOX]), lambda got: got.keys() <= {SMALL}),
+                    (True, lambda: area.get_small([SMALL]), lambda got: got in ({}, {SMALL: b"small"})),
+                    (
+                        True,
+                        lambda: area.put_small(small_name(BOX, "b", b"new"), b"new"),
+                        lambda got: got is None,
+                    ),
+                    (True, lambda: area.remove_small([SMALL]), lambda got: got is None),
+                ]
             for call, true in ((call, true) for able, call, true in calls if able):
                 try:
                     got = await asyncio.wait_for(call(), PATIENCE)
