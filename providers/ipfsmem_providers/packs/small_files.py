@@ -48,11 +48,19 @@ class SmallFiles:
         return {name: data for name, data in found.items() if is_small(name, data)}
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove objects; absent ones are ignored."""
+        """Remove objects; absent ones are ignored. One that cannot be removed is reported after the others are."""
+        problems: list[Exception] = []
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                self._store.unlink(self._file(name))
+            try:
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                    self._store.unlink(self._file(name))
+            except (OSError, ProviderError) as error:
+                problems.append(error)
+                if isinstance(error, ProviderError) and not error.permanent:
+                    break
         self._store.flush()
+        if problems:
+            raise problems[0]
 
     def _listed(self, boxes: Collection[str], box: str) -> dict[str, int]:
         files = self._store.files(f"{box}{self.separator}" if box else "")

@@ -252,3 +252,42 @@ def test_others_pins_in_a_box_are_passed_over_at_a_node(tmp_path: Path) -> None:
 
     with bench("kubo", tmp_path) as at:
         run(body(at))
+
+
+def test_one_small_object_that_cannot_be_removed_costs_no_other(tmp_path: Path) -> None:
+    class Stuck(FolderObjectStore):
+        error: Exception = PermissionError("13")
+        tried = 0
+
+        def unlink(self, name: str) -> None:
+            self.tried += 1
+            if name == FILE:
+                raise self.error
+            super().unlink(name)
+
+    store = Stuck(tmp_path, "small")
+    small = SmallFiles(store)
+    names = [NAME, *(small_name(BOX, label, b"x") for label in "bc")]
+    for error in (PermissionError("13"), ProviderRefused("403")):
+        small.put(names[1], b"x")
+        store.error = error
+        with pytest.raises(type(error)):
+            small.remove(names)
+        assert small.read(names[1:]) == {}
+    store.error, store.tried = ProviderUnavailable("503"), 0  # a server that is down is not asked for each
+    with pytest.raises(ProviderUnavailable):
+        small.remove(names)
+    assert store.tried == 1
+
+
+def test_folder_with_the_name_of_a_small_object_is_not_removed(tmp_path: Path) -> None:
+    async def body() -> None:
+        provider = DirectoryProvider(tmp_path)
+        other = small_name(BOX, "b", b"two")
+        await provider.put_small(other, b"two")
+        (tmp_path / "small" / FILE / "notes").mkdir(parents=True)
+        await provider.remove_small([NAME, other])
+        assert (tmp_path / "small" / FILE / "notes").is_dir()
+        assert await provider.list_small([BOX]) == {}
+
+    run(body())
