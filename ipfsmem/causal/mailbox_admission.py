@@ -207,17 +207,32 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
 
 
 def replaced_dots(entry: Entry, op: MailboxOp) -> set[str]:
-    """Return the dots of `entry` that an op replaces: those that its writer was shown, and the ops that it was shown,
-    if somebody admitted them meanwhile."""
+    """Return the dots of `entry` that an op names: those that its writer was shown, and the ops that it was shown, if
+    somebody admitted them meanwhile."""
     if not (op.dots or op.sees):
         return set()
     seen = {(h, each.body or None) for each in op.sees for h in (each.h, without_time(each.h))}
     return {dot for dot, value in entry.items() if dot in op.dots or (value.h, value.body) in seen}
 
 
-def superseded_marks(op: MailboxOp) -> list[str]:
-    """Return the marks of the ops that this one replaces, whether or not they arrived."""
-    return [op_mark(each.agent, each.start, each.sha, each.n, op.e) for each in op.sees]
+def dots_to_remove(entry: Entry, placed: PlacedOp, mine: IsMine) -> set[str]:
+    """Return the dots that an op removes: those that it replaces, except for the reader's own texts when its agent is of
+    another person (format section 5.2)."""
+    gone = replaced_dots(entry, placed.op)
+    if mine(placed.agent):
+        return gone
+    return {dot for dot in gone if not is_own(dot, entry[dot].author, mine)}
+
+
+def superseded_marks(placed: PlacedOp, mine: IsMine) -> list[str]:
+    """Return the marks of the ops that this one replaces, whether or not they arrived; an agent of another person replaces
+    none of the reader's own agents."""
+    own = mine(placed.agent)
+    return [
+        op_mark(each.agent, each.start, each.sha, each.n, placed.op.e)
+        for each in placed.op.sees
+        if own or not mine(each.agent)
+    ]
 
 
 def is_admitted(entry: Entry, op: MailboxOp, body: str | None) -> bool:
@@ -257,11 +272,14 @@ class _Work:
             self.events.append(AdmittedEvent(op.scope, (op.text or "").encode()))
         elif op.kind == LINES:
             self._lines(placed)
+        elif op.kind == FORGOTTEN and not self.by.mine(placed.agent) and placed.mark not in self.by.accepted:
+            self.waiting.append(Waiting(placed, "its agent key is of another person"))
+            return
         elif not self._memory(placed):
             self.waiting.append(Waiting(placed, "the device has no free dot for it"))
             return
         ahead = is_ahead(max([op.h, *(each.h for each in op.sees)]), self.by.now_ms)
-        for mark in [placed.mark, *superseded_marks(op)]:
+        for mark in [placed.mark, *superseded_marks(placed, self.by.mine)]:
             self._mark(op_token(mark), ahead)
 
     def discard(self, ops: Iterable[PlacedOp]) -> None:
@@ -279,7 +297,7 @@ class _Work:
     def _memory(self, placed: PlacedOp) -> bool:
         op = placed.op
         entry = self.entries.get(op.e, {})
-        gone = replaced_dots(entry, op)
+        gone = dots_to_remove(entry, placed, self.by.mine)
         rest = {dot: value for dot, value in entry.items() if dot not in gone}
         h = without_time(op.h) if is_ahead(op.h, self.by.now_ms) else op.h
         body = op.body
@@ -296,19 +314,22 @@ class _Work:
             return True
         if body is None or op.text is None:
             return False
-        self._beside(op, body, value)
-        return True
+        return self._beside(op, body, value)
 
-    def _beside(self, op: MailboxOp, body: str, value: Value) -> None:
-        """Write a text for which this device has no dot left under a key of its own."""
+    def _beside(self, op: MailboxOp, body: str, value: Value) -> bool:
+        """Write a text for which this device has no dot left under another key. False if there is none there either."""
         name = parse_entry(op.e)
         if not isinstance(name, MemoryName):
-            return
+            return False
         there = memory_entry(f"{name.key[:40]}-{body[:16]}", name.scope)
-        if any(held.body == body for held in self.entries.get(there, {}).values()):
-            return
+        entry = self.entries.get(there, {})
+        if any(held.body == body for held in entry.values()):
+            return True
+        if self._own(entry) >= MAX_DOTS:
+            return False
         self._write(there, (), msgspec.structs.replace(value, b=(), h=ZERO))
         self.texts[body] = (op.text or "").encode()
+        return True
 
     def _has_room(self, entry: Entry, rest: Entry, kind: str) -> bool:
         """Tell whether another own value fits; a text leaves one dot free for the device's person."""

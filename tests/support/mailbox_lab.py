@@ -99,6 +99,8 @@ class World:
         self.keepers = [FullDevice(self, f"{i + 1:x}" * 16) for i in range(keepers)]
         #: Acknowledged writes by (entry, h, body), each with the writes that replaced it after having been shown it.
         self.written: dict[tuple[str, str, str | None], set[tuple[str, str, str | None]]] = {}
+        #: Those of another person's agent: they remove no text of the owner.
+        self.theirs: set[tuple[str, str, str | None]] = set()
         self.events: set[bytes] = set()
         self.lines: set[tuple[str, bytes]] = set()
         self.returned: set[str] = set()
@@ -285,7 +287,7 @@ class Start:
 
     def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
         world = self.world
-        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []))
+        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []), mine)
         if forget and not shown.entry:
             return
         text = None if forget else world.text_for(e, f"start {self.start[:4]}")
@@ -296,6 +298,8 @@ class Start:
 
         def fact() -> None:
             world.written.setdefault((e, op.h, op.body), set())
+            if self.agent.id == OTHERS:
+                world.theirs.add((e, op.h, op.body))
             for each in old:
                 world.replaced(e, each, (e, op.h, op.body))
 
@@ -403,7 +407,10 @@ def judge(world: World) -> None:
     left = [
         (e, body)
         for (e, h, body), by in world.written.items()
-        if body and by - waiting and body not in world.returned and (e, body) in held
+        if body
+        and by - waiting - (set() if (e, h, body) in world.theirs else world.theirs)
+        and body not in world.returned
+        and (e, body) in held
     ]
     world.counts["left"] = len(left)
     assert len(world.keepers) > 1 or not left, (
@@ -453,11 +460,11 @@ def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
             (mailbox_admission, "op_mark", by_place),
         ],
         "markers": [(mailbox_markers, "tokens_of", lambda data: set())],
-        "text beside": [(work, "_beside", lambda self, op, body, value: None)],
+        "text beside": [(work, "_beside", lambda self, op, body, value: True)],
         "ops seen are replaced": [
             (mailbox_admission, "replaced_dots", lambda entry, op: set(op.dots) & set(entry))
         ],
-        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda op: [])],
+        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda placed, mine: [])],
         "equal text needs equal clock": [
             (
                 mailbox_admission,

@@ -96,7 +96,11 @@ def test_sharing_trace_06_old_text_is_brought_back() -> None:
     new = stored(live("new", 2, sees=(next(ops_of(old)).as_seen(),)), start=_start(2))
     state = _admitted(State(), old, new).state
     back = replacing_op(
-        E, entry_with_ops(state.entries[E], []), list(state.entries[E]), text("old"), later(9)
+        E,
+        entry_with_ops(state.entries[E], [], lambda dev: True),
+        list(state.entries[E]),
+        text("old"),
+        later(9),
     )
     assert _texts(_admitted(state, stored(back, start=_start(3))).state) == {hashed("old")}
 

@@ -15,6 +15,7 @@ from ipfsmem.causal.mailbox_entry import (
     CUMULATIVE,
     MAX_OPS,
     MAX_SEES,
+    MailboxOp,
     SeenOp,
     StoredEntry,
     names_to_read,
@@ -38,7 +39,7 @@ from ipfsmem.causal.mailbox_markers import (
 )
 from ipfsmem.causal.mailbox_view import by_entry, entry_with_ops, op_clock, pending_events, replacing_op
 from ipfsmem.causal.state import State
-from ipfsmem.causal.value import FOREIGN, Entry
+from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
 from ipfsmem.causal.view import view_entry
 from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError, UsageError
 from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer, epoch_key
@@ -72,13 +73,16 @@ FILE: dict[str, Any] = json.loads((VECTORS / "mailbox.json").read_text("utf-8"))
 MAY = {AGENT: AgentRights(role=WRITER)}
 
 
+def _all(dev: str) -> bool:
+    """Every id is of the reader's person."""
+    return True
+
+
 def _admit(
     state: State, *entries: StoredEntry, texts: dict[str, bytes] | None = None, **more: Any
 ) -> AdmittedOps:
     known = {} if texts is None else texts
-    by = Admitting(
-        **{"dev": DEV, "now_ms": NOW, "mine": lambda dev: True, "rights": MAY, "bodies": known.get, **more}
-    )
+    by = Admitting(**{"dev": DEV, "now_ms": NOW, "mine": _all, "rights": MAY, "bodies": known.get, **more})
     done = admit(state, entries, read_marks(state.entries, known.get), by)
     known.update(done.texts)
     return done
@@ -336,9 +340,51 @@ def test_text_of_another_persons_agent_names_its_author() -> None:
     assert (authors[E], authors["m/x"]) == ([AGENT], [FOREIGN])
 
 
+def test_agent_of_another_person_removes_no_text_of_the_owner() -> None:
+    signer = Signer25519(bytes([2]) * 32)
+    other = sha256(signer.public).hexdigest()[:16]
+
+    def theirs(*ops: MailboxOp) -> StoredEntry:
+        made = msgspec.structs.replace(entry(*ops), agent=other)
+        return StoredEntry(made, sha256(sign_entry(signer, made)).hexdigest())
+
+    def mine(dev: str) -> bool:
+        return dev != other
+
+    own = stored(live("own"))
+    seen = (next(ops_of(own)).as_seen(),)
+    new = theirs(live("theirs", 2, sees=seen, dots=(f"{OTHER}-1",)))
+    forget = theirs(MailboxOp(e=E, h=later(3), kind=FORGOTTEN, sees=seen, dots=(f"{OTHER}-1",)))
+    state = State({OTHER: 1}, {E: {f"{OTHER}-1": value("held", 0)}})
+    rights = {**MAY, other: AgentRights(role=WRITER)}
+    kept = {hashed("held"), hashed("own"), hashed("theirs")}
+    for order in ([new, forget, own], [own, new, forget]):
+        texts: dict[str, bytes] = {}
+        done = AdmittedOps(state)
+        for each in order:
+            done = _admit(done.state, each, texts=texts, rights=rights, mine=mine)
+            if each is forget:
+                assert [w.reason for w in done.waiting] == ["its agent key is of another person"]
+        assert {v.body for v in done.state.entries[E].values()} == kept
+    pending = pending_ops([new, forget, own], Marks(), rights, NOW).ready
+    shown = entry_with_ops(state.entries[E], pending, mine)
+    assert {v.body for v in shown.entry.values()} == {*kept, None}
+    decided = {"accepted": frozenset(each.mark for each in pending)}
+    done = _admit(state, forget, rights=rights, mine=mine, **decided)
+    assert None in {v.body for v in done.state.entries[E].values()}
+
+
+def test_text_without_a_free_dot_under_its_other_key_waits() -> None:
+    full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 5)}
+    there = f"{E}-{hashed('one')[:16]}"
+    other: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(5, 9)}
+    done = _admit(State({DEV: 8}, {E: full, there: other}), stored(live("one")))
+    assert not done.changed and len(done.waiting) == 1
+
+
 def test_wish_to_forget_without_a_free_dot_waits_and_is_admitted_later() -> None:
     full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 5)}
-    wish = stored(replacing_op(E, entry_with_ops({}, []), (), None, later(9)))
+    wish = stored(replacing_op(E, entry_with_ops({}, [], _all), (), None, later(9)))
     done = _admit(State({DEV: 4}, {E: full}), wish)
     assert [w.reason for w in done.waiting] == ["the device has no free dot for it"] and not done.changed
     later_on = _admit(State({DEV: 4}, {E: {f"{DEV}-1": full[f"{DEV}-1"]}}), wish)
@@ -349,7 +395,7 @@ def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
     old: Entry = {f"{OTHER}-1": value("old", 0)}
     one = stored(live("one", dots=(f"{OTHER}-1",)), event(1))
     pending = pending_ops([one], Marks(), MAY, NOW).ready
-    shown = entry_with_ops(old, by_entry(pending)[E])
+    shown = entry_with_ops(old, by_entry(pending)[E], _all)
     assert view_entry("tone", shown.entry, shown.texts.get, {}.get).data == text("one").encode()
     assert pending_events(pending) == {"acme": [(event(1).text or "").encode()]}
     clock = op_clock(shown.entry, later(0), NOW, 5)
@@ -357,7 +403,7 @@ def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
     op = replacing_op(E, shown, list(shown.entry), text("two"), clock)
     assert op.dots == (f"{OTHER}-1",) and [seen.body for seen in op.sees] == [hashed("one")]
     two = stored(op, start="1e" * 16)
-    both = entry_with_ops(old, by_entry(pending_ops([two, one], Marks(), MAY, NOW).ready)[E])
+    both = entry_with_ops(old, by_entry(pending_ops([two, one], Marks(), MAY, NOW).ready)[E], _all)
     assert [v.body for v in both.entry.values()] == [hashed("two")]
     done = _admit(State({OTHER: 1}, {E: old}), two, one)
     assert [v.body for v in done.state.entries[E].values()] == [hashed("two")]
@@ -371,7 +417,7 @@ def test_reader_shows_no_op_that_waits() -> None:
 
 def test_op_sees_at_most_256_ops() -> None:
     ops = [stored(live(str(n), n), start=f"{n:032x}") for n in range(MAX_SEES + 4)]
-    shown = entry_with_ops({}, pending_ops(ops, Marks(), MAY, NOW).ready)
+    shown = entry_with_ops({}, pending_ops(ops, Marks(), MAY, NOW).ready, _all)
     op = replacing_op(E, shown, list(shown.entry), text("last"), later(9999))
     assert len(op.sees) == MAX_SEES and min(seen.h for seen in op.sees) == later(4)
     assert parse_mailbox_entry(canonical.encode(entry(op))).ops == (op,)
