@@ -113,39 +113,39 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[AdoptionPlan], li
     the omitted projects with reasons. Projects that share one memory folder are omitted, and so are those whose own settings
     name it. Two folders of one repository are one project."""
     plans: dict[Path, AdoptionPlan] = {}
-    left: dict[Path, NotPlanned] = {}
+    unplanned: dict[Path, NotPlanned] = {}
     for folder in known_projects(claude):
         with contextlib.suppress(IpfsmemError, OSError, ValueError):
             folder = project_at(folder).folder
-        if folder in plans or folder in left:
+        if folder in plans or folder in unplanned:
             continue
         try:
             plan = plan_project(memory, claude, folder)
         except (OSError, ValueError) as error:
-            left[folder] = NotPlanned(folder, f"it cannot be looked at: {error}")
+            unplanned[folder] = NotPlanned(folder, f"it cannot be looked at: {error}")
             continue
         except (UsageError, NotFoundError, StorageError) as error:
             place = _place_without_question(claude, folder)
             if place is None or memory_files(place) or not isinstance(error, UsageError):
-                left[folder] = NotPlanned(folder, str(error), error.hint)
+                unplanned[folder] = NotPlanned(folder, str(error), error.hint)
             else:
-                left[folder] = NotPlanned(folder)
+                unplanned[folder] = NotPlanned(folder)
             continue
         if plan.named_in is not None and not plan.done:
             # The settings file may come from the author of the repository.
-            left[folder] = NotPlanned(folder, f"{plan.named_in} chooses the folder {plan.folder} for it")
+            unplanned[folder] = NotPlanned(folder, f"{plan.named_in} chooses the folder {plan.folder} for it")
         elif plan.files or not plan.choice.new:
             plans[folder] = plan
         else:
-            left[folder] = NotPlanned(folder)
+            unplanned[folder] = NotPlanned(folder)
     used = Counter(plan.folder for plan in plans.values())
     for folder, plan in list(plans.items()):
         if used[plan.folder] > 1:
-            left[folder] = NotPlanned(
+            unplanned[folder] = NotPlanned(
                 folder, f"Claude Code keeps the memories of {used[plan.folder]} projects in {plan.folder}"
             )
             del plans[folder]
-    return list(plans.values()), list(left.values())
+    return list(plans.values()), list(unplanned.values())
 
 
 def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bool:
@@ -193,7 +193,7 @@ def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
     """
     folder = os.path.abspath(plan.folder)  # noqa: PTH100 - a link on the way is the person's own
     before = row_of(memory, plan.project)
-    made = _make_parents(plan.folder)
+    folders = _make_parents(plan.folder)
     try:
         memory.folders.examine(folder, scope=plan.choice.scope)
         if before is not None and before.adopted.get(PROGRAM, folder) != folder:
@@ -205,7 +205,7 @@ def carry_out(memory: Memory, plan: AdoptionPlan) -> ProjectFolder:
             undo_bind(memory, bound, before)
             raise
     except BaseException:
-        for above in made:
+        for above in folders:
             with contextlib.suppress(OSError):
                 above.rmdir()
         raise
@@ -242,14 +242,14 @@ def _release(memory: Memory, row: ProjectFolder) -> ProjectFolder:
 def _make_parents(folder: Path) -> list[Path]:
     """Create the missing parents of a memory folder. Return the created ones, the deepest first."""
     missing = [above for above in folder.parents if not above.exists()]
-    made: list[Path] = []
+    folders: list[Path] = []
     for above in reversed(missing):
         try:
             above.mkdir(mode=0o700)
         except OSError as error:
             raise StorageError(f"cannot make {above}: {error.strerror}") from None
-        made.insert(0, above)
-    return made
+        folders.insert(0, above)
+    return folders
 
 
 def let_go(memory: Memory, row: ProjectFolder) -> None:
@@ -268,7 +268,7 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 
 def _take_block_out(index: Path) -> None:
     """Remove our lines from a MEMORY.md that is no longer updated. Raises ChangedError if another process keeps writing it."""
-    for left in reversed(range(_TRIES)):
+    for tries in reversed(range(_TRIES)):
         index_state = config_files.read(index)
         text = split_index_file(index_state.data or b"").text
         if index_state.data is None or text == index_state.data:
@@ -277,7 +277,7 @@ def _take_block_out(index: Path) -> None:
             config_files.replace(index_state, text or None)
             return
         except ChangedError:
-            if not left:
+            if not tries:
                 raise
 
 

@@ -31,12 +31,12 @@ def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = N
     return start_apart("background", namespace, home, folder=folder, passphrase=passphrase or "")
 
 
-def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
-    """Start a process that runs `what` once it is released, with `told` on its standard input. Raises OSError."""
+def start_apart(what: str, namespace: str, home: Path, **message: str) -> Standby:
+    """Start a process that runs `what` once it is released, with `message` on its standard input. Raises OSError."""
     # Absolute, as the process has another working directory.
     place = os.path.abspath(home)  # noqa: PTH100
     settings = os.environ.get("IPFSMEM_CONFIG")
-    named = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
+    environment = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
     words = [
         sys.executable,
         "-P",  # modules in the home do not shadow ours
@@ -57,7 +57,7 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=place,
-        env=os.environ | named,
+        env=os.environ | environment,
         start_new_session=True,
         creationflags=flags,
     )
@@ -65,14 +65,14 @@ def start_apart(what: str, namespace: str, home: Path, **told: str) -> Standby:
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     assert process.stdin is not None
     with contextlib.suppress(OSError):
-        process.stdin.write(_said(told))
+        process.stdin.write(_said(message))
         process.stdin.flush()
     return Standby(process)
 
 
-def _said(told: Mapping[str, str]) -> bytes:
+def _said(message: Mapping[str, str]) -> bytes:
     """Encode the input of the process; bytes that are not Unicode text are escaped, as by `canonical.write_json`."""
-    text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in told.items()}
+    text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in message.items()}
     if "msgspec" in sys.modules:  # a hook that read memories needs Python's own for nothing else
         import msgspec
 

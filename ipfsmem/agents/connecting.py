@@ -180,15 +180,15 @@ def plan_connect(
         if file.wanted
     ]
     # Our entries are removed from a file that the program reads but that is no longer meant to have them.
-    left = [file.path for file in files if not file.wanted]
+    emptied = [file.path for file in files if not file.wanted]
     taken_out = [
         _taken_out(home, program, path, () if remembered is None else remembered.of_file(path), replace)
-        for path in left
+        for path in emptied
     ]
     written = [one.written for one in planned]
     if remembered is not None:  # the program kept its settings in other files then
-        known = {*map(str, left), *(each.path for each in written)}
-        written += [one for one in remembered.files if one.path not in known]
+        paths = {*map(str, emptied), *(each.path for each in written)}
+        written += [one for one in remembered.files if one.path not in paths]
     since = now if remembered is None else remembered.since
     replaced = () if remembered is None else (*remembered.files, *remembered.replaced)
     connection = ProgramConnection(program=program.name, since=since, files=tuple(written), replaced=replaced)
@@ -281,35 +281,35 @@ def plan_disconnect(
     that was not written from this home (both unless `replace`), StorageError.
     """
     remembered = connections.known(home, program.name)
-    made: list[_Edit] = []
+    edits_planned: list[_Edit] = []
     saved: list[tuple[Path, bytes]] = []
     files = program.files(around, Launch(("ipfsmem",)))
-    wanted = {str(file.path): file.wanted for file in files}
+    wanted_in = {str(file.path): file.wanted for file in files}
     for file in reversed(() if remembered is None else remembered.files):
         assert remembered is not None
         path = Path(file.path)
         edit, gone = _taken_out(
-            home, program, path, remembered.of_file(path), replace, wanted.get(file.path, ())
+            home, program, path, remembered.of_file(path), replace, wanted_in.get(file.path, ())
         )
         saved += [(path, each) for each in gone]
-        made.append(edit)
-    for known in files:  # written from another home, or moved with the settings
-        if str(known.path) in {str(edit.found.path) for edit in made}:
+        edits_planned.append(edit)
+    for remembered_file in files:  # written from another home, or moved with the settings
+        if str(remembered_file.path) in {str(edit.found.path) for edit in edits_planned}:
             continue
-        state = config_files.read(known.path)
-        with _about(known.path, program.name):
-            data = _cleared(state.data, known, program, replace)
+        state = config_files.read(remembered_file.path)
+        with _about(remembered_file.path, program.name):
+            data = _cleared(state.data, remembered_file, program, replace)
         if state.data is not None and data != state.data:
             saved.append((state.path, state.data))
-        made.append(_Edit(state, data))
-    for edit in made:
+        edits_planned.append(_Edit(state, data))
+    for edit in edits_planned:
         if edit.changes:
             config_files.check_writable(edit.found)
     return ConnectionPlan(
         program=program,
         home=home,
         remembered=remembered,
-        edits=tuple(made),
+        edits=tuple(edits_planned),
         connection=None,
         kept=tuple(data for _, data in saved),
         notes=_where_kept(home, program, saved),
@@ -420,10 +420,10 @@ def _undone(
         return None, saved
     file = next((one for one in written if not [*edits.changed_since(data, one.done)]), written[0])
     edited = [*edits.changed_since(data, file.done)]
-    left = edits.undo(data, file.done)
+    undone = edits.undo(data, file.done)
     ours = edits.wanted_again(file.done)
     more = [one for one in wanted if edits.way_of(one) not in map(edits.way_of, ours)]
-    still = [*edits.standing(left, (*ours, *more), program.name)]
+    still = [*edits.standing(undone, (*ours, *more), program.name)]
     edited += [one.name for one in still if not one.same]
     if edited and not replace:
         raise ChangedError(
@@ -432,15 +432,15 @@ def _undone(
         )
     if edited:
         saved.append(data)
-    left = edits.undo(left, tuple(one.done for one in still), edited=True)
-    if edits.is_empty(left, file.seed):
+    undone = edits.undo(undone, tuple(one.done for one in still), edited=True)
+    if edits.is_empty(undone, file.seed):
         if file.before is None:
             return None, saved
         with contextlib.suppress(StorageError):
             before = connections.before(home, program.name, file.before)
             if not before.removeprefix(b"\xef\xbb\xbf").strip():  # its initial content was ours
                 return before, saved
-    return left, saved
+    return undone, saved
 
 
 def _where_kept(home: Path, program: Program, saved: list[tuple[Path, bytes]]) -> tuple[str, ...]:

@@ -93,8 +93,8 @@ class _JsonDifference:
             return {key: self._shown(each) for key, each in value.items()}
         if isinstance(value, list):
             return [self._shown(each) for each in value]
-        known = value is None or isinstance(value, bool) or json.dumps(value) in self.ours
-        return value if known else _HIDDEN
+        is_shown = value is None or isinstance(value, bool) or json.dumps(value) in self.ours
+        return value if is_shown else _HIDDEN
 
 
 def _line(text: str, part: Part) -> int:

@@ -121,10 +121,10 @@ def undo(data: bytes, done: Sequence[Done], *, edited: bool = False) -> bytes:
         elif one.inserted is not None:
             text = yaml_edits.remove(text, one.inserted)
         elif one.entry is not None:
-            left = json_edits.remove(text, one.entry)
-            if one.entry.path[-1] == APPEND and (left == text or edited):
-                left = _without_marked(left, one.entry, one.mark, edited)
-            text = left
+            edited_text = json_edits.remove(text, one.entry)
+            if one.entry.path[-1] == APPEND and (edited_text == text or edited):
+                edited_text = _without_marked(edited_text, one.entry, one.mark, edited)
+            text = edited_text
     return before + text.encode()
 
 
@@ -203,14 +203,14 @@ def missing(data: bytes | None, done: Sequence[Done]) -> list[str]:
 
 def written(done: Sequence[Done], seed: str = "") -> Iterator[str]:
     """Yield our plain values, as JSON, and lines of TOML and YAML."""
-    left: list[Any] = [one.entry.value for one in done if one.entry is not None]
-    left.append(json_edits.find(seed, ()))
-    while left:
-        value = left.pop()
+    values: list[Any] = [one.entry.value for one in done if one.entry is not None]
+    values.append(json_edits.find(seed, ()))
+    while values:
+        value = values.pop()
         if isinstance(value, dict):
-            left += value.values()
+            values += value.values()
         elif isinstance(value, list):
-            left += value
+            values += value
         elif value is not msgspec.UNSET:
             yield json.dumps(value)
     for one in done:
@@ -263,19 +263,19 @@ def _items(text: str, path: tuple[str, ...]) -> list[Any]:
 
 def _ways(items: Sequence[Any], mark: str) -> list[tuple[str | int, ...]]:
     """Return the paths of the hooks with our mark: whole items, groups with no other hook, and hooks within a group."""
-    found: list[tuple[str | int, ...]] = []
+    places: list[tuple[str | int, ...]] = []
     for place, item in enumerate(items):
         if _is_marked(item, mark):
-            found.append((place,))
+            places.append((place,))
             continue
         group = item.get(_GROUP) if isinstance(item, dict) else None
         if isinstance(group, list):
             ours = [at for at, hook in enumerate(group) if _is_marked(hook, mark)]
             if ours and len(ours) == len(group):
-                found.append((place,))
+                places.append((place,))
             else:
-                found += [(place, _GROUP, at) for at in ours]
-    return found
+                places += [(place, _GROUP, at) for at in ours]
+    return places
 
 
 def _is_marked(hook: Any, mark: str) -> bool:
@@ -327,11 +327,11 @@ def _standing_block(text: str, wanted: Table, program: str) -> Iterator[Standing
 
 def _is_same(value: Any, wanted: YamlEntry) -> bool:
     """Tell whether an entry has the wanted value, ignoring the keys that the program writes."""
-    told, ours = (
+    theirs, ours = (
         {key: each for key, each in one.items() if key not in wanted.program_keys}
         for one in (value if isinstance(value, dict) else {}, wanted.value)
     )
-    return bool(told == ours)
+    return bool(theirs == ours)
 
 
 def _standing_yaml(text: str, wanted: YamlEntry) -> Iterator[Standing]:

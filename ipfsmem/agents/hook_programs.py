@@ -78,11 +78,11 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> HookInput:
         if not isinstance(fields, dict):
             fields, unreadable = {}, "it is not a JSON object"
     roots = fields.get("workspace_roots")
-    named = [fields.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
-    named += [
+    folders = [fields.get("cwd"), *(roots[:1] if isinstance(roots, list) else [])]
+    folders += [
         environment.get(name) for name in ("CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CURSOR_PROJECT_DIR")
     ]
-    folder = next((one for one in named if isinstance(one, str) and _is_path(one)), "")
+    folder = next((one for one in folders if isinstance(one, str) and _is_path(one)), "")
     ids = (fields.get(name) for name in ("session_id", "sessionId", "conversation_id"))
     session = next((str(one) for one in ids if _is_id(one)), "")
     prompt, transcript = fields.get("prompt"), fields.get("transcript_path")

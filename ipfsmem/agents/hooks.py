@@ -112,9 +112,9 @@ class Hook:
         from ipfsmem.device.shown_texts import note_shown, shown_to
 
         at = f"{grown:012x}"
-        known = shown_to(self._place, f"compacted {hook_input.session}")
+        times = shown_to(self._place, f"compacted {hook_input.session}")
         note_shown(self._place, f"compacted {hook_input.session}", (at,))
-        return at not in known
+        return at not in times
 
     def note_printed(self) -> None:
         """Record the memories given to the session. Called once the program has the output: a lost one is given again."""
@@ -160,16 +160,16 @@ class Hook:
         from ipfsmem.device.agent_notes import background_notes, hook_notes, note_hook, syncing_notes
 
         at, notes = self._now(), hook_notes(self._place)
-        given = notes.sessions.get(hook_input.session)
+        delivered = notes.sessions.get(hook_input.session)
         if not hook_input.session or not takes_context(self._program, self._event):
             return ""
-        if given is None and self._program in WITHOUT_START:
-            given = -1
-        if given is None:
+        if delivered is None and self._program in WITHOUT_START:
+            delivered = -1
+        if delivered is None:
             note_hook(self._place, session=hook_input.session, at=at)
             return ""
-        brought = max(background_notes(self._place).brought, syncing_notes(self._place).brought)
-        if brought <= given <= at:  # a later `given` is from a clock that was set back
+        synced = max(background_notes(self._place).brought, syncing_notes(self._place).brought)
+        if synced <= delivered <= at:  # a later `delivered` is from a clock that was set back
             return ""
         start_text = self._look(folder)
         self._once_printed.append(

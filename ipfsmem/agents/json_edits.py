@@ -56,9 +56,9 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
     root = read(text)
     if root is None:
         return _add_root(text, path, value)
-    found = _null_on(root, path)
-    if found is not None:
-        depth, null = found
+    place_of_null = _null_on(root, path)
+    if place_of_null is not None:
+        depth, null = place_of_null
         empty = "[]" if path[depth] == APPEND else "{}"
         edited, added = add(text[: null.start] + empty + text[null.end :], path, value)
         return edited, msgspec.structs.replace(added, null=depth)
@@ -91,11 +91,11 @@ def remove(text: str, added: Added) -> str:
     path_nodes = _way(root, added)
     if path_nodes is None:
         return text
-    left = _without(text, root, added, path_nodes)
-    node = _at(left, added.path[: added.null]) if added.null >= 0 else None
-    if node is None or node.parts or any(comments(left, node.start + 1, node.end - 1)):
-        return left
-    return left[: node.start] + "null" + left[node.end :]
+    edited = _without(text, root, added, path_nodes)
+    node = _at(edited, added.path[: added.null]) if added.null >= 0 else None
+    if node is None or node.parts or any(comments(edited, node.start + 1, node.end - 1)):
+        return edited
+    return edited[: node.start] + "null" + edited[node.end :]
 
 
 def is_null(node: JsonNode) -> bool:
@@ -188,8 +188,8 @@ def _take_out(
 
 
 def _expect(node: JsonNode, step: str, so_far: tuple[str, ...]) -> None:
-    wanted = "[" if step == APPEND else "{"
-    if node.kind != wanted:
+    kind = "[" if step == APPEND else "{"
+    if node.kind != kind:
         what = "an array" if step == APPEND else "an object"
         raise FormatError(f"{'.'.join(so_far) or 'what stands there'} is not {what}")
 
@@ -301,7 +301,7 @@ def _insert(text: str, root: JsonNode, node: JsonNode, step: str, value: Any) ->
     last = node.parts[-1] if node.parts else None
     close = node.end - 1
     gap = node.start + 1 if last is None else last.value.end if last.comma is None else last.comma + 1
-    place = max((found.end() for found in comments(text, gap, close)), default=gap)
+    place = max((comment.end() for comment in comments(text, gap, close)), default=gap)
     spread = _spread(text, root, node)
     tight = '":"' in text and '": ' not in text
     end = newline(text)

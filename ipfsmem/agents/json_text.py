@@ -73,9 +73,9 @@ def comments(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
 def _skip(text: str, at: int) -> int:
     if text[at : at + 1] not in _SPACES:
         return at
-    found = _space.match(text, at)
-    assert found is not None  # matches the empty text, too
-    return found.end()
+    match = _space.match(text, at)
+    assert match is not None  # matches the empty text, too
+    return match.end()
 
 
 def _value(text: str, at: int, depth: int) -> JsonNode:
@@ -87,11 +87,11 @@ def _value(text: str, at: int, depth: int) -> JsonNode:
     if sign == '"':
         key, end = _text(text, at)
         return JsonNode("", at, end, [], key)
-    found = _plain.match(text, at)
-    if found is None:
+    match = _plain.match(text, at)
+    if match is None:
         raise _wrong(text, at, "a value is missing" if sign in ",}]:" else f"{sign!r} does not begin a value")
     try:
-        return JsonNode("", at, found.end(), [], json.loads(found[0]))
+        return JsonNode("", at, match.end(), [], json.loads(match[0]))
     except ValueError:  # more digits than Python converts to a number
         raise _wrong(text, at, "a number has too many digits") from None
 
@@ -124,10 +124,10 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
 
 def _text(text: str, at: int) -> tuple[str, int]:
     try:
-        found, end = scanstring(text, at + 1, True)
+        text_read, end = scanstring(text, at + 1, True)
     except json.JSONDecodeError:
         raise _wrong(text, at, "a text in quotes does not end, or contains an invalid character") from None
-    return str(found), int(end)
+    return str(text_read), int(end)
 
 
 def _wrong(text: str, at: int, what: str) -> FormatError:

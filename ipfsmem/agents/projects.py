@@ -41,19 +41,19 @@ def find_connected(memory: Memory, folder: str | Path) -> tuple[Project, Project
     StorageError.
     """
     project = project_at(folder)
-    known = {Path(one.path): one for one in connected_folders(memory.replica)}
+    rows = {Path(one.path): one for one in connected_folders(memory.replica)}
     place = project.folder
     if project.repository is not None:
         inside = Path(os.path.realpath(expanded(folder))).relative_to(project.repository.tree)
         for part in (inside, *inside.parents):
-            row = known.get(place / part)
-            if row is not None and (found := _as_connected(row, project, part.as_posix())) is not None:
-                return found, row
-        return project, next((row for row in known.values() if _moved_here(row, project)), None)
+            row = rows.get(place / part)
+            if row is not None and (connected := _as_connected(row, project, part.as_posix())) is not None:
+                return connected, row
+        return project, next((row for row in rows.values() if _moved_here(row, project)), None)
     for above in (place, *place.parents):
-        row = known.get(above)
-        if row is not None and (found := _as_connected(row, project, "", above)) is not None:
-            return found, row
+        row = rows.get(above)
+        if row is not None and (connected := _as_connected(row, project, "", above)) is not None:
+            return connected, row
     return project, None
 
 
@@ -76,9 +76,9 @@ def _as_connected(
         project = msgspec.structs.replace(project, folder=place)
     with contextlib.suppress(OSError):
         inode = project.folder.stat().st_ino
-        found = msgspec.structs.replace(project, inode=inode, born=birth_time(project.folder))
-        if is_still_there(row, found):
-            return found
+        candidate = msgspec.structs.replace(project, inode=inode, born=birth_time(project.folder))
+        if is_still_there(row, candidate):
+            return candidate
     return None
 
 
@@ -119,11 +119,11 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
     if new:
         return Choice(_random(memory, project), True, "a new scope was requested")
     for ident in project.ids:
-        found = {memory.scopes.target(token): token for token in memory.scopes.find([ident])}
-        if len(found) > 1:
-            raise _ask(project, f"{project.folder} may be one of several scopes", sorted(found))
-        if found:
-            (target,) = found
+        scopes = {memory.scopes.target(token): token for token in memory.scopes.find([ident])}
+        if len(scopes) > 1:
+            raise _ask(project, f"{project.folder} may be one of several scopes", sorted(scopes))
+        if scopes:
+            (target,) = scopes
             if ident[0] == "id":
                 _refuse_foreign_origin(memory, project, target)
                 return _existing(memory, target, "its repository has the id of that project")
@@ -138,10 +138,10 @@ def choose_scope(memory: Memory, project: Project, *, scope: str | None = None, 
 
 
 def _existing(memory: Memory, token: str, why: str) -> Choice:
-    known = memory.scopes.get(token)
-    if known is not None:
+    scope = memory.scopes.get(token)
+    if scope is not None:
         memory.scopes.known(token, live=True)
-    return Choice(token, known is None, why)
+    return Choice(token, scope is None, why)
 
 
 def _refuse_foreign_origin(memory: Memory, project: Project, token: str) -> None:
@@ -193,7 +193,7 @@ def bind(
         wrote, project = True, project_at(project.folder)
     try:
         _make_known(memory, project, choice)
-        kept = ProjectFolder(
+        row = ProjectFolder(
             path=str(project.folder),
             scope=choice.scope,
             inode=project.inode,
@@ -208,13 +208,13 @@ def bind(
             },
             wrote_id=wrote or (before is not None and before.wrote_id),
         )
-        keep_folder(memory.replica, kept, instead=before)
+        keep_folder(memory.replica, row, instead=before)
     except BaseException:
         if wrote and project.repository is not None:
             with contextlib.suppress(IpfsmemError):
                 take_id_away(project.repository)
         raise
-    return kept
+    return row
 
 
 def _make_known(memory: Memory, project: Project, choice: Choice) -> None:
@@ -224,8 +224,8 @@ def _make_known(memory: Memory, project: Project, choice: Choice) -> None:
         memory.scopes.make(choice.scope, title=_title(project, choice.scope), ids=ids)
         return
     memory.scopes.known(choice.scope, live=True)
-    known = one.card.ids if one.card is not None else ()
-    if set(ids) - set(known):
+    ids_here = one.card.ids if one.card is not None else ()
+    if set(ids) - set(ids_here):
         memory.scopes.stand_for(choice.scope, ids)
     if choice.new and one.title == choice.scope:
         memory.scopes.title(choice.scope, _title(project, choice.scope))
@@ -239,14 +239,14 @@ def _title(project: Project, token: str) -> str:
     return project.name
 
 
-def undo_bind(memory: Memory, kept: ProjectFolder, before: ProjectFolder | None) -> None:
+def undo_bind(memory: Memory, row: ProjectFolder, before: ProjectFolder | None) -> None:
     """Undo `bind` on this device; `before`: the earlier row. Raises UsageError, StorageError."""
     if before is None:
-        unbind(memory, kept)
+        unbind(memory, row)
         return
-    if kept.wrote_id and not before.wrote_id:
-        _take_written_id(kept)
-    keep_folder(memory.replica, before, instead=kept)
+    if row.wrote_id and not before.wrote_id:
+        _take_written_id(row)
+    keep_folder(memory.replica, before, instead=row)
 
 
 def unbind(memory: Memory, row: ProjectFolder) -> None:

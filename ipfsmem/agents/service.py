@@ -105,18 +105,18 @@ def install(
     if not force:
         _refuse_others(manager, service, file, before)
     steps = manager.steps(service.name)
-    wanted = steps["begin"] if before in (None, text) else steps["restart"]
+    steps_to_run = steps["begin"] if before in (None, text) else steps["restart"]
     if not dry_run:
         if before != text:
             _make_folders(file.parent)
             write_atomic(file, text)
-        _carry_out(manager, wanted, f"{file} is written, but the service does not run yet")
+        _carry_out(manager, steps_to_run, f"{file} is written, but the service does not run yet")
     return ServiceChanged(
         name=service.name,
         file=str(file),
         text=text.decode("utf-16" if manager.system == "win32" else "utf-8"),
         changed=before != text,
-        commands=[shlex.join(step) for step in wanted],
+        commands=[shlex.join(step) for step in steps_to_run],
     )
 
 
@@ -181,13 +181,13 @@ def state(manager: Manager, name: str, place: Path) -> ServiceState:
     file = manager.file(name)
     there = os.path.lexists(file)
     (look,) = manager.steps(name)["look"]
-    running, said = how_it_is(manager.system, *manager.run(look))
+    running, text = how_it_is(manager.system, *manager.run(look))
     notes = syncing_notes(place)
     return ServiceState(
         name=name,
         file=str(file) if there else None,
         running=running,
-        said=said,
+        said=text,
         worked=notes.worked or None,
         failing=notes.failing or None,
         failure=notes.failure,
@@ -202,26 +202,26 @@ def _carry_out(manager: Manager, steps: Sequence[Sequence[str]], otherwise: str)
 
 def _first_failure(manager: Manager, steps: Sequence[Sequence[str]]) -> str | None:
     for step in steps:
-        code, said = manager.run(step)
-        if code and not _was_not_there(step, code, said):
-            return said.splitlines()[0] if said else f"{step[0]} ended with {code}"
+        code, output = manager.run(step)
+        if code and not _was_not_there(step, code, output):
+            return output.splitlines()[0] if output else f"{step[0]} ended with {code}"
     return None
 
 
-def _was_not_there(step: Sequence[str], code: int, said: str) -> bool:
+def _was_not_there(step: Sequence[str], code: int, output: str) -> bool:
     """Tell whether a stop failed only because nothing ran."""
     return (
-        (step[1] == "bootout" and ("No such process" in said or "Could not find" in said))
+        (step[1] == "bootout" and ("No such process" in output or "Could not find" in output))
         or (step[1] == "/End" and code != NO_PROGRAM)
         or "reset-failed" in step
-        or (step[1] == "/Delete" and "cannot find" in said)
+        or (step[1] == "/Delete" and "cannot find" in output)
     )
 
 
-def _not_told(what: str, said: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
+def _not_told(what: str, output: str, steps: Sequence[Sequence[str]]) -> IncompleteError:
     run = " && ".join(shlex.join(step) for step in steps)
     return IncompleteError(
-        f"{what}: the system's service manager failed ({said})",
+        f"{what}: the system's service manager failed ({output})",
         hint=f"In a login session of this user, run: {run}",
     )
 

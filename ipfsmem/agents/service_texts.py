@@ -153,9 +153,9 @@ def windows_task(service: Service, user: str) -> bytes:
 
 
 def _add(above: ElementTree.Element, name: str, *parts: tuple[str, str]) -> ElementTree.Element:
-    made = ElementTree.SubElement(above, name)
-    _fill(made, *parts)
-    return made
+    element = ElementTree.SubElement(above, name)
+    _fill(element, *parts)
+    return element
 
 
 def _fill(element: ElementTree.Element, *parts: tuple[str, str]) -> None:
@@ -220,19 +220,19 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
 _IDLE: Final = frozenset(("inactive", "failed", "activating", "deactivating", "maintenance", "unknown"))
 
 
-def how_it_is(system: str, code: int, said: str) -> tuple[bool | None, str]:
+def how_it_is(system: str, code: int, output: str) -> tuple[bool | None, str]:
     """Tell whether a service runs, from the output of the service manager, and return its word for the state. None: the manager
     was not reached, or used unknown words (schtasks uses the system's language)."""
-    first = next(iter(said.splitlines()), "")
+    first = next(iter(output.splitlines()), "")
     if system == "darwin":
         if code:
-            return (False, "") if "Could not find" in said else (None, first)
-        state = next((line.split("=", 1)[1].strip() for line in said.splitlines() if "state =" in line), "")
+            return (False, "") if "Could not find" in output else (None, first)
+        state = next((line.split("=", 1)[1].strip() for line in output.splitlines() if "state =" in line), "")
         return state == "running" if state else None, state
     if system == "win32":
         if code:
-            return (False, "") if "cannot find" in said else (None, first)
-        lines = (line.partition(":") for line in said.splitlines())
+            return (False, "") if "cannot find" in output else (None, first)
+        lines = (line.partition(":") for line in output.splitlines())
         state = next((value.strip() for name, _, value in lines if name.strip() == "Status"), "")
         return {"Running": True, "Ready": False, "Disabled": False, "Queued": False}.get(state), state
     if code == 0:

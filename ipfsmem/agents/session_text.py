@@ -202,11 +202,11 @@ def _not_connected(memory: Memory, row: ProjectFolder | None, folder: str, progr
     with contextlib.suppress(UsageError, StorageError):
         project = project_at(folder)
         if project.repository is not None and not is_too_wide(project.folder):
-            named = "" if memory.vault == "default" else f" --vault {memory.vault}"
+            vault_option = "" if memory.vault == "default" else f" --vault {memory.vault}"
             import shlex
 
             place = shlex.quote(str(project.folder))
-            command = f"ipfsmem connect {program or 'claude-code'} --project {place}{named}"
+            command = f"ipfsmem connect {program or 'claude-code'} --project {place}{vault_option}"
             return [f"this project is not connected: {command}"]
     return []
 

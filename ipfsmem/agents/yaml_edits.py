@@ -72,8 +72,8 @@ def add(text: str, wanted: YamlEntry) -> tuple[str, Inserted]:
         raise FormatError(f"with the entry it could not be read any more: {error}") from None
     if after.value() != wanted.value or after.around() != read.around():
         raise FormatError("the edit would change more than one entry")
-    made = read.parent is None
-    return edited, Inserted(entry=wanted, written=written, made=made, instead=text[start:end])
+    is_new = read.parent is None
+    return edited, Inserted(entry=wanted, written=written, made=is_new, instead=text[start:end])
 
 
 def remove(text: str, done: Inserted) -> str:
@@ -235,10 +235,12 @@ class _Read:
                 return at
 
     def _named(self, pairs: Sequence[_Pair], name: str, *, listed: bool = False) -> _Pair | None:
-        found = [pair for pair in pairs if (self._name_of(pair) if listed else self._word(pair.key)) == name]
-        if len(found) > 1:
+        matches = [
+            pair for pair in pairs if (self._name_of(pair) if listed else self._word(pair.key)) == name
+        ]
+        if len(matches) > 1:
             raise FormatError(f"{name} is there twice")
-        return found[0] if found else None
+        return matches[0] if matches else None
 
     def _word(self, event: int) -> Any:
         """Return the value of a scalar."""

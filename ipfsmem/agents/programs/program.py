@@ -27,8 +27,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     def folder_of(self, variable: str, usual: Path) -> Path:
         """Return the folder that a variable names, else `usual`."""
-        named = self.environment.get(variable)
-        return expanded(named) if named else usual
+        path = self.environment.get(variable)
+        return expanded(path) if path else usual
 
     def settings(self) -> Path:
         """Return the folder of programs' settings: XDG_CONFIG_HOME, else `.config`."""
