@@ -71,10 +71,10 @@ def examine_place(
         raise UsageError("the name of a folder holds no null character")
     with storage_errors(path, "look into"):
         if not _is_usable(path):
-            known = next((copy for copy, place in rows if place == path), None)
-            if known is not None:
-                _refuse_other_scope(known, path, scope)
-            return FolderCandidate(path, True, known)
+            folder_row = next((copy for copy, place in rows if place == path), None)
+            if folder_row is not None:
+                _refuse_other_scope(folder_row, path, scope)
+            return FolderCandidate(path, True, folder_row)
     return FolderCandidate(path, False, _row_of(path, rows, scope, take_over, begun))
 
 
@@ -143,14 +143,14 @@ def _row_of(
                     f"{path} is not the folder that was linked; nothing was read or written there",
                     hint=f"If nothing else uses it: {take_over_command(path, scope)}.",
                 )
-    known, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
-    if known is not None and there is not None and known.scope == scope:
+    row, there = next(((copy, place) for copy, place in copies if copy.id == mark), (None, None))
+    if row is not None and there is not None and row.scope == scope:
         identity = _identity(there)
-        gone = identity is None or identity[1] != known.inode
-        if gone and (known.inode == here.inode or take_over):
-            return known
+        gone = identity is None or identity[1] != row.inode
+        if gone and (row.inode == here.inode or take_over):
+            return row
     if mark is not None and not take_over:
-        whose = "is a copy of a linked folder" if known else "is or was the linked folder of another vault"
+        whose = "is a copy of a linked folder" if row else "is or was the linked folder of another vault"
         raise UsageError(
             f"{path} {whose}; nothing was read or written there"
             + (

@@ -127,23 +127,23 @@ class Everything(msgspec.Struct, frozen=True):
 
     def without_missing(self) -> LeftOut:
         """Return what is left out by scope where every text has its place."""
-        left = self._without(lambda item, copy: False)
+        left_out = self._without(lambda item, copy: False)
         return LeftOut(
-            tuple(place_of(self.scope, file) for file in left.copies),
-            tuple(place_of(self.scope, key) for key in left.not_fetched),
-            left.segments,
+            tuple(place_of(self.scope, file) for file in left_out.copies),
+            tuple(place_of(self.scope, key) for key in left_out.not_fetched),
+            left_out.segments,
         )
 
     def without_room(self) -> tuple[str, ...]:
         """Return the copies of keys with more texts than one device may hold: a new vault has no room for all."""
         part = self.part().blob
         texts = Counter([*part.files, *(key for key, _ in (*part.more, *part.others)), *part.forgotten])
-        left = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
-        return tuple(place_of(self.scope, file) for file in left.copies)
+        left_out = self._without(lambda item, copy: texts[item.key] > MAX_DOTS)
+        return tuple(place_of(self.scope, file) for file in left_out.copies)
 
-    def _without(self, left: Callable[[Conflict, Alternative], bool]) -> LeftOut:
+    def _without(self, is_left_out: Callable[[Conflict, Alternative], bool]) -> LeftOut:
         copies = [(item, copy) for item in self.unsettled for copy in item.copies]
-        files = tuple(copy.file for item, copy in copies if copy.reading is None or left(item, copy))
+        files = tuple(copy.file for item, copy in copies if copy.reading is None or is_left_out(item, copy))
         return LeftOut(files, self.not_fetched, self.segments)
 
     def others(self, *, hidden: bool = False) -> list[tuple[str, bytes]]:
@@ -210,12 +210,12 @@ def _is_own(reading: MemoryRecord | None) -> bool:
 def everything(memories: MemoryStore) -> Everything:
     """Return what this device has of one scope, and what it lacks."""
     with memories.replica.reading():
-        named = {
+        entries = {
             name: entry
             for name, entry in memories.replica.store.entries()
             if scope_of(name) == memories.scope
         }
-        return _gathered(memories, named, memories.overview.look(memories.scope))
+        return _gathered(memories, entries, memories.overview.look(memories.scope))
 
 
 def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
@@ -230,42 +230,42 @@ def whole(memories: MemoryStore) -> tuple[list[Everything], LeftOut]:
             by_scope.setdefault(scope_of(name), {})[name] = entry
         views = memories.overview.scopes()
         parts, hidden = [], []
-        for scope, named in sorted(by_scope.items()):
+        for scope, entries in sorted(by_scope.items()):
             inside = memories.in_scope(scope)
-            scope_part = _gathered(inside, named, views.get(scope, ([], {})))
-            if scope and is_forgotten(named.get(card_entry(scope), {})):
+            scope_part = _gathered(inside, entries, views.get(scope, ([], {})))
+            if scope and is_forgotten(entries.get(card_entry(scope), {})):
                 hidden += [f"{scope}/{file}" for item in scope_part.unsettled for file in item.files]
             else:
                 parts.append(scope_part)
     lacks = [part.without_missing() for part in parts]
-    left = LeftOut(
+    left_out = LeftOut(
         (*(file for lack in lacks for file in lack.copies), *hidden),
         tuple(key for lack in lacks for key in lack.not_fetched),
         sum(lack.segments for lack in lacks),
     )
-    return parts, left
+    return parts, left_out
 
 
-def _gathered(memories: MemoryStore, named: Mapping[str, Entry], scope_view: ScopeView) -> Everything:
+def _gathered(memories: MemoryStore, entries: Mapping[str, Entry], scope_view: ScopeView) -> Everything:
     """Return one scope from its entries (inside `reading`); of a forgotten one only the remaining texts."""
     store, scope = memories.replica.store, memories.scope
-    card_values = named.get(card_entry(scope), {}) if scope else {}
+    card_values = entries.get(card_entry(scope), {}) if scope else {}
     gone = is_forgotten(card_values)
     files, not_fetched, unsettled = {}, [], []
     segments: list[tuple[SegmentName, Entry]] = []
-    for name, entry in named.items():
+    for name, entry in entries.items():
         parsed = parse_entry(name)
         if isinstance(parsed, SegmentName):
             segments.append((parsed, entry))
         if not isinstance(parsed, MemoryName):
             continue
-        view, known = memories.looked_at(parsed.key, entry, behind_a_forget=gone)
+        view, whole_entry = memories.looked_at(parsed.key, entry, behind_a_forget=gone)
         if view.data is not None and view.own:
             files[view.key] = view.data
         elif view.data is None and view.not_fetched:
             not_fetched.append(view.key)
         if view.conflicts or view.hidden or view.others or view.unheeded:
-            unsettled.append(memories.conflict_of(view, known))
+            unsettled.append(memories.conflict_of(view, whole_entry))
     missing = missing_of(store, segments)
     card = read_card(store, scope, card_values) if scope else None
     if card_values and card is None and not gone:

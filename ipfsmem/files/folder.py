@@ -107,18 +107,18 @@ class PlainFolder:
 
     def _held(self, name: str, make: bool = False) -> Directory:
         """Return the folder, or one of its two used subfolders, open. Raises OSError for those."""
-        known = self._open.get(name)
-        if known is None:
+        directory = self._open.get(name)
+        if directory is None:
             if name == "":
                 with storage_errors(self.path, "open"):
-                    known = open_directory(str(self.path))
+                    directory = open_directory(str(self.path))
             elif name == ASIDE:
                 hidden = self._held(HIDDEN, make)
-                known = hidden.make(name) if make else hidden.sub(name)
+                directory = hidden.make(name) if make else hidden.sub(name)
             else:
-                known = self.root.make(name) if make else self.root.sub(name)
-            self._open[name] = known
-        return known
+                directory = self.root.make(name) if make else self.root.sub(name)
+            self._open[name] = directory
+        return directory
 
     def close(self) -> None:
         """Close the folder; the next use opens it again."""
@@ -228,11 +228,11 @@ class PlainFolder:
     @staticmethod
     def _note(listing: FolderListing, name: str, entry: os.DirEntry[str]) -> None:
         try:
-            known = entry.stat(follow_symlinks=False)
+            status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             return  # removed during the listing
-        if stat.S_ISREG(known.st_mode):
-            listing.files[name] = _stat(known)
+        if stat.S_ISREG(status.st_mode):
+            listing.files[name] = _stat(status)
         else:
             listing.irregular.add(name)
 
@@ -249,10 +249,10 @@ class PlainFolder:
         """Return the stat of one file; None if there is no regular file of that name."""
         try:
             directory, name = self._at(file)
-            known = directory.lstat(name)
+            status = directory.lstat(name)
         except (OSError, NotPlainError):
             return None
-        return _stat(known) if stat.S_ISREG(known.st_mode) else None
+        return _stat(status) if stat.S_ISREG(status.st_mode) else None
 
     def read(self, file: str, limit: int) -> Contents | None:
         """Return the content of a file; None if it is missing.
@@ -304,9 +304,9 @@ class PlainFolder:
             os.close(fd)
         if len(data) > limit:
             raise NotPlainError(f"it is longer than {limit} bytes")
-        known = _stat(after)
-        changing = _stat(before) != known or len(data) != after.st_size
-        return Contents(data, None if changing or _is_racy(known) else known)
+        stat_after = _stat(after)
+        changing = _stat(before) != stat_after or len(data) != after.st_size
+        return Contents(data, None if changing or _is_racy(stat_after) else stat_after)
 
     # -- putting -----------------------------------------------------------------------------------------------
 
@@ -350,8 +350,8 @@ class PlainFolder:
             except FileExistsError:
                 return False
             except (OSError, NotImplementedError) as error:
-                known = getattr(error, "errno", errno.ENOTSUP)
-                if known not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+                code = getattr(error, "errno", errno.ENOTSUP)
+                if code not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
                     raise
                 with contextlib.suppress(FileNotFoundError):
                     directory.lstat(name)
@@ -511,10 +511,10 @@ def sync_all() -> None:
         os.sync()
 
 
-def _is_racy(known: Stat) -> bool:
+def _is_racy(file_stat: Stat) -> bool:
     """Return whether a file is so young that it could change again with the same times."""
-    return max(known.mtime, known.ctime) >= time.time_ns() - RACY
+    return max(file_stat.mtime, file_stat.ctime) >= time.time_ns() - RACY
 
 
-def _stat(known: os.stat_result) -> Stat:
-    return Stat(known.st_mtime_ns, known.st_ctime_ns, known.st_size, known.st_ino & INODE)
+def _stat(status: os.stat_result) -> Stat:
+    return Stat(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino & INODE)

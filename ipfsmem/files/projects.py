@@ -58,15 +58,15 @@ class Project(msgspec.Struct, frozen=True):
 def project_at(folder: str | Path, *, part: bool = False) -> Project:
     """Return the project of a folder: its repository, else the folder itself. `part`: this folder of its repository, as a project
     of its own. Raises UsageError if there is no such folder, StorageError."""
-    named = expanded(folder)
-    with storage_errors(named, "look into"):
+    path = expanded(folder)
+    with storage_errors(path, "look into"):
         try:
-            place = Path(os.path.realpath(named))
+            place = Path(os.path.realpath(path))
             inode = place.stat().st_ino
         except (FileNotFoundError, NotADirectoryError, ValueError):
-            raise UsageError(f"there is no folder {named}") from None
+            raise UsageError(f"there is no folder {path}") from None
         if not place.is_dir():
-            raise UsageError(f"{named} is not a folder")
+            raise UsageError(f"{path} is not a folder")
     repository = find_repository(place)
     if repository is None:
         return Project(place, inode, born=birth_time(place))

@@ -175,11 +175,11 @@ class Rendering:
         if (text := load()) is None or (file := rendered_name(key, text)) == own:
             return own
         folded = fold(file)
-        met = folded in plan.folded or self._tracked_files.meeting(file) is not None
-        met = met or (
+        is_used = folded in plan.folded or self._tracked_files.meeting(file) is not None
+        is_used = is_used or (
             is_key(folded[:-3]) and bool(self._replica.store.entry(self._memories.name(folded[:-3])))
         )
-        if met or not self._folder.keeps_names(file):
+        if is_used or not self._folder.keeps_names(file):
             return own
         plan.folded.add(folded)
         return file
@@ -232,22 +232,24 @@ class Rendering:
             row = rows.get(file)
             if row is not None and row.text == want.text and row.dots == " ".join(want.dots):
                 continue
-            known = None if row is None else self._tracked_files.get(file)
-            if known is None or known.text != want.text:
-                if known is None and (other := self._tracked_files.meeting(file)) is not None:
+            row_now = None if row is None else self._tracked_files.get(file)
+            if row_now is None or row_now.text != want.text:
+                if row_now is None and (other := self._tracked_files.meeting(file)) is not None:
                     self._problems[file] = (
                         f"{file} was not written: on many disks it is one file with {other}; rename that one, or forget "
                         f"the memory {want.key}"
                     )
                     continue
-                todo.append((file, want, known))
-            elif known.dots != want.dots:
-                self._tracked_files.put(replace(known, dots=want.dots, shows=Shows.VALUES))
+                todo.append((file, want, row_now))
+            elif row_now.dots != want.dots:
+                self._tracked_files.put(replace(row_now, dots=want.dots, shows=Shows.VALUES))
         self._durable = not is_flushed_together(len(todo))
         if not self._durable:
             # `create` detects names that appear from now on.
             self._standing = self._folder.names()
-        works = [work for file, want, known in todo if (work := self._stage(file, want, known)) is not None]
+        works = [
+            work for file, want, row_now in todo if (work := self._stage(file, want, row_now)) is not None
+        ]
         self._standing = None
         if not self._durable:
             sync_all()
@@ -265,8 +267,8 @@ class Rendering:
             # A second file with a foreign name stays while its memory does; a copy is removed when it is resolved.
             if row.key in plan.shown and split_conflict_name(file) is None:
                 continue
-            if (known := self._tracked_files.get(file)) is not None:
-                self._guarded(file, partial(self._remove, known))
+            if (row_now := self._tracked_files.get(file)) is not None:
+                self._guarded(file, partial(self._remove, row_now))
 
     def _guarded(self, file: str, action: Callable[[], None]) -> None:
         try:
@@ -341,8 +343,8 @@ class Rendering:
         self._touched = True
         body = sha256(work.data).digest()
         self._keep(file, want, work.text)
-        made = FileRow(file, want.key, body, want.text, want.dots, before=before_replaced(row, self._now))
-        self._tracked_files.put(made, new=row is None)
+        new_row = FileRow(file, want.key, body, want.text, want.dots, before=before_replaced(row, self._now))
+        self._tracked_files.put(new_row, new=row is None)
 
     def _note_aside(self, old: str, row: FileRow) -> None:
         """Keep the replaced content; if it is not what was seen, it was written at that moment."""
@@ -446,10 +448,10 @@ class Rendering:
         want = _Want(INDEX_KEY, text, dots, lambda: state, view.merged)
         if contents is not None and data == contents.data:
             self._keep(INDEX_FILE, want, state)
-            known = None if row is None else row.before
+            replaced = None if row is None else row.before
             self._tracked_files.put(
                 FileRow(
-                    INDEX_FILE, INDEX_KEY, contents.sha, text, want.dots, stat=contents.stat, before=known
+                    INDEX_FILE, INDEX_KEY, contents.sha, text, want.dots, stat=contents.stat, before=replaced
                 )
             )
         elif not data:
@@ -499,10 +501,10 @@ class Rendering:
 
     def _day(self, day: str, file: str, row: FileRow | None, text: bytes) -> None:
         events = self._timeline.events((day, day))
-        wanted = {event_line(event): event["id"] for event in events}
+        ids_of = {event_line(event): event["id"] for event in events}
         contents = self._folder.read(file, MAX_TIMELINE)
         if contents is None:
-            data = b"".join(line + b"\n" for line in wanted)
+            data = b"".join(line + b"\n" for line in ids_of)
             staged = self._folder.stage(file, data)
             if not self._folder.create(staged, file):
                 self._folder.drop_aside(staged)
@@ -514,27 +516,27 @@ class Rendering:
             self.needs_look = True
             # A young one could be another program's line being written.
             if contents.stat is not None:
-                self._complete_line(file, contents.data, wanted)
+                self._complete_line(file, contents.data, ids_of)
         else:
-            self._extend(row, text, contents, day, wanted)
+            self._extend(row, text, contents, day, ids_of)
 
     def _extend(
-        self, row: FileRow, text: bytes, contents: Contents, day: str, wanted: dict[bytes, str]
+        self, row: FileRow, text: bytes, contents: Contents, day: str, ids_of: dict[bytes, str]
     ) -> None:
         file, data, stat = row.file, contents.data, contents.stat
-        ids = {_id_in_state(event, wanted) for event in parse_lines(data, day)}
-        if ids - set(wanted.values()) and not self._timeline.missing((day, day)):
+        ids = {_id_in_state(event, ids_of) for event in parse_lines(data, day)}
+        if ids - set(ids_of.values()) and not self._timeline.missing((day, day)):
             # Trimmed lines, or lines in another day's file by their time; not of a segment that is damaged or not fetched: the
             # file may be their only copy.
-            made = b"".join(line + b"\n" for line in wanted)
-            old = self._folder.replace(self._folder.stage(file, made), file)
+            text_new = b"".join(line + b"\n" for line in ids_of)
+            old = self._folder.replace(self._folder.stage(file, text_new), file)
             if old is None:
                 return
             self._note_aside(old, row)
             self._touched = True
-            self._tracked_files.put(FileRow(file, None, sha256(made).digest(), text))
+            self._tracked_files.put(FileRow(file, None, sha256(text_new).digest(), text))
             return
-        new = b"".join(line + b"\n" for line, id in wanted.items() if id not in ids)
+        new = b"".join(line + b"\n" for line, id in ids_of.items() if id not in ids)
         if new:
             if data and not data.endswith(b"\n"):
                 new = b"\n" + new
@@ -542,18 +544,18 @@ class Rendering:
             stat = None
         self._tracked_files.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
 
-    def _complete_line(self, file: str, data: bytes, wanted: Iterable[bytes]) -> None:
+    def _complete_line(self, file: str, data: bytes, lines: Iterable[bytes]) -> None:
         """Complete a last line that is the beginning of one of ours: a crash truncated it."""
         tail = data[data.rfind(b"\n") + 1 :]
-        line = next((line for line in wanted if tail and line.startswith(tail)), None)
+        line = next((line for line in lines if tail and line.startswith(tail)), None)
         if line is not None:
             self._folder.append(file, line[len(tail) :] + b"\n")
 
 
-def _id_in_state(event: dict[str, object], wanted: dict[bytes, str]) -> str:
+def _id_in_state(event: dict[str, object], ids_of: dict[bytes, str]) -> str:
     """Return the id in the state of an event in a file."""
     line = event_line(event)
-    return wanted[line] if line in wanted else foreign_id(event)
+    return ids_of[line] if line in ids_of else foreign_id(event)
 
 
 def _foreign_mains(rows: Mapping[str, RenderedTexts]) -> dict[str, str]:

@@ -144,25 +144,25 @@ class Scan:
     def find_returns(self, files: list[str]) -> tuple[set[str], bool]:
         """Return which of these changed files hold an earlier text again and are not accepted yet, and whether something restored
         the whole folder: there were that many such returns within a minute."""
-        known = self._tracked_files.returns()
+        returns = self._tracked_files.returns()
         waiting: set[str] = set()
         for file in files:
             body = self._is_return(file)
-            before = known.get(file)
+            before = returns.get(file)
             if body is None:
                 if before is not None:
                     self._tracked_files.drop_return(file)
-                    del known[file]
+                    del returns[file]
                 continue
             if before is None or before.body != body or before.at > self._now:
-                known[file] = before = Return(file, body, self._now)
+                returns[file] = before = Return(file, body, self._now)
                 self._tracked_files.put_return(before)
             if self._now - before.at < RETURNED_FOR:
                 waiting.add(file)
                 self._problems[file] = (
                     f"{file} has an earlier text again; if it still does in a minute, it is saved as an edit"
                 )
-        recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in known.values())
+        recent = sum(0 <= self._now - row.at < RETURNED_FOR for row in returns.values())
         return waiting, recent > _MOST_RETURNS
 
     def _is_return(self, file: str) -> bytes | None:
@@ -231,9 +231,9 @@ class Scan:
     @staticmethod
     def _name_of(file: str, row: FileRow | None) -> tuple[str, str | None]:
         """Return key and foreign name of a file: the key is that of its row if it has one, as the name alone may not tell."""
-        known = None if row is None else row.key
-        key, origin = name_of(file, known)
-        return known or key, origin
+        key_known = None if row is None else row.key
+        key, origin = name_of(file, key_known)
+        return key_known or key, origin
 
     def _check(self, key: str, text: bytes, row: FileRow | None) -> None:
         """Raise IpfsmemError for an invalid memory, or one that would approve messages of a session."""
@@ -242,8 +242,8 @@ class Scan:
 
     def _is_young(self, file: str) -> bool:
         """Return whether somebody may be writing it just now. A time in the future is ignored: the file would be young for years."""
-        known = self._folder.stat(file)
-        return known is not None and abs(time.time_ns() - known.mtime) < RACY
+        stat = self._folder.stat(file)
+        return stat is not None and abs(time.time_ns() - stat.mtime) < RACY
 
     def _put_text(self, file: str, data: bytes, body: bytes, stat: Stat | None, row: FileRow | None) -> None:
         key, origin = self._name_of(file, row)
@@ -269,8 +269,8 @@ class Scan:
             else:
                 dots, shows = self._edit(row, name, text, view)
         self._texts.keep(file, digest.digest(), text, in_state=True)
-        made = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
-        self._tracked_files.put(made, new=row is None)
+        new_row = FileRow(file, key, body, digest.digest(), dots, shows, stat, before=before)
+        self._tracked_files.put(new_row, new=row is None)
         self._tracked_files.drop_return(file)
 
     def _refuse_twin(self, file: str, key: str, stat: Stat | None) -> None:
@@ -280,9 +280,9 @@ class Scan:
             return
         same = unicodedata.normalize("NFC", file)
         for other in self._tracked_files.of_key(key):
-            known = self._folder.stat(other) if other != file else None
+            stat_of_other = self._folder.stat(other) if other != file else None
             # A disk that does not tell the two names apart shows one file under both.
-            if known is None or (stat is not None and known.inode == stat.inode):
+            if stat_of_other is None or (stat is not None and stat_of_other.inode == stat.inode):
                 continue
             if unicodedata.normalize("NFC", other) == same:
                 raise UsageError(ANOTHER_FORM)
@@ -389,8 +389,8 @@ class Scan:
     def _recent_deletes(self) -> list[tuple[int, int]]:
         copy = self._copies.get(self._copy.id)
         stored = copy.vanished if copy is not None else b""
-        known = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
-        return [(at, count) for at, count in known if abs(self._now - at) < DAY]
+        deletes = msgspec.json.decode(stored, type=list[tuple[int, int]]) if stored else []
+        return [(at, count) for at, count in deletes if abs(self._now - at) < DAY]
 
     # -- edits at the moment of a replacement ---------------------------------------------------------------
 
@@ -456,18 +456,18 @@ class TimelineEdits:
         """Read in new lines. False if the last one is incomplete and must be read again."""
         day = file[len(TIMELINE) + 1 : -len(".jsonl")]
         whole, cut, tail = data.rpartition(b"\n")
-        known = self._known_events()
+        events_by_id = self._known_events()
         events = parse_lines(whole + cut, day)
         complete = True
         if tail.strip():
             last = parse_line(tail.strip(b" \t\r"), day)
-            if last["type"] != "raw" or not (young or is_torn(tail, known)):
+            if last["type"] != "raw" or not (young or is_torn(tail, events_by_id)):
                 events.append(last)
             else:
                 complete = False
         fresh: list[Event] = []
         for event in events:
-            stored = known.get(event["id"])
+            stored = events_by_id.get(event["id"])
             if stored is None:
                 fresh.append(event)
             elif event_line(stored) != event_line(event):
@@ -475,8 +475,8 @@ class TimelineEdits:
                 fresh.append({field: value for field, value in event.items() if field != "id"})
         self._timeline.add_foreign(self._change, fresh)
         for event in fresh:
-            made = {**event, "id": foreign_id(event)}
-            known[made["id"]] = made
+            foreign = {**event, "id": foreign_id(event)}
+            events_by_id[foreign["id"]] = foreign
         return complete
 
     def _known_events(self) -> dict[str, Event]:
@@ -485,6 +485,6 @@ class TimelineEdits:
         return self._events
 
 
-def is_torn(tail: bytes, known: dict[str, Any]) -> bool:
+def is_torn(tail: bytes, events: dict[str, Any]) -> bool:
     """Return whether a last line without LF is the beginning of a line of ours that a crash truncated."""
-    return any(event_line(event).startswith(tail) for event in known.values())
+    return any(event_line(event).startswith(tail) for event in events.values())

@@ -47,9 +47,9 @@ class SetAside:
 
     def check_replaced(self) -> None:
         """Check the replaced files: somebody may have written into one at that moment, or after."""
-        known = {row.name: row for row in self._tracked_files.asides()}
-        self._after_crash([name for name in self._folder.asides() if name not in known])
-        for row in known.values():
+        rows = {row.name: row for row in self._tracked_files.asides()}
+        self._after_crash([name for name in self._folder.asides() if name not in rows])
+        for row in rows.values():
             self._check_aside(row)
 
     def _check_aside(self, row: ReplacedFile) -> bool:
@@ -91,9 +91,9 @@ class SetAside:
         if any(map(forgotten, self._tracked_files.asides())):
             self._delete(forgotten)
 
-    def _delete(self, wanted: Callable[[ReplacedFile], bool]) -> None:
+    def _delete(self, is_wanted: Callable[[ReplacedFile], bool]) -> None:
         for row in list(self._tracked_files.asides()):
-            if row.file == INDEX_FILE or wanted(row):
+            if row.file == INDEX_FILE or is_wanted(row):
                 if not self._check_aside(row):
                     if row.file == INDEX_FILE and self._copy.shared_index:
                         continue  # it has others' lines
@@ -110,7 +110,7 @@ class SetAside:
         """
         rows = {row.name: row for row in self._tracked_files.asides()}
         files, damaged = self._tracked_files.files()
-        brought: list[str] = []
+        names: list[str] = []
         for name in list(self._folder.asides()):
             if self._folder.drop_staged(name):
                 continue
@@ -126,19 +126,19 @@ class SetAside:
             if contents is None:
                 raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
             body = contents.sha
-            known = (row is not None and row.body == body) or self._is_known(file, body)
-            if not known and contents.data:
+            is_known = (row is not None and row.body == body) or self._is_known(file, body)
+            if not is_known and contents.data:
                 stem = file.replace("/", "-").rpartition(".")[0]
                 ending = ".jsonl" if file.startswith(TIMELINE + "/") else ".md"
-                made = f"{stem}.conflict-{body.hex()[:8]}{ending}"
-                if self._folder.create(name, made):
-                    brought.append(made)
+                name_new = f"{stem}.conflict-{body.hex()[:8]}{ending}"
+                if self._folder.create(name, name_new):
+                    names.append(name_new)
                     continue
-                there = self._folder.read(made, longest(file))
+                there = self._folder.read(name_new, longest(file))
                 if there is None or there.data != contents.data:
-                    raise StorageError(f"{made} is in the way of what stood in {file}")
+                    raise StorageError(f"{name_new} is in the way of what stood in {file}")
             self._folder.drop_aside(name)
-        return brought
+        return names
 
     def _unknown(self, name: str) -> str:
         return (
@@ -166,8 +166,8 @@ class SetAside:
                 )
                 continue
             body = contents.sha
-            known = not contents.data or row is None or row.body == body or self._is_known(file, body)
-            if known or self._take_of_crash(name, file, contents.data):
+            is_known = not contents.data or row is None or row.body == body or self._is_known(file, body)
+            if is_known or self._take_of_crash(name, file, contents.data):
                 # A program may still have it open, and write into it.
                 texts = (row.text, *(row.before.texts if row.before else ())) if row is not None else ()
                 self._tracked_files.put_aside(

@@ -48,12 +48,12 @@ def git_folder(path: Path) -> tuple[Path, Path] | None:
         if _is_there(git, Path.is_dir):
             return place, git
         try:
-            named = read_file(git, _MAX_HEAD)
+            pointer = read_file(git, _MAX_HEAD)
         except StorageError:
             continue
-        if named is not None and named.startswith(b"gitdir:"):
+        if pointer is not None and pointer.startswith(b"gitdir:"):
             # A second work tree or a submodule: the repository is elsewhere.
-            return place, place / named[len(b"gitdir:") :].decode("utf-8", "surrogateescape").strip()
+            return place, place / pointer[len(b"gitdir:") :].decode("utf-8", "surrogateescape").strip()
     return None
 
 

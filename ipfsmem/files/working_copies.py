@@ -87,19 +87,19 @@ def preview_of(place: FolderCandidate, scope: str = "", keys: Collection[str] = 
 
     from ipfsmem.files.repositories import find_repository
 
-    names, left, unread = ([], [], []) if place.new else _judged(place.path)
+    names, skipped, unread = ([], [], []) if place.new else _judged(place.path)
     repository = find_repository(Path(os.path.realpath(place.path)))
     written = set(keys) - {name[:-3] for name in names}
     tree = "" if repository is None else str(repository.tree)
-    known = place.known is not None
+    is_known = place.known is not None
     return FolderPreview(
         path=str(place.path),
         scope=scope,
         taken=names,
         written=len(written),
         repository=tree,
-        known=known,
-        left_alone=left,
+        known=is_known,
+        left_alone=skipped,
         unread=unread,
     )
 
@@ -118,7 +118,7 @@ def _judged(path: Path) -> tuple[list[str], list[str], list[str]]:
     from ipfsmem.memories.memories import check_body
 
     ingested: list[str] = []
-    left: list[str] = []
+    skipped: list[str] = []
     inodes: dict[tuple[str, str], int] = {}
     plain = PlainFolder(path)
     try:
@@ -140,10 +140,10 @@ def _judged(path: Path) -> tuple[list[str], list[str], list[str]]:
                 if name != INDEX_FILE:
                     ingested.append(name)
             except (NotPlainError, IpfsmemError) as error:
-                left.append(f"{name} was skipped: {error}")
+                skipped.append(f"{name} was skipped: {error}")
     finally:
         plain.close()
-    return sorted(ingested), sorted(left), sorted(unread)
+    return sorted(ingested), sorted(skipped), sorted(unread)
 
 
 def readers_of(path: Path) -> str:
@@ -168,10 +168,10 @@ class WorkingCopies:
         copies = {}
         for row in self._rows.all():
             name = row.id, row.path
-            known = self._open.get(name)
-            if known is not None:
-                known.copy = row
-            copies[name] = known or self._made(row)
+            copy = self._open.get(name)
+            if copy is not None:
+                copy.copy = row
+            copies[name] = copy or self._made(row)
         self._open = copies
         return list(copies.values())
 
@@ -278,16 +278,16 @@ class WorkingCopies:
         NotFoundError if it is not linked.
         """
         copy = self._find(Path(folder))
-        brought: list[str] = []
-        left: list[str] = []
+        names: list[str] = []
+        remaining: list[str] = []
         if not gone:
             if copy.copy.paused:
-                left = copy.differing()
+                remaining = copy.differing()
             else:
                 copy.scan()
-                left = copy.left_alone()
+                remaining = copy.left_alone()
             try:
-                brought = copy.move_out()
+                names = copy.move_out()
             except StorageError as error:
                 import shlex
 
@@ -300,7 +300,7 @@ class WorkingCopies:
         # Not before: a folder without its marker, whose files were edited since, would be taken for one whose files are gone.
         if not gone:
             copy.let_go()
-        return Detached(brought, left)
+        return Detached(names, remaining)
 
     def _find(self, folder: Path) -> WorkingCopy:
         path = expanded(folder).absolute()
@@ -311,9 +311,9 @@ class WorkingCopies:
             with contextlib.suppress(OSError):  # one of the two is missing, or cannot be examined
                 if where.samefile(path):
                     return copy
-        known = ", ".join(str(copy.folder.path) for copy in self.all())
+        folders = ", ".join(str(copy.folder.path) for copy in self.all())
         raise NotFoundError(
-            f"{path} is not a linked folder of this vault", hint=f"Linked folders: {known or 'none'}"
+            f"{path} is not a linked folder of this vault", hint=f"Linked folders: {folders or 'none'}"
         )
 
     # -- what a person says ------------------------------------------------------------------------------------
@@ -363,9 +363,9 @@ class WorkingCopies:
         if not copy.is_there():
             raise StorageError(next(iter(copy.notices()), f"{copy.folder.path} is not there"))
         self.render()
-        if left := copy.not_taken_in():
+        if reasons := copy.not_taken_in():
             raise IncompleteError(
-                "; ".join(left),
+                "; ".join(reasons),
                 hint="The other files are imported, and the folder is resumed. Fix these files: the next command imports them.",
             )
 

@@ -244,14 +244,14 @@ class WorkingCopy:
         stored = self._replica.db.get_meta(self._taken_in)
         return read_json(self._replica.codec.open_row(stored), type=dict[str, int]) if stored else {}
 
-    def _keep_taken(self, taken: dict[str, int]) -> None:
-        row = self._replica.codec.seal_row(msgspec.json.encode(taken)) if taken else b""
+    def _keep_taken(self, times: dict[str, int]) -> None:
+        row = self._replica.codec.seal_row(msgspec.json.encode(times)) if times else b""
         self._replica.db.set_meta(self._taken_in, row)
 
-    def _held(self, taken: dict[str, int]) -> list[str]:
+    def _held(self, times: dict[str, int]) -> list[str]:
         """Return those that were read in just now. A time in the future is ignored: the clock was set back."""
         now = self._replica.world.now()
-        return [key for key, at in taken.items() if 0 <= now - at < QUIET]
+        return [key for key, at in times.items() if 0 <= now - at < QUIET]
 
     @property
     def _taken_in(self) -> str:
@@ -389,8 +389,8 @@ class WorkingCopy:
         copy = self._copies.get(self.copy.id)
         if copy is None or copy.in_step != self._state():
             return False
-        taken = self._taken()
-        return len(self._held(taken)) == len(taken)
+        times = self._taken()
+        return len(self._held(times)) == len(times)
 
     def settle_index(self) -> None:
         """Write the union of the lines that several devices added to MEMORY.md at the same time, instead of showing a conflict."""
@@ -468,8 +468,8 @@ class WorkingCopy:
                 with self._replica.transaction():
                     if not self._is_ready() or self.copy.paused:
                         return False
-                    taken = self._taken()
-                    held = self._held(taken)
+                    times = self._taken()
+                    keys_held = self._held(times)
                     rendering = Rendering(
                         self._replica,
                         self._memories,
@@ -477,11 +477,11 @@ class WorkingCopy:
                         self.folder,
                         self.copy,
                         self._unrendered,
-                        held=held,
+                        held=keys_held,
                     )
                     work(rendering)
-                    if whole and len(held) < len(taken):
-                        self._keep_taken({key: taken[key] for key in held})
+                    if whole and len(keys_held) < len(times):
+                        self._keep_taken({key: times[key] for key in keys_held})
                     late = dict.fromkeys([*sorted(rendering.behind), *self.behind])
                     self.behind = [file for file in late if file in self._unrendered]
                     # The next process reports the messages of files too.
@@ -546,8 +546,8 @@ class WorkingCopy:
             except StorageError as error:
                 return [f"{self.folder.path}: the plain files could not be read: {error}"]
         skipped = dict.fromkeys(texts, "was skipped: the folder is paused")
-        left = {file: f"{file} {why}" for file, why in skipped.items()} | self._problems
-        return [f"{self.folder.path}: {left[file]}" for file in sorted(left)]
+        problems = {file: f"{file} {why}" for file, why in skipped.items()} | self._problems
+        return [f"{self.folder.path}: {problems[file]}" for file in sorted(problems)]
 
     def _is_unseen(self, file: str) -> bool:
         """Return whether a file holds something else than what this device last saw in it."""
