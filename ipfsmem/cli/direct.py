@@ -68,10 +68,10 @@ def direct_call(words: Sequence[str], environment: Mapping[str, str] = os.enviro
             own[flags[word]] = True
         elif word in _SHARED or word in valued:
             value = next(rest, "")
-            given, name = (shared, _SHARED[word]) if word in _SHARED else (own, valued[word])
-            if name in given or not _is_plain(value):
+            options, name = (shared, _SHARED[word]) if word in _SHARED else (own, valued[word])
+            if name in options or not _is_plain(value):
                 return None
-            given[name] = value
+            options[name] = value
         elif "key" in own or not _is_plain(word):
             return None
         else:

@@ -67,7 +67,7 @@ def _show(_: CommandContext, result: Imported | Taken, arguments: Arguments) -> 
     if arguments["program"] is not None:
         _say_taken(cast("Taken", result), arguments["foreign"])
     else:
-        _say(cast("Imported", result), told=arguments["same"] or arguments["dry_run"])
+        _say(cast("Imported", result), with_contents=arguments["same"] or arguments["dry_run"])
 
 
 def _end(_: CommandContext, result: Imported | Taken, arguments: Arguments) -> None:
@@ -139,8 +139,8 @@ def _say_found(contents: ImportContents) -> None:
     click.echo(f"It has {', '.join(filter(None, parts))}{newest}.")
 
 
-def _say(result: Imported, *, told: bool) -> None:
-    if told:
+def _say(result: Imported, *, with_contents: bool) -> None:
+    if with_contents:
         _say_found(result.found)
     parts = [
         f"{result.added:,} new",

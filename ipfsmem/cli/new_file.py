@@ -89,10 +89,10 @@ def refuse_existing(path: str) -> None:
     if path == "-":
         return
     try:
-        found = expanded(path).stat()
+        status = expanded(path).stat()
     except OSError:
         return  # the write reports any error
-    if stat.S_ISREG(found.st_mode) and found.st_size and not is_stdout(path):
+    if stat.S_ISREG(status.st_mode) and status.st_size and not is_stdout(path):
         raise UsageError(f"{clean(path)} exists already", hint=_HINT)
 
 
@@ -109,11 +109,11 @@ def _put_new(unfinished: str, path: str) -> bool:
         return True
     except OSError:
         try:
-            found = os.lstat(path)
-            if os.path.samestat(found, os.lstat(unfinished)):
+            status = os.lstat(path)
+            if os.path.samestat(status, os.lstat(unfinished)):
                 return True  # a network disk repeated the request, and refused the second one
-            is_taken = not stat.S_ISDIR(found.st_mode) and (
-                not stat.S_ISREG(found.st_mode) or found.st_size > 0
+            is_taken = not stat.S_ISDIR(status.st_mode) and (
+                not stat.S_ISREG(status.st_mode) or status.st_size > 0
             )
         except FileNotFoundError:
             is_taken = False

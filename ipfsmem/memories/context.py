@@ -671,7 +671,7 @@ def _by_worth(
         order = index.made_of("by worth", (today, hidden, used, fading, exclude), in_groups)
         return sum(len(keys) for _, keys in order), in_order()
     keys_met: set[str] = set()
-    found: list[tuple[int, str, MemoryStore, Entry]] = []
+    sections: list[tuple[int, str, MemoryStore, Entry]] = []
     there = replica.store.memories_of([part.scope for part in parts])
     here = {
         key
@@ -691,10 +691,10 @@ def _by_worth(
                 continue
             if key == INDEX_KEY and _lists_alone(part, here):
                 continue
-            found.append((-int(written, 16), key, part, entry))
+            sections.append((-int(written, 16), key, part, entry))
         keys_met |= mine
-    found.sort(key=itemgetter(0, 1))
-    first, rest = found[:_HEADS], found[_HEADS:]
+    sections.sort(key=itemgetter(0, 1))
+    first, rest = sections[:_HEADS], sections[_HEADS:]
     lines = [
         (-place(line.factors, part.scope, key), key, part, line)
         for _, key, part, entry in first

@@ -67,14 +67,14 @@ _ALONE = bytes(HALF)
 
 
 def vector_keys(
-    entries: Iterable[tuple[str, Moment]], known: Mapping[str, bytes] | None = None
+    entries: Iterable[tuple[str, Moment]], keys_known: Mapping[str, bytes] | None = None
 ) -> dict[str, bytes]:
     """Return the keys of the vectors of a day or a session, by id, in order: the hash of the entry, and that of the one before
     it, with which it may be read. That one is of the same scope, and own if this one is: nobody else's words are in the vector
-    of an own entry. `known`: earlier keys."""
+    of an own entry. `keys_known`: earlier keys."""
     before, keys = dict[tuple[str, bool], bytes](), dict[str, bytes]()
     for id, moment in entries:
-        there = known.get(id) if known is not None else None
+        there = keys_known.get(id) if keys_known is not None else None
         half = there[:HALF] if there is not None else blake2b(id.encode(), digest_size=HALF).digest()
         whose = (moment.scope, moment.own)
         keys[id] = half + before.get(whose, _ALONE)

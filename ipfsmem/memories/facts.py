@@ -276,7 +276,7 @@ class Facts:
 
     def add(
         self,
-        said: str,
+        text_given: str,
         category: str,
         kind: Kind = "fact",
         *,
@@ -285,7 +285,7 @@ class Facts:
         source: str = "",
     ) -> Remembered | None:
         """Remember a text, or find that it is known; None if nothing is left of it. Raises UsageError, ChangedError."""
-        text, category = checked(said, category, closed=self._limits.closed)
+        text, category = checked(text_given, category, closed=self._limits.closed)
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"a confidence is 0 to 1, not {confidence:g}")
         if not text:
@@ -358,11 +358,11 @@ class Facts:
                 return key, fact
         raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
 
-    def edit(self, key: str, said: str, seen: str | None = None) -> Fact:
+    def edit(self, key: str, text_given: str, seen: str | None = None) -> Fact:
         """Replace the text of an entry; the one before goes into its history. `seen`: only if it is still the text with this
         hash. Raises NotFoundError, UsageError, ChangedError."""
         old = self._there(key)
-        text, _ = checked(said, old.category, closed=False)
+        text, _ = checked(text_given, old.category, closed=False)
         if not text:
             raise UsageError(
                 "the text is empty, so nothing was changed",
@@ -560,10 +560,10 @@ def _check_seen(key: str, shown: str, seen: str | None) -> None:
         raise ChangedError(f"{key} changed since it was read, so nothing was changed")
 
 
-def checked(said: str, category: str, *, closed: bool) -> tuple[str, str]:
+def checked(text_given: str, category: str, *, closed: bool) -> tuple[str, str]:
     """Return a text and a category in canonical form. Raises UsageError for a text that is too long, and for a category outside
     the closed list where only these are accepted."""
-    text, category_form = sanitised(said), category_of(category)
+    text, category_form = sanitised(text_given), category_of(category)
     try:
         f"{text}{category_form}".encode()
     except UnicodeEncodeError:

@@ -237,10 +237,10 @@ class GraphIndex:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def add_entity(self, name: str, kind: str, said: Iterable[str]) -> tuple[Entity, bool]:
+    def add_entity(self, name: str, kind: str, observations: Iterable[str]) -> tuple[Entity, bool]:
         """Return an entity with these observations, and whether it is new; an existing one of that name gets those that it lacks.
         Raises UsageError."""
-        new = [observation(one) for one in said]
+        new = [observation(one) for one in observations]
         existing = self.graph().find(name.strip())
         key = existing or entity_key(name)
         entity = self._change(
@@ -255,9 +255,9 @@ class GraphIndex:
         )
         return entity, existing is None
 
-    def observe(self, name: str, said: Iterable[str]) -> list[str]:
+    def observe(self, name: str, texts: Iterable[str]) -> list[str]:
         """Add observations to an entity; returns the new ones. Raises NotFoundError, UsageError."""
-        observations = [observation(one) for one in said]
+        observations = [observation(one) for one in texts]
         old = self._there(name)
         new = [one for one in dict.fromkeys(observations) if one not in old.observations]
         if new:
@@ -292,12 +292,14 @@ class GraphIndex:
         self._edit(key, out=kept)
         return Relation(key, kind, other)
 
-    def unobserve(self, name: str, said: Iterable[str]) -> list[str]:
+    def unobserve(self, name: str, texts: Iterable[str]) -> list[str]:
         """Remove observations of an entity; returns those that existed. Raises NotFoundError."""
-        old, gone = self._there(name), {" ".join(one.split()) for one in said}
+        old, gone = self._there(name), {" ".join(one.split()) for one in texts}
         removed = [one for one in old.observations if one in gone]
         if removed:
-            self._edit(old.key, said=lambda now: [one for one in now.observations if one not in gone])
+            self._edit(
+                old.key, observations_of=lambda now: [one for one in now.observations if one not in gone]
+            )
         return removed
 
     def _there(self, name: str) -> Entity:
@@ -313,7 +315,7 @@ class GraphIndex:
         self,
         key: str,
         *,
-        said: Callable[[Entity], list[str]] = lambda old: list(old.observations),
+        observations_of: Callable[[Entity], list[str]] = lambda old: list(old.observations),
         out: Callable[[Entity], list[Out]] = lambda old: list(old.out),
     ) -> None:
         """Replace observations or relations of an entity, computed from the current ones inside the transaction. Raises
@@ -321,7 +323,7 @@ class GraphIndex:
 
         def make(old: Entity | None) -> tuple[str, str, list[str], list[Out]]:
             assert old is not None
-            return old.name, old.kind, said(old), out(old)
+            return old.name, old.kind, observations_of(old), out(old)
 
         self._change(key, make)
 
