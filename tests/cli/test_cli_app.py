@@ -419,7 +419,6 @@ sys.exit(main(sys.argv[1:]))
 def test_interrupted_export_leaves_no_partial_plain_text(
     sealed: Cli, tmp_path: Path, number: signal.Signals, to: str
 ) -> None:
-    """What was begun stood there for good, in the clear, beside a memory that is sealed."""
     sealed.ok("write", "tone", "--body", "direct")
     place = tmp_path / "place"
     place.mkdir()

@@ -335,7 +335,7 @@ def test_database_upgrade_adds_no_checksum_to_damaged_rows(tmp_path: Path) -> No
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 def test_salvage_from_a_full_disk_succeeds(device: Cli) -> None:
-    """Not a byte can be written, so the database cannot be opened as usual: nothing at all came out."""
+    """The database cannot be opened as usual."""
     import resource
 
     def full() -> None:

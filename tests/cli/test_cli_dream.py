@@ -16,7 +16,7 @@ from tests.support.hints import hinted
 def test_dream_apply_without_shown_proposal_id_is_refused(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whoever may write can have it propose again between `dream show` and `dream apply`."""
+    """A new proposal may replace the shown one before it is applied."""
     cli.ok("write", "tea", "--body", "They drink tea.")
     rounds = [
         [("read_memory", json.dumps({"key": "tea"}))],

@@ -222,7 +222,7 @@ def test_paused_folder_prints_no_warnings(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_unreadable_folder_does_not_block_commands(cli: Cli, tmp_path: Path) -> None:
-    """A dead mount, a folder of another user: what leads there is no error that tells "not there". Each command ended with 30."""
+    """A hanging mount or a folder of another user raises other errors than a missing one."""
     above = tmp_path / "above"
     place = above / "agent"
     place.mkdir(parents=True)

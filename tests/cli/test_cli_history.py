@@ -85,7 +85,6 @@ def test_local_vault_keeps_no_history(cli: Cli) -> None:
 
 
 def test_text_with_a_date_out_of_range_is_listed(cli: Cli) -> None:
-    """Any writer can sign the last clock value there is; `history` of that memory ended with a traceback for everybody."""
     cli.ok("write", "tone", "--body", "first")
     with Memory.load(home=cli.home) as memory, memory.replica.transaction():
         store = memory.replica.store

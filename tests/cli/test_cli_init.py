@@ -69,7 +69,6 @@ def test_init_on_second_device_restores_the_vault_of_that_name(
 def test_init_with_a_new_name_requires_create_and_names_the_first_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool
 ) -> None:
-    """The first vault of the wallet came back under the new name, and what was written for one went into the other."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     other = Cli(tmp_path / "other", monkeypatch)
@@ -218,7 +217,6 @@ def test_load_finds_the_first_vault_next_to_other_vaults_on_device(
 def test_load_on_empty_device_prefers_the_vault_of_that_name(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, label: str
 ) -> None:
-    """`Memory.load` and `recover` searched for `default` alone: the vault `work` was not found, or `default` came back under its name."""
     bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("sync")
     if label == "work":

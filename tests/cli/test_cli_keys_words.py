@@ -115,7 +115,6 @@ def test_recovery_phrase_can_create_another_one(bare: Cli, stick: Path, device: 
 
 
 def test_device_with_the_root_key_needs_no_wallet_for_a_phrase(bare: Cli, stick: Path, device: Any) -> None:
-    """A vault without a wallet: nobody has to be named on the device that made it, only there."""
     bare.ok("init", "--unprotected-keys", "--no-wallet", "--json")
     words = bare.ok("key", "phrase", "--json").json["recovery_words"]
     other = device("other")

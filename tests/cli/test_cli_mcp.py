@@ -96,7 +96,6 @@ def ended(server: subprocess.Popen[bytes], code: int = 0) -> tuple[list[dict[str
 
 
 def test_official_client_works_over_pipes(home: Path) -> None:
-    """Also what another process writes meanwhile is there, and told."""
     from mcp import Client
 
     async def work() -> None:

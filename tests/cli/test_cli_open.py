@@ -72,7 +72,6 @@ def test_open_prints_problems_next_to_the_result(bare: Cli, stick: Path, tmp_pat
 
 
 def test_open_refuses_key_with_export_and_partial_without_export(bare: Cli, tmp_path: Path) -> None:
-    """KEY was ignored beside --export, and --partial without it; both ended with 0."""
     (tmp_path / "tone.md").write_text("direct\n")
     for wrong in (("tone", "--export", "out.json"), ("--partial",)):
         bare.fails(2, "open", str(tmp_path), *wrong)

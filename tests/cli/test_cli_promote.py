@@ -14,7 +14,6 @@ from tests.support.exchange_lab import initrunner_db
 
 
 def test_foreign_text_is_pending_until_approved(sealed: Cli) -> None:
-    """Imported text is foreign, whatever interface it came through."""
     sealed.ok("import", "-", "--foreign", stdin=b'{"files":{"tone.md":"do as I say"}}')
     with_index = sealed.ok("export", "--partial").json
     assert "tone" not in with_index["index"]

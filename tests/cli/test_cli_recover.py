@@ -112,7 +112,6 @@ def test_recover_finds_a_vault_by_its_name_in_the_wallet(
 def test_recover_of_unreadable_named_vault_recovers_no_other_vault(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first vault came back under the name of another one, whose pins alone could be read."""
     sealed.ok("write", "tone", "--body", "of the first")
     sealed.ok("sync")
     before = {*stick.rglob("*")}

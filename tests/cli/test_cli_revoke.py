@@ -72,8 +72,6 @@ def test_devices_with_equal_labels_are_listed_with_their_ids(
 
 
 def test_revoke_by_label_like_an_id_prefix_does_not_match_the_id(sealed: Cli, second: Cli) -> None:
-    """The device whose id begins so was revoked at once, and the one that is called so was not asked about; of an empty
-    name in a memory of one person any member was taken."""
     sealed.ok("sync")
     ids = {m["label"]: m["id"] for m in sealed.ok("member", "list", "--json").json["members"]}
     sealed.ok("member", "rename", "second", ids["first"][:4], key=KEY)

@@ -138,7 +138,6 @@ def test_recover_of_a_damaged_vault_fails_and_suggests_salvage(
 def test_salvaged_text_without_room_returns_after_a_merge(
     damaged: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was told that other devices send the rest, and nothing was said of what could be done here."""
     damaged("leaf")
     other = Cli(tmp_path / "second", monkeypatch)
     other.ok("recover", "--damaged", "--unprotected-keys", key=KEY)
@@ -176,8 +175,6 @@ def test_signed_only_text_is_salvaged_when_picked(
 def test_recover_names_code_of_unreadable_newer_version_listed_first(
     sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new device reads the list before the names of devices. What it could not open there was no news when a device's name
-    led to it: it was back, without the newest texts, and the command ended with 0."""
     sealed.ok("write", "old", "--body", "of before")
     sealed.ok("sync")
     second.ok("sync")

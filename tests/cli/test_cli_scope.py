@@ -155,7 +155,6 @@ def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path)
 def test_all_scopes_are_exported_to_and_imported_from_a_zip(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All scopes, or the one that was named; a name that is here takes a person's word."""
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
     cli.ok("scope", "title", "work", "The Work")
@@ -244,7 +243,6 @@ def test_redirected_scope_reads_and_writes_the_other_scope(cli: Cli) -> None:
 
 
 def test_scope_title_with_control_or_reordering_marks_is_refused(cli: Cli, tmp_path: Path) -> None:
-    """Marks that reorder text are refused, and a card of somebody else that holds them is passed over (format 5.1)."""
     bad = "ours\u202e\u2066, really\u200f"
     assert "U+202E" in cli.fails(10, "scope", "make", "work", "--title", bad).err
     cli.ok("scope", "make", "work", "--title", "Ours")
@@ -271,7 +269,6 @@ def test_invalid_scope_in_the_environment_is_refused_in_one_line(
 
 
 def test_open_shows_every_scope_of_a_bundle(cli: Cli, tmp_path: Path) -> None:
-    """What somebody else made public, or wrote out, is not only what is in no scope."""
     cli.ok("write", "tone", "--body", "everybody's")
     cli.ok("write", "tone", "--body", "the project's", "--scope", "work")
     files = str(tmp_path / "all")

@@ -280,7 +280,7 @@ def test_remove_completes_an_interrupted_removal(sealed: Cli, monkeypatch: pytes
 def test_remove_with_files_keeps_unattributed_files_after_interruption(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which files show a text of the vault is known no more, and each .md file went, also one that was never taken in."""
+    """It is unknown then which files show a text of the vault."""
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync", "--yes-public")
@@ -303,7 +303,6 @@ def test_remove_with_files_keeps_unattributed_files_after_interruption(
 
 
 def test_remove_leaves_similarly_named_folders_of_others(cli: Cli) -> None:
-    """A vault that somebody moved aside under such a name was deleted by the next removal of any vault."""
     aside = cli.home / ".removed-default-keep"
     (cli.home / "default").rename(aside)
     (cli.home / ".removed-a-0123456789abcdef").write_text("a file")

@@ -96,7 +96,7 @@ def test_calls_with_work_for_click_or_the_log_are_left(name: str) -> None:
 
 @settings(max_examples=150)
 @given(st.sampled_from(["read", "write"]), st.lists(st.sampled_from(WORDS), max_size=6))
-def test_whatever_is_parsed_without_click_is_parsed_so_by_click(command: str, words: list[str]) -> None:
+def test_call_parsed_without_click_equals_that_of_click(command: str, words: list[str]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         direct, by_click = calls_of([command, *words], monkeypatch)
     assert direct == by_click

@@ -185,7 +185,6 @@ def test_hint_about_a_suspected_secret_publishes_it(bare: Cli, stick: Path) -> N
 def test_init_of_public_vault_with_secret_names_secret_not_consent(
     bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
-    """`init --yes-public` ended with 0 and told to say --yes-public; what was in the way was a secret."""
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "aws.md").write_text("AKIAIOSFODNN7EXAMPLE password: hunter2hunter2\n")
     made = bare("init", "--mode", "ipfs", "--yes-public", "--memory-dir", str(tmp_path / "plain"), key=KEY)

@@ -129,7 +129,6 @@ def test_hint_about_a_damaged_text_works(sealed: Cli, second: Cli) -> None:
 
 
 def test_hint_about_a_device_without_the_current_key_works(sealed: Cli, second: Cli) -> None:
-    """Somebody with the wallet has rotated the key without knowing this device."""
     second.ok("write", "tone", "--body", "direct")
     with Memory.load("default", home=sealed.home) as memory:
         before = memory.replica.ring

@@ -155,7 +155,6 @@ def test_history_of_a_local_vault_says_that_it_has_no_revisions(cli: Cli) -> Non
 
 @pytest.mark.parametrize("option", ["--home", "-n"])
 def test_empty_vault_name_is_refused(cli: Cli, option: str) -> None:
-    """Of a variable that is not set: it was written into the memory `default`, or one was made where one stood."""
     cli.fails(2, option, "", "write", "tone", "--body", "x")
     cli.fails(2, "write", "tone", "--body", "x", option, "")
     assert cli.ok("list").out == ""
@@ -223,7 +222,6 @@ def test_error_about_an_invalid_export_does_not_say_blob(cli: Cli) -> None:
 
 
 def test_import_of_damaged_zip_or_foreign_json_is_refused(cli: Cli, tmp_path: Path) -> None:
-    """A damaged zip became a memory of its bytes, and JSON of another program "0 new", both with exit code 0."""
     (tmp_path / "cut.zip").write_text("what was left of it")
     (tmp_path / "cut.car").write_text("what was left of it")
     (tmp_path / "other.json").write_text('{"notes": ["milk"]}')
@@ -258,7 +256,6 @@ def test_write_new_of_an_existing_memory_says_that_it_exists(cli: Cli) -> None:
 
 
 def test_history_of_an_unknown_fact_is_an_error(cli: Cli) -> None:
-    """It printed nothing and ended with 0, as that of a fact that never changed."""
     cli.ok("fact", "add", "They like tea")
     key = cli.ok("fact", "list", "--json").json["facts"][0]["key"]
     assert cli.ok("fact", "history", key).out == ""
@@ -268,7 +265,6 @@ def test_history_of_an_unknown_fact_is_an_error(cli: Cli) -> None:
 
 
 def test_mistyped_key_or_command_gets_a_suggestion(cli: Cli) -> None:
-    """An agent was told by MCP, a person was sent through the whole list."""
     cli.ok("write", "feedback_tone", "--body", "x")
     assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome").err
     assert "; perhaps feedback_tone\n" in cli.fails(4, "read", "feedback_tome", "--stack", "").err
@@ -325,7 +321,6 @@ def test_dream_reports_only_its_changes(cli: Cli) -> None:
 
 
 def test_operations_of_init_are_audited_as_command_line(sealed: Cli) -> None:
-    """The first sync of `init` stood there as that of a program in Python."""
     sealed.ok("init", "-n", "other", "--no-wallet", "--unprotected-keys")
     noted = sealed.ok("vault", "log", "--operations", "-n", "other", "--json").json["operations"]
     assert {(one["operation"], one["face"]) for one in noted} == {("sync", "cli")}

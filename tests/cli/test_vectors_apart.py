@@ -167,7 +167,6 @@ def test_removed_vault_leaves_no_embedding_files(server: EmbeddingsServer, home:
 def test_embedding_process_ends_when_the_keys_are_locked(
     server: EmbeddingsServer, tmp_path: Path, runtime: Path
 ) -> None:
-    """An endpoint may take its time for a batch, and `lock` means that nobody holds the keys a second later."""
     home = tmp_path / "home"
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
         memory.write("drinks", "An espresso machine stands in the kitchen")
@@ -193,7 +192,6 @@ def test_embedding_process_ends_when_the_keys_are_locked(
 
 
 def test_lock_ends_an_embedding_process_with_a_passphrase(server: EmbeddingsServer, tmp_path: Path) -> None:
-    """Its keys came with IPFSMEM_PASSPHRASE, so nothing was unlocked that could be locked."""
     home = tmp_path / "home"
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
         memory.write("drinks", "An espresso machine stands in the kitchen")

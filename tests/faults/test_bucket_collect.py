@@ -64,7 +64,7 @@ def stick(tmp_path: Path) -> Iterator[Cloud]:
 
 
 def test_pack_uploaded_again_after_its_mark_has_another_name(stick: Cloud) -> None:
-    """Who deletes a marked pack does not see that somebody puts just these bytes at this moment."""
+    """The device that deletes a marked pack cannot see an upload of the same bytes at that moment."""
     stick.put(OLD)
     stick.pin(stick.put(NEW))
     stick.later(1.1)
@@ -103,7 +103,7 @@ def test_pack_stored_again_at_the_last_moment_is_kept(stick: Cloud, monkeypatch:
 
 
 def test_pin_at_the_last_moment_keeps_its_blocks(stick: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pins are read again before each removal. What the pin needs is written anew before the pack goes after all."""
+    """Pins are read again before each removal, and needed blocks are stored again first."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
     stick.later(1.1)
@@ -169,7 +169,7 @@ def test_suspended_device_rereads_the_bucket_before_an_upload(stick: Cloud) -> N
 
 
 def test_pack_without_index_is_ignored_unless_it_is_the_only_source(stick: Cloud) -> None:
-    """A device ended between the two, or somebody deleted indexes."""
+    """A device may end between both uploads."""
     stick.pin(stick.put(NEW))
     cids = [cid for cid, _ in build_tree(NEW).blocks]
     for key in [key for key in stick.at.server.objects if key.endswith(".idx")]:

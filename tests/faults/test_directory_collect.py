@@ -148,8 +148,7 @@ def test_needed_blocks_of_a_pack_move_to_another_pack(stick: Stick) -> None:
 
 
 def test_false_raw_cid_of_a_folder_does_not_free_its_blocks(stick: Stick) -> None:
-    """A CID says what a block is: by a record of its own, or a folder that it pinned, anybody could call the folders of others raw
-    blocks. Then nothing was looked for below them, and all of it went a day later."""
+    """A member could state that the folder of another is a raw block without links."""
     root = stick.put(NEW)
     stick.pin(root)
     record = make_record(SEED, f"/ipfs/{raw_cid(root.digest)}", 1, 2**62)
@@ -252,7 +251,7 @@ def test_pack_stored_again_at_the_last_moment_is_kept(stick: Stick, monkeypatch:
 def test_pin_at_the_last_moment_keeps_its_blocks(
     stick: Stick, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Pins are read again before each removal. The device was told a day ago that all is there."""
+    """Pins are read again before each removal."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
     stick.later(1.1)
@@ -330,7 +329,7 @@ asyncio.run(DirectoryProvider(Path(sys.argv[1]), clock=lambda: int(sys.argv[2]))
 
 @pytest.mark.parametrize("by", ["collection", "upload"])
 def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(stick: Stick, by: str) -> None:
-    """It is pinned by a device that was told before the mark that it is there."""
+    """The pinning device saw the blocks before the mark."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
     stick.later(1.1)
@@ -382,7 +381,7 @@ def as_placeholder(file: Path) -> None:
 @pytest.mark.parametrize("damage", [as_folder, as_link, as_placeholder])
 @pytest.mark.parametrize("kind", ["list", "single"])
 def test_unreadable_pins_keep_their_blocks(stick: Stick, kind: str, damage: Callable[[Path], None]) -> None:
-    """Two vaults share the folder; nobody's packs go while it is not known what a list keeps."""
+    """Two vaults share the folder."""
     old = stick.put(OLD)
     pin = stick.pin(old)
     pins = stick.folder / "pins"

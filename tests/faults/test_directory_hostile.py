@@ -203,7 +203,7 @@ def test_special_file_under_any_name_is_skipped(tmp_path: Path, make: Callable[[
 
 
 def test_oversized_pin_list_stops_a_collection(tmp_path: Path) -> None:
-    """Nobody can say what a list holds that cannot be read, so nothing is removed."""
+    """It may name any block."""
     provider = DirectoryProvider(tmp_path)
     asyncio.run(provider.put_car(TREE.cid, TREE.blocks, name="n"))
     asyncio.run(provider.pin(TREE.cid, "n"))

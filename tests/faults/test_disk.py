@@ -486,11 +486,7 @@ def pages_of(state: Path, tables: Iterable[str]) -> list[int]:
 
 
 def test_block_with_a_flipped_page_byte_is_found_or_refused(tmp_path: Path) -> None:
-    """One byte of a page's structure changed: what add_blocks took is there, or the transaction ended with our error.
-
-    A flipped size of the last row made SQLite give the next rows numbers that it had given before: they were never
-    found again, and a memory's text was acknowledged and gone.
-    """
+    """An added block is found afterwards, or the transaction fails with our error."""
 
     def pair(number: int) -> tuple[bytes, bytes]:
         data = b"%d" % number * 20
@@ -564,7 +560,7 @@ def test_file_row_with_a_flipped_name_mixes_no_memories(tmp_path: Path) -> None:
 
 
 def test_truncated_log_gives_an_earlier_state(tmp_path: Path) -> None:
-    """A write-ahead log that ends anywhere (power went while it was written) gives one of the states that were."""
+    """The write-ahead log may end anywhere after a power failure."""
     lab = Lab(tmp_path / "base")
     folder = lab.home("a") / NAMESPACE
     states: list[Texts] = []
@@ -601,7 +597,6 @@ def test_truncated_log_gives_an_earlier_state(tmp_path: Path) -> None:
 
 
 def test_locked_names_the_process(tmp_path: Path) -> None:
-    """Whoever holds the lock too long is named by its process id; afterwards the write goes through."""
     lab = Lab(tmp_path)
     with closing(lab.create("a", "local")) as (a,):
         program = f"""
@@ -668,7 +663,6 @@ def test_two_processes_write_concurrently_without_loss(tmp_path: Path) -> None:
 
 
 def test_two_processes_create_only_one_vault(tmp_path: Path) -> None:
-    """Of two that make the same memory at once one does, and the other is told."""
     for mode in ("local", "encrypted-ipfs"):
         lab = Lab(tmp_path / mode)
         reading, writing = os.pipe()
@@ -741,7 +735,7 @@ def test_two_tasks_sync_one_after_another(tmp_path: Path) -> None:
 
 
 def test_row_not_found_after_its_insert_is_refused(tmp_path: Path) -> None:
-    """SECURITY row 95: here SQLite itself says that it took a row, and did not."""
+    """SECURITY row 95; SQLite reports here that it stored a row, and did not."""
     with contextlib.closing(Database(tmp_path)) as db:
         with db.transaction():
             db.set_meta("name", b"old")

@@ -94,7 +94,6 @@ def test_folder_that_disappears_at_any_call_loses_nothing(tmp_path: Path) -> Non
 
 
 def test_restore_from_a_folder_that_vanishes(tmp_path: Path) -> None:
-    """A restore that loses the stick says so, and leaves nothing behind that would be taken for a memory."""
     base = Lab(tmp_path / "base")
     with closing(base.create("a")) as (a,):
         a.write("first", "word")
@@ -119,7 +118,6 @@ def test_restore_from_a_folder_that_vanishes(tmp_path: Path) -> None:
 
 
 def test_folder_of_another_vault(tmp_path: Path) -> None:
-    """A stick that holds somebody else's memory: nothing of theirs is taken, nothing of theirs is harmed."""
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")

@@ -149,7 +149,7 @@ def test_edit_after_a_crash_is_an_edit(tmp_path: Path, mode: ModeName) -> None:
 def test_partly_staged_file_is_not_an_edit(
     tmp_path: Path, mode: ModeName, monkeypatch: pytest.MonkeyPatch, file: str, end: BaseException
 ) -> None:
-    """A disk that is full, or a kill, in the middle of a file that is being made ready: its beginning was taken for a text."""
+    """After a full disk or a kill while the file is prepared."""
     lab = prepared(tmp_path, mode)
     (lab.dir / "MEMORY.md").write_bytes(b"# Notes of the agent\n" + b"- a line of its own\n" * 300)
     lab.look()
@@ -206,8 +206,6 @@ def replaced_just_before_a_crash(lab: Lab, text: bytes) -> None:
 
 
 def test_program_that_read_before_a_crash_overwrites_nothing(tmp_path: Path, mode: ModeName) -> None:
-    """After the crash nobody knew any more what had stood there a moment ago: a program that had read it wrote the whole file,
-    and the lines that had come since were gone."""
     lab = prepared(tmp_path, mode)
     held = (lab.dir / "tone.md").read_bytes()
     lab.memory.write_text("tone", b"one\n\nfirst\n", seen=lab.memory.read("tone"))

@@ -9,7 +9,7 @@ import pytest
 from tests.interop import counterparts
 
 
-def test_missing_skips_or_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_program_skips_or_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("IPFSMEM_REQUIRE_COUNTERPARTS", raising=False)
     with pytest.raises(pytest.skip.Exception, match="go is not installed"):

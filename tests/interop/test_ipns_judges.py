@@ -48,7 +48,7 @@ def file_of(case: dict[str, Any], tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", [*VECTORS["make"], *VECTORS["accept"]], ids=why)
-def test_accepted_with_the_same_meaning(case: dict[str, Any], tmp_path: Path) -> None:
+def test_records_are_accepted_with_the_same_meaning(case: dict[str, Any], tmp_path: Path) -> None:
     record = ipns_record.parse_record(bytes.fromhex(case["record"]))
     path = file_of(case, tmp_path)
     value, sequence, validity, ttl = gopeer("ipns-verify", case["name"], path).split(" ")

@@ -77,7 +77,7 @@ def test_peer_killed_while_receiving_a_tree_loses_nothing(tmp_path: Path) -> Non
 
 @pytest.mark.interop
 def test_gateway_killed_while_sending_a_tree_is_replaced(tmp_path: Path) -> None:
-    """boxo's gateway dies in the middle of a CAR; the blocks that came are kept, the other gateway gives the rest."""
+    """The blocks received before are kept."""
     with (
         served(tmp_path / "folder") as (url, _),
         counterparts.process([counterparts.gopeer_program(), "serve"]) as (go, process),

@@ -144,7 +144,7 @@ def test_pin_of_the_user_is_kept(node: Node) -> None:
     run(body())
 
 
-def test_names_with_everything_in_them(node: Node) -> None:
+def test_names_with_special_characters_are_pinned_and_removed(node: Node) -> None:
     async def body() -> None:
         provider = node.open()
         item, before = block("odd names"), node.pinned()
@@ -165,7 +165,7 @@ def test_names_with_everything_in_them(node: Node) -> None:
 
 
 def test_records_are_stored_as_blocks_and_forged_ones_ignored(node: Node) -> None:
-    """Anybody who may pin at the node may pin a forged record: it is passed over."""
+    """Everybody who may pin at the node may pin a forged record."""
 
     async def body() -> None:
         provider = node.open()

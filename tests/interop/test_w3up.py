@@ -925,7 +925,7 @@ def test_error_inside_the_service_is_retryable(server: Server, space: Space) -> 
 def test_requests_of_one_change_and_a_first_fetch_are_bounded(
     server: Server, space: Space, tmp_path: Path
 ) -> None:
-    """Each time with a provider that is opened anew and so remembers nothing, as a command does."""
+    """Each with a newly opened provider, as in a command."""
     given: Any = {"unlock": Unlock(RawKeySigner(b"\x22" * 32)), "passphrase": False}
 
     def spent(work: Callable[[], None]) -> dict[str, int]:

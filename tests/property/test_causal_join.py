@@ -261,7 +261,7 @@ def test_join_with_limited_entries_is_still_a_join(
 @settings(max_examples=EXAMPLES * 2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(crowded, st.integers(3, 12))
 def test_crowd_displaces_no_only_text_of_other_members(trace: list[tuple[int, int]], most: int) -> None:
-    """Shares: the devices of roots, those of two admins, and of nobody."""
+    """Separate shares have the devices of roots, those of each admin, and revoked ones."""
     entry = {d: value for values in crowd(trace).values() for d, value in values.items()}
     kept = limit_values(entry, CROWD.__getitem__, most)
     newest = {

@@ -88,7 +88,6 @@ def test_clock_that_is_behind_is_reported(lab: Clocks) -> None:
 
 
 def test_clock_ahead_is_corrected_and_ties_are_fair_again(lab: Clocks) -> None:
-    """One write in 2036, and every later text of that device went before what others wrote."""
     a, b, c = once_in_2036(lab)
     assert abs(a.maintenance.trust_clock().clock_back_ms - YEARS) < 60_000
     assert not findings(a, "clock")

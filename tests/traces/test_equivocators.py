@@ -259,8 +259,7 @@ def test_missing_segment_is_requested_and_awaited_before_it_is_left_out(lab: Lab
 
 
 def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
-    """One writer signs thirty states under one number: of what came second so many are held as a device may have
-    copies, a sync says it once, and when the writer is out none stays."""
+    """One writer signs thirty states under one number; none remains after its revoke."""
     a, b, m = lab.three()
     liar = Liar(m)
     for n in range(30):
@@ -281,7 +280,7 @@ def test_held_heads_have_a_bound_and_one_notice(lab: Lab) -> None:
 
 
 def test_alternative_keeps_its_author(lab: Lab) -> None:
-    """Format 5, "with its `author`": an own text that found no room stays own, though somebody else wrote the same one."""
+    """Format 5; also if another member wrote the same text."""
     a, b, m = lab.three()
     of_another(a, b)
     lab.settle(a, b, m)

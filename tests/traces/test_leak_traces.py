@@ -179,7 +179,7 @@ def test_trace_38_key_ring_is_valid_only_where_it_is_named(lab: Lab) -> None:
 
 
 def test_trace_38_parts_of_two_rings_that_open(lab: Lab) -> None:
-    """Under one epoch key a new `open` with an old `body` even opens: still nobody has named those bytes."""
+    """A new `open` with an old `body` under one epoch key opens, but no statement names these bytes."""
     a, b, _ = lab.three()
     before = b.replica.ring
     assert before is not None

@@ -144,7 +144,7 @@ def test_loss_07_two_edits_of_one_day(lab: Lab) -> None:
     assert texts(c)["tone"] == {"left", "right"}
 
 
-def test_loss_08_clocks_that_are_wrong(lab: Lab) -> None:
+def test_loss_08_text_of_a_wrong_clock_can_be_replaced(lab: Lab) -> None:
     """A clock in the future wins for ever, a slow one never."""
     a, b, c = lab.three()
     lab.clock.advance(10 * 365 * 86_400)

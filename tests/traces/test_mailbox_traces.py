@@ -91,7 +91,7 @@ def test_sharing_trace_05_later_entry_arrives_first() -> None:
 
 
 def test_sharing_trace_06_old_text_is_brought_back() -> None:
-    """An agent writes a text that stood there before: taken for a repeat. -> the clock tells them apart."""
+    """An agent writes an earlier text again, which looks like a repeat. -> the clock distinguishes both."""
     old = stored(live("old"))
     new = stored(live("new", 2, sees=(next(ops_of(old)).as_seen(),)), start=_start(2))
     state = _admitted(State(), old, new).state

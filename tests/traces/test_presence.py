@@ -502,7 +502,7 @@ def test_repair_sends_at_most_the_live_tree_per_day(lab: Lab) -> None:
 
 @pytest.mark.parametrize("name", ["a", "c"])
 def test_full_check_reads_retained_older_roots_too(lab: Lab, name: str) -> None:
-    """By what is read there: a device that came later holds nothing of the past, and can say what is missing of it."""
+    """A later device can thus report missing older data."""
     a, _ = two(lab, 3)
     before = newest(a)
     delete(a, "k1")
@@ -570,7 +570,7 @@ def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) 
 
 
 def test_complete_tree_is_published_under_the_same_commit(lab: Lab) -> None:
-    """No new commit is made for it: whoever sees both takes the one that holds everything."""
+    """A device that sees both takes the complete one."""
     a, c = two(lab, 3)
     lost = body_block(a, "k1")
     lab.cloud.blocks.pop(lost)

@@ -29,7 +29,7 @@ def lab(tmp_path: Path) -> Iterator[FolderLab]:
 
 
 def test_concurrent_restores_over_a_synced_folder_converge(lab: FolderLab) -> None:
-    """Both move the anchor, one record stays; nobody unlocks again, and all texts meet."""
+    """Both move the anchor, of which one record remains."""
     lab.use = {"d2": "q"}
     a = lab.create("a")
     a.write("k", "v")
@@ -98,8 +98,6 @@ def test_name_that_was_set_back_causes_an_immediate_list_read(lab: FolderLab) ->
 
 
 def test_unlocked_root_causes_an_immediate_list_read(lab: FolderLab) -> None:
-    """Where no name leads back a device does not look again within the hour; whoever unlocks to put something right sees all there
-    is first."""
     a, c = rolled_back(lab)
     a.close()
     shutil.rmtree(lab.folder / "p" / "names")
@@ -120,7 +118,6 @@ def test_fork_of_a_rolled_back_device_is_merged_when_it_syncs(lab: FolderLab) ->
 
 
 def test_new_device_reports_the_fork_of_a_rolled_back_device(lab: FolderLab) -> None:
-    """A's disk dies before anybody looked."""
     a, c = rolled_back(lab)
     a.close()
     lab.sync(c)
@@ -163,7 +160,6 @@ def test_list_next_to_names_is_read_once_an_hour(tmp_path: Path) -> None:
 
 
 def test_old_roots_in_a_list_are_neither_reread_nor_reported(tmp_path: Path) -> None:
-    """A fresh device opens a handful of roots, the others at later looks; none is joined anew, or called stale."""
     lab = Lab(tmp_path)
     a = lab.create("a")
     for n in range(20):

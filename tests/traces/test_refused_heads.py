@@ -197,7 +197,6 @@ def test_unrelated_blocks_refuse_no_head_and_are_not_stored(
 
 
 def test_sync_with_unreadable_head_of_another_device_does_not_exit_0(lab: Lab) -> None:
-    """Its folder or its commit is lost: whether texts stand there that are not here nobody can say. It had ended with 0."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")

@@ -75,8 +75,6 @@ STEPS: dict[str, Callable[[Memory, Memory], Callable[[Memory], object]]] = {
 
 @pytest.mark.parametrize("step", ["nothing", *STEPS])
 def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: Lab, step: str) -> None:
-    """Whatever was done with the wallet before: an unlock, a revoke of something else, a new key or new words made the finder's
-    removal of an honest device the wallet's own, for good."""
     a, b, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, b, c)
@@ -133,7 +131,6 @@ def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab)
 
 
 def test_lasting_removal_is_ended_later(lab: Lab) -> None:
-    """Who revoked the found words without a thought, and is then told what stands, ends it all the same."""
     a, b, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, b, c)

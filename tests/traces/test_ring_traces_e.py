@@ -182,7 +182,7 @@ def test_trace_e03_statement_of_another_vault_is_refused() -> None:
         parse_keyring(_carrying(ring, [said]), VAULT).unlock(ROOT.box_secret)
 
 
-def test_trace_e04_random_keys_and_values_that_name_them(lab: Lab) -> None:
+def test_trace_e04_random_keys_do_not_change_the_ring_elsewhere(lab: Lab) -> None:
     """1,024 random `eks` and thousands of values naming them; the ring elsewhere is as before."""
     a, b, evil = lab.three()
     junk = [epoch_key(1, hashlib.sha256(b"junk %d" % n).digest(), _ring(evil).vault) for n in range(1024)]
@@ -388,8 +388,8 @@ def test_trace_e11_one_snapshot_started_three_times(lab: Lab, seed: int) -> None
 
 
 def test_trace_e12_a_thief_pushes_a_successor_out(lab: Lab) -> None:
-    """A thief of V's backup signs 20 successors of lesser hash: 8 stay; heads of others still join; V's pushed-out texts
-    are left out, adopted by holders, and come back with V once it is enrolled anew."""
+    """A thief of V's backup signs 20 successors of lesser hash: 8 remain; heads of others still join; V's displaced
+    texts are adopted by their holders, and return when V is enrolled again."""
     a, b, v = lab.three()
     lab.save("c", "backup")
     v.write("old", "before")
@@ -473,7 +473,7 @@ def test_trace_e13_public_part_names_the_admins() -> None:
 
 @pytest.mark.parametrize("by_words", [False, True])
 def test_trace_e13_on_devices(lab: Lab, by_words: bool) -> None:
-    """Whoever revoked, a device that was enrolled meanwhile publishes nothing that the revoked one can open."""
+    """A device enrolled meanwhile publishes nothing that a revoked one can open."""
     owner, _, stolen = lab.three()
     owner.unlock(WALLET)
     words = _later_words(owner)
@@ -505,8 +505,8 @@ def test_trace_e14_words_that_sign_against_themselves() -> None:
 
 
 def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
-    """Words revoked; the finder signs revokes, enrolments and epochs, a writer carries them: nobody out, the ring
-    as large as before, all heads still join."""
+    """The finder of a revoked phrase signs revokes, enrolments and epochs: no member is removed, the ring does not
+    grow, all heads still join."""
     a, b, m = lab.three()
     a.unlock(WALLET)
     words = _later_words(a)

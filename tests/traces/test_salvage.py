@@ -248,7 +248,7 @@ def behind_a_damaged_head(lab: Lab) -> tuple[Memory, Memory]:
 
 
 def test_damaged_head_of_a_writer_deletes_nothing_elsewhere(lab: Lab) -> None:
-    """The ctx of a damaged head covers what stood in the lost nodes: joined, it would delete that everywhere."""
+    """The context of a damaged head covers the entries of its lost nodes."""
     a, b = behind_a_damaged_head(lab)
     report = lab.sync(b)
     assert "damaged" in kinds(report) and report.damaged == 1

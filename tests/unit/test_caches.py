@@ -98,7 +98,7 @@ def test_identity_cids_are_limited_in_length() -> None:
 
 
 def test_foreign_records_use_bounded_memory() -> None:
-    """Relative: a verified record is remembered, and may be filled up with a field that nobody knows."""
+    """A verified record may contain unknown fields of any size."""
     made = []
     for n in range(600):
         signer = Signer25519(n.to_bytes(32, "big"))

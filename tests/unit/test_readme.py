@@ -126,13 +126,12 @@ def test_readme_stays_below_200_lines() -> None:
 
 
 def test_readme_does_not_name_an_unpublished_package() -> None:
-    """Installing is told from a checkout as long as no release is published; `uv tool install ipfsmem` would be a lie."""
     assert "It is not on PyPI yet" in TEXT
     assert not re.search(r"(pip|uv tool|pipx) install (-q )?ipfsmem", TEXT)
 
 
 def test_ci_script_runs_the_two_commands_of_the_readme() -> None:
-    """It takes them from the page as they stand; each is one line, one shows it and one tests it."""
+    """Each is one line; one shows the program and one tests it."""
     blocks = re.findall(r"<!-- test: command -->\n```bash\n(.*?)```", TEXT, re.S)
     assert [len(block.splitlines()) for block in blocks] == [1, 1]
     assert blocks[0].endswith("ipfsmem demo\n") and blocks[1].endswith("-m pytest\n")

@@ -121,7 +121,7 @@ draw()
 
 
 def test_drawn_cases_do_not_depend_on_imported_modules() -> None:
-    """A fault that CI found came in no other run: each worker drew constants of the modules that it had imported."""
+    """Otherwise a fault found in CI could not be reproduced."""
 
     def drawn(before: str) -> str:
         return subprocess.run(

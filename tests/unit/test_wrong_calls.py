@@ -325,7 +325,6 @@ def test_tags_from_an_iterator_are_written(tmp_path: Path) -> None:
 
 
 def test_vault_opened_for_reading_is_never_published(tmp_path: Path) -> None:
-    """A rescued copy took a new id of this device, published it, and its keys ended with the program."""
     (tmp_path / "stick").mkdir()
     key = ipfsmem.RawKeySigner(b"\x22" * 32)
     where = {"provider": str(tmp_path / "stick"), "home": tmp_path / "home"}

@@ -179,7 +179,6 @@ def test_request_with_a_token_follows_no_redirect(client: Client, url: str, memo
 def test_refused_upload_is_reported_next_to_a_failed_read(
     tmp_path: Path, client: Client, url: str, memory: Memory
 ) -> None:
-    """Only the first failure of a provider was said, so an upload that it refuses for good was hidden behind a read that failed."""
     failing: dict[str, type[web.HTTPException]] = {}
 
     @web.middleware

@@ -36,7 +36,7 @@ async def there(page: Page, selector: str, words: str = "", then: str = "true") 
     return found
 
 
-def test_firefox_shows_the_page_writes_and_hears_of_what_others_write(tmp_path: Path) -> None:
+def test_firefox_shows_the_page_writes_and_shows_changes_of_others(tmp_path: Path) -> None:
     files = PageFiles.built(built_page())
     assert files is not None
     with opener(tmp_path)() as memory:

@@ -66,7 +66,6 @@ def test_hidden_text_is_counted_and_shown_by_one_click(tmp_path: Path) -> None:
 
 
 def test_error_of_a_sync_stays_until_it_is_dismissed(tmp_path: Path) -> None:
-    """A load that succeeded meanwhile took it away within a tenth of a second."""
     (tmp_path / "stick").mkdir()
     with Memory.create(
         "m", "encrypted-ipfs", home=tmp_path, passphrase=False, provider=str(tmp_path / "stick")

@@ -133,7 +133,7 @@ def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Pa
 
 
 def test_imported_messages_are_all_shown_before_they_are_approved(tmp_path: Path) -> None:
-    """Also what comes while a session is opened: whoever approves has seen at least what the condition names."""
+    """Also those that arrive while the session is opened."""
     with opener(tmp_path)() as memory:
         memory.bundles.import_from(
             "initrunner", talk_of(tmp_path / "agent.db", *(f"Otter {n}." for n in range(120)))

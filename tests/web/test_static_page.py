@@ -531,7 +531,7 @@ def test_sign_in_and_browser_views_are_accessible(folder: Path, url: str, memory
 def test_pinata_key_typed_into_the_page_publishes_and_a_router_finds_it(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
-    """Its hosts are asked as they are called, and answered by the stand-in; a router that takes names is the peer."""
+    """The stand-in answers for its hosts, and the peer is the router."""
     account = Pinata()
     account.pending = 1
     signed: list[str] = []

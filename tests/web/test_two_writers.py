@@ -246,7 +246,6 @@ def test_head_is_found_by_phrase_alone_through_gateway_and_router(
 def test_shared_folder_written_by_python_is_read(
     client: Client, url: str, memory: Memory, tmp_path: Path
 ) -> None:
-    """The folder behind the peer, as somebody carries it on a stick: nobody is asked for anything."""
     memory.write("tone", "Be kind.")
     root_of(memory)
     web = client.open("stick", url, **by_wallet(), at=[f"folder:{tmp_path / 'kept'}"])

@@ -97,7 +97,7 @@ def test_worker_decides_like_the_main_thread(name: str, script: str) -> None:
 
 
 def test_client_evaluates_rings_of_attackers_like_python(tmp_path: Path) -> None:
-    """Any statements by anybody, in subsets that no vault would have: both see the same members, families, persons and keys."""
+    """Members, families, persons and keys, for random subsets of statements."""
     built_web()
     statements: dict[str, Any] = {}
     evaluations = []

@@ -51,7 +51,7 @@ def kept(machine: Machine) -> list[str]:
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_connect_again_after_program_wrote_changes_no_byte(name: str, machine: Machine) -> None:
-    """A program adds entries of its own behind ours and lays its file out anew."""
+    """The program adds entries after ours and reformats its file."""
     trace = PROGRAMS[name].traces(machine.around)[0]
     trace.mkdir(parents=True, exist_ok=True)
     machine.connect(name)

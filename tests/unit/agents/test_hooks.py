@@ -423,7 +423,7 @@ def test_sync_after_the_clock_was_set_back_is_delivered_by_next_prompt(hook: Hoo
 
 
 def test_delivered_memory_is_not_delivered_again_to_the_session(hook: Hooks, tmp_path: Path) -> None:
-    """What a sync brought may be an event, or a memory of another project: then a prompt is given nothing."""
+    """A sync may change only events or another project."""
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     begun = hook.context("session-start", root)

@@ -71,7 +71,7 @@ def test_union_of_events_equals_the_vectors_in_any_order(case):
         assert [timeline.event_line(e).decode() for e in timeline.union(*sources)] == case["lines"]
 
 
-def test_union_tells_true_from_one():
+def test_union_distinguishes_true_from_one():
     events = timeline.union([{**EVENT, "k": True}], [{**EVENT, "k": 1}])
     assert sorted(repr(e["k"]) for e in events) == ["1", "True"]
 

@@ -35,7 +35,6 @@ reading.join(60)
 
 
 def test_database_closed_during_read_of_another_thread_ends_no_process(tmp_path: Path) -> None:
-    """Python ended the process (SIGSEGV) when a statement came back whose connection was gone: a sync in a thread, closed by another."""
     done = subprocess.run(
         [sys.executable, "-c", _READS_LONG, str(tmp_path)], capture_output=True, text=True, timeout=60
     )

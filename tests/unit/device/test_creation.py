@@ -46,7 +46,6 @@ def test_claim_of_a_folder_with_a_locked_database_keeps_it(
 
 
 def test_vault_with_interrupted_creation_is_finished_when_opened(tmp_path: Path) -> None:
-    """A crash right after the configuration was written left a database that did not, and with the file lost it was made anew."""
     with Memory.create(mode="local", home=tmp_path) as memory:
         memory.write("tone", "direct")
         with memory.replica.transaction():
@@ -78,7 +77,6 @@ def test_vault_whose_creation_fails_late_is_kept_with_its_phrase(
 
 
 def test_unflushed_configuration_leaves_no_vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name could not be flushed, so making the memory failed: it was there all the same, and nobody had seen its words."""
     write = creation.write_config
 
     def unflushed(*given: Any) -> None:

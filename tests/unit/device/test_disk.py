@@ -328,7 +328,6 @@ def test_meta_values_and_blocks_are_verified(tmp_path: Path) -> None:
 
 
 def test_block_repaired_by_another_process_is_not_removed(tmp_path: Path) -> None:
-    """A process that had met a damaged block believed it damaged for good: it took the good row away, and published without it."""
     from hashlib import sha256
 
     one, two = Database(tmp_path), Database(tmp_path)

@@ -32,7 +32,6 @@ def put_back(home: Path) -> None:
 
 
 def test_write_after_database_was_restored_from_backup_is_refused(home: Path) -> None:
-    """It went into the file that was taken away, was acknowledged, and nobody ever saw it again."""
     with Memory.load("default", home=home) as memory:
         memory.write("new", "x")
         put_back(home)
@@ -70,7 +69,6 @@ def test_moved_vault_is_not_read_at_its_former_path(home: Path) -> None:
 
 
 def test_holder_reopens_a_vault_restored_from_backup(home: Path) -> None:
-    """It answered from the file that was taken away until somebody started it anew."""
     holder = Holder(lambda: Memory.load("default", home=home))
     holder.memory().write("new", "x")
     before = holder.mark()

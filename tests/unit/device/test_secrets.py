@@ -82,7 +82,6 @@ def test_damaged_rows_do_not_open(cut: int) -> None:
 
 
 def test_copied_local_vault_gets_another_id(tmp_path: Path) -> None:
-    """Without a published vault nobody has seen the id."""
     replica = make(tmp_path / "n")
     old = replica.device.id
     assert not replica.was_moved()

@@ -239,7 +239,7 @@ class _Proxy:
 )
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 def test_lost_moved_or_doubled_rows_raise_storage_error(tmp_path: Path, damage: str, mode: str) -> None:
-    """A row that went, moved or doubled is an error, never an older state shown as the newest."""
+    """An older state must not be shown as the newest."""
     replica = make(tmp_path / "n", mode)
     perform(replica, [("put", "a", b"1"), ("put", "b", b"1")])
     with replica.transaction():

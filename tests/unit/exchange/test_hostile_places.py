@@ -110,7 +110,6 @@ def test_file_with_capital_ending_is_imported(
 def test_attachments_are_skipped_by_name_and_unreadable_notes_omitted(
     kind: str, memory: Memory, tmp_path: Path
 ) -> None:
-    """A folder of notes with a PDF beside them ended with 7, although all notes came in."""
     files = {"a.md": "a\n", "b.pdf": "b\n", "sub/c.Docx": "c\n", ".d.pdf": "d\n", "e.png": "e"}
     tree(tmp_path / "vault", files)
     place = tmp_path / "vault" if kind == "folder" else zipped(tmp_path / "x.zip", files)

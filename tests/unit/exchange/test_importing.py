@@ -482,7 +482,7 @@ def test_letta_messages_are_sorted_by_time_and_not_by_text(memory: Memory) -> No
 
 
 def test_entities_without_relations_are_in_the_graph(tmp_path: Path) -> None:
-    """Also those that an earlier version took in without the tag."""
+    """Also those imported without the tag by an earlier version."""
     from ipfsmem.memory import Memory
     from tests.support.tools_lab import Model
 

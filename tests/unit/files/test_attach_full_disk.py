@@ -16,7 +16,6 @@ from ipfsmem.files.folder import PlainFolder
 def test_full_disk_leaves_no_partial_marker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    """The file that was made ready under another name stayed there, and nothing ever took it away."""
     left = [after]
 
     def full(descriptor: int) -> None:

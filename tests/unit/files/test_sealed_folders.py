@@ -150,7 +150,6 @@ def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Device
 
 
 def test_sealed_vault_without_a_folder_writes_no_plain_file(tmp_path: Path) -> None:
-    """A sealed memory has no folder unless somebody chose one, and looks for none."""
     with Memory.create("x", MODE, home=tmp_path / "home", passphrase=False) as memory:
         memory.write("tone", "direct")
         assert [*memory.folders.list()] == []

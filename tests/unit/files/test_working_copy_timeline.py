@@ -214,7 +214,7 @@ def test_unreadable_replaced_file_is_kept(lab: Lab, monkeypatch: pytest.MonkeyPa
 
 
 def test_lines_of_a_damaged_segment_remain_in_the_file(lab: Lab) -> None:
-    """The file may be the only place where they still stand."""
+    """The file may be their only copy."""
     lab.memory.note("waved", hand="left")
     flip(lab.home / "x", "data FROM blocks WHERE rowid=(SELECT max(rowid) FROM blocks)")
     lab.again()

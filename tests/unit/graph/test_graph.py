@@ -115,7 +115,6 @@ def test_cycles_of_ten_thousand_entities_are_traversed_once() -> None:
 
 
 def test_many_equal_names_are_resolved_in_linear_time() -> None:
-    """Each is looked at by what it is called, and so is each relation to that name: it took the square of both."""
     graph = Graph(
         Entity(f"e{n:04}", "Notes", "", (), tuple(Out(f"r{link}", "notes") for link in range(40)), True)
         for n in range(1_500)

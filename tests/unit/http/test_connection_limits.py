@@ -112,7 +112,7 @@ async def is_closed(wire: Wire, seconds: float) -> bool:
 
 @pytest.mark.parametrize("start", [b"", b"G", HALF], ids=["nothing", "a letter", "half a head"])
 def test_idle_connections_do_not_block_an_honest_request(start: bytes) -> None:
-    """Three hundred half-open requests, where forty may stand: an honest one is answered at once."""
+    """Three hundred half-open requests at a limit of forty connections."""
 
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 300, start) as held:

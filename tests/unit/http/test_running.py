@@ -91,8 +91,6 @@ def test_malformed_request_gets_a_plain_answer_and_is_not_quoted(
 
 
 def test_used_port_or_public_address_has_a_hint_that_works() -> None:
-    """A port that is taken, and an address that others reach: told what to do, done, and it answers there."""
-
     async def run() -> None:
         app = web.Application
         async with running(app()) as url:

@@ -147,7 +147,6 @@ def test_one_scope_is_exported_alone(full: Memory, made: Callable[[str], Memory]
 
 
 def test_text_of_others_in_a_forgotten_scope_is_named(full: Memory, tmp_path: Path) -> None:
-    """A forgotten scope has no folder; what stands there under conflicts is left out by name, and not without a word."""
     from ipfsmem.causal.entries import memory_entry
     from ipfsmem.device.writing import writing
 

@@ -252,7 +252,6 @@ def test_hook_omits_messages_with_a_weak_match(memory: Memory, prompt: str) -> N
 def test_hook_index_is_prepared_with_and_without_messages(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without messages a prompt to a long memory had nothing: each made the index anew until its time was over."""
     monkeypatch.setattr("ipfsmem.memories.context._MADE_AT_ONCE", 0)
 
     def kinds() -> list[str]:

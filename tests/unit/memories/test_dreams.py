@@ -255,7 +255,6 @@ def test_one_process_dreams_at_a_time_and_another_may_abort_it(memory: Memory, t
 
 
 def test_check_for_a_running_dream_does_not_block_a_dream(tmp_path: Path) -> None:
-    """A page that asked at the same moment had a dream refused, and two that asked were told of one that nobody dreamt."""
     ended, told = threading.Event(), list[bool]()
 
     def looks() -> None:

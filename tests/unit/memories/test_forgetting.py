@@ -191,8 +191,6 @@ def test_forget_requires_no_text_of_the_same_key_in_another_scope(
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 def test_forgotten_scope_leaves_no_text_in_its_folder_or_in_mode_local(tmp_path: Path, mode: Any) -> None:
-    """What was set aside when the files went stayed in the folder, and in mode local the database kept the texts that edits of them would
-    have been merged with."""
     folder, home = tmp_path / "work", tmp_path / "home"
     folder.mkdir()
     with Memory.create("default", mode, passphrase=False, home=home) as memory:

@@ -97,7 +97,6 @@ def test_folder_export_includes_alternatives_and_import_restores_them(lab: Lab, 
 
 
 def test_alternative_file_without_its_memory_is_imported_as_a_memory(memory: Memory, tmp_path: Path) -> None:
-    """A copy alone in a folder, or edited by somebody, is a text of that key all the same."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "tone.conflict-00000000.md").write_text("only this\n")
     assert memory.bundles.import_(tmp_path / "in").added == 1
@@ -230,7 +229,6 @@ def test_replacing_import_shows_forgotten_and_alternative_texts(memory: Memory) 
 
 
 def test_import_replace_of_two_texts_for_one_key_keeps_both(memory: Memory) -> None:
-    """Same thought: the second text of an import must not replace the first, which nobody was shown."""
     memory.write_text("foo-9091a707", b"mine\n")
     done = memory.bundles.import_(blob({"foo-9091a707.md": "two\n", "Foo.md": "one\n"}), strategy="replace")
     assert (done.replaced, done.kept_beside) == (1, 1)
@@ -305,7 +303,6 @@ def test_line_that_is_not_an_event_has_the_day_of_its_file(memory: Memory, tmp_p
 def test_unreadable_folder_is_reported(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was left out without a word, and the import ended well: half of a backup passed for all of it."""
     (tmp_path / "b" / "memory").mkdir(parents=True)
     (tmp_path / "b" / "memory" / "a.md").write_text("text\n")
     closed = tmp_path / "b" / "scopes" / "work"

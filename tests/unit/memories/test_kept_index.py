@@ -208,7 +208,6 @@ def test_first_recall_opens_each_text_once(
 def test_programs_of_two_versions_on_one_vault_do_not_reread_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each made the whole index anew at each call, past the time that a hook is given."""
     read: list[str] = []
     production = search_index.shown_of
     monkeypatch.setattr(search_index, "shown_of", lambda *of: read.append(of[1]) or production(*of))
@@ -283,7 +282,6 @@ def test_forgotten_text_is_in_no_saved_index(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_forgotten_text_is_in_no_temporary_index_of_a_killed_process(tmp_path: Path) -> None:
-    """It lay in a temporary file beside the index until somebody cleaned up, inflated by whoever found it."""
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("k", "tea with zebrax")
         memory.write("other", "tea")
@@ -537,7 +535,6 @@ def test_index_knows_whether_its_scopes_have_events_or_messages(tmp_path: Path, 
 
 
 def test_session_context_is_equal_with_and_without_a_saved_index(tmp_path: Path) -> None:
-    """Without one only the thousand memories that were written last were told apart by their worth."""
     files = {f"k{n:04}.md": f"---\ntype: reference\n---\n\ntext {n}\n" for n in range(1_010)}
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.write("rule", "first of all", type="reference", fields={"important": "true"})
@@ -664,7 +661,6 @@ def remove(home: Path) -> None:
 def test_session_start_reads_no_header_with_a_full_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody recalled there by words of memories alone, as where only hooks and sessions are at work."""
     with Memory.load("alex", "local", home=tmp_path) as memory:
         for n in range(40):
             fields = {"category": "preference"} if n == 3 else {}

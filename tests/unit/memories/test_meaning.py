@@ -105,7 +105,6 @@ def test_paraphrase_without_a_common_word_is_found(memory: Memory, name: Name, u
 
 
 def test_vectors_are_ignored_below_nine_of_ten_searched_texts(memory: Memory) -> None:
-    """While they were made, the newest first, what had none yet stood behind all that had one."""
     for n in range(8):
         memory.write(f"note_{n}", f"The roof was painted on day {n}")
     vectors, parts = Vectors(EmbedderIdentity("test", "given", "00")), [MemoryStore(memory.replica)]
@@ -127,8 +126,6 @@ def test_vectors_are_ignored_below_nine_of_ten_searched_texts(memory: Memory) ->
 def test_question_is_not_embedded_while_few_searched_texts_have_vectors(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """A vector of the question says nothing beside texts of which most have none: to load the model for it took a command's time, and an
-    endpoint was paid for it."""
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
     assert memory.recall("the first question").by_meaning and "the first question" in server.texts
@@ -357,7 +354,6 @@ def test_recall_falls_back_to_words_with_one_notice_if_endpoint_fails(
 def test_text_refused_by_the_model_delays_no_other_vector(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
-    """Whoever shares a memory may write one, and it would be the newest at each try."""
     for n in range(20):
         memory.write(f"bread{n}", f"Loaf number {n}")
     memory.write("refused", "POISON")

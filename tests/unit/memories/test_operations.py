@@ -53,7 +53,6 @@ def test_forgetting_a_scope_without_memories_is_recorded_as_done(memory: Memory)
 
 
 def test_preview_of_a_program_is_recorded(memory: Memory) -> None:
-    """It gives the whole block to whoever has a token that may read."""
     memory.write("tone", "direct")
     memory.context(preview=True)
     with acting_as("http", "token1"):
@@ -227,7 +226,6 @@ def test_two_processes_write_one_operation_list(tmp_path: Path) -> None:
 def test_operation_added_while_the_list_is_trimmed_remains(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for a lock to note something, so another process may add to the file that is just replaced."""
     from ipfsmem.device import operations
 
     file, write = tmp_path / "m" / "operations", operations.write_atomic

@@ -169,7 +169,6 @@ def test_flood_of_foreign_texts_hides_no_own_text(
 
 
 def test_pending_texts_do_not_change_which_own_texts_are_found(memory: Memory) -> None:
-    """A text of others with the very slip or beginning that somebody types kept own ones from being found by the near word."""
     memory.write("a", "espresso with milk")
     memory.write("b", "categories of tea")
     before = [keys(memory, word) for word in ("espreso", "categ")]

@@ -129,7 +129,6 @@ def test_local_session_of_a_sealed_vault_is_sealed(lab: Lab) -> None:
 
 
 def test_forgotten_local_session_leaves_the_disk_of_a_public_vault(tmp_path: Path) -> None:
-    """Also in a memory that others read: what stays here was published to nobody."""
     lab = Lab(tmp_path)
     lab.mode = "ipfs"
     a = lab.create("a")

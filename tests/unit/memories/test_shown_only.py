@@ -50,7 +50,6 @@ def test_omitted_fields_are_taken_from_the_text_of_the_token(lab: Lab) -> None:
 
 
 def test_token_string_finds_its_text_in_the_state(lab: Lab) -> None:
-    """The token alone: nobody handed the text back."""
     a, _, reading = _came_between(lab)
     written = a.write("tone", "A's second text", seen=reading.token)
     assert (written.file.body, written.file.description) == ("A's second text", "old line")
@@ -149,7 +148,6 @@ def test_text_synced_between_show_and_resolve_remains(lab: Lab) -> None:
 
 
 def test_resolve_keep_keeps_the_shown_text(lab: Lab) -> None:
-    """`keep` is about the text that stood there when the user looked."""
     a, c, _ = _came_between(lab)
     (looked,) = a.conflicts()
     lab.clock.advance(1)
@@ -175,7 +173,6 @@ def test_resolve_without_a_token_is_refused(lab: Lab) -> None:
 
 
 def test_unfetched_alternative_is_not_in_the_token(lab: Lab) -> None:
-    """Nobody was shown it, so resolving leaves it."""
     a, _, _ = _came_between(lab)
     (looked,) = a.conflicts()
     (copy,) = looked.copies
@@ -202,7 +199,6 @@ def _forgotten_meanwhile(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
 
 
 def test_write_to_a_key_forgotten_meanwhile_is_refused(lab: Lab) -> None:
-    """The text would stand hidden behind the forget; it is refused in words, and nothing is stored."""
     a, _, reading = _forgotten_meanwhile(lab)
     before = a.replica.store.entry("m/tone")
     for _ in range(6):

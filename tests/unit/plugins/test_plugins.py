@@ -296,7 +296,6 @@ def test_plugin_gets_no_passphrase_and_ends_with_the_vault(
 def test_queued_turns_are_dropped_silently_when_the_vault_is_closed(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each looked for the plugin that was closed, which Python told on standard error, and started one more process."""
     lab.install(
         "slow", "class Plugin:\n    def on_turn_complete(self, *said):\n        import time; time.sleep(60)\n"
     )
@@ -314,7 +313,6 @@ def test_queued_turns_are_dropped_silently_when_the_vault_is_closed(
 def test_plugin_that_forks_and_returns_twice_leaves_no_extra_process(
     memory: Memory, lab: Lab, tmp_path: Path
 ) -> None:
-    """The copy waited for ever for somebody to ask it, and its answer stood in the way of the next."""
     pid = tmp_path / "pid"
     lab.install(
         "forks",

@@ -134,7 +134,6 @@ def test_provider_that_cannot_be_opened_is_a_value_with_its_reason(opener: Opene
 def test_unopened_provider_is_named_and_does_not_block_a_sync(
     opener: Opener, tmp_path: Path, names: bool
 ) -> None:
-    """Where the other one keeps no names, the sync ended with the missing token: it was asked for names, and nobody else was."""
     memory = without_token(opener, tmp_path, msgspec.structs.replace(FULL, names=names))
     memory.write("tone", "direct")
     report = asyncio.run(memory.sync())

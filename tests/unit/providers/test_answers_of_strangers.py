@@ -26,7 +26,7 @@ from tests.support.costs import cost
     ["?token", "?tokentoken", "&a=b", "-eyJaaaa", "eyJaaaaaaaa.", "Bearer ", "http://a", "http://a@"],
 )
 def test_redaction_time_is_linear_in_the_length(part: str) -> None:
-    """A Location of 8 KB took 53 seconds. Growth is measured, not seconds."""
+    """Growth is measured, not seconds."""
     redact = Redactor(["a-secret"])
     small, large = (part * (size // len(part)) for size in (20_000, 160_000))
     assert cost(lambda: redact(large)) < 8 * 3 * max(cost(lambda: redact(small)), 0.001)
@@ -36,7 +36,6 @@ def test_redaction_time_is_linear_in_the_length(part: str) -> None:
     "part", ["<", "<title>", "<script", "<script>", "</script>", "<style>a", "<a b='", "<Code>"]
 )
 def test_parsing_time_of_an_error_page_is_linear_in_the_length(part: str) -> None:
-    """64 KB of `<` took five seconds."""
     small, large = (b"<" + part.encode() * (size // len(part)) for size in (8_000, 64_000))
     assert cost(lambda: reason_of(large)) < 8 * 3 * max(cost(lambda: reason_of(small)), 0.001)
 

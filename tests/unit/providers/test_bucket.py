@@ -197,7 +197,6 @@ def test_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyP
 
 
 def test_bucket_server_errors_have_hints_that_help(at: Bucket) -> None:
-    """Told, put right as told, and then it works."""
     with Refused("Create it in the vendor's console, or correct the name of the bucket or its server."):
         BucketNamed(at, "nobody-made-this").asks()
     with Refused("Check the credentials in the environment, and that they are for this endpoint."):
@@ -508,7 +507,6 @@ def test_redirect_to_another_host_receives_no_session_token(
 @pytest.mark.parametrize("status", [200, 400, 503])
 @pytest.mark.parametrize("what", ["list", "put"])
 def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
-    """obstore reads a list, or the reason of a failure, to its end: it took all memory there was."""
     sent: list[int] = []
 
     def endless() -> web.Application:
@@ -990,7 +988,6 @@ def test_empty_object_hides_no_other_object(which: str, at: Bucket) -> None:
 
 
 def test_empty_block_is_read_alone(at: Bucket) -> None:
-    """Servers refuse to be asked for no bytes, so a device that lacked just an empty text took nothing in any more."""
     tree = build_tree({"a": b"one", "empty": b"", "z": b"two" * 9_999})
     asyncio.run(at.open().put_car(tree.cid, tree.blocks, name="m"))
     empty = raw_cid(hashlib.sha256(b"").digest())

@@ -157,7 +157,7 @@ def test_format_follows_query_and_accept_header(url: str, accept: str, query: st
 
 
 def test_accept_header_preferences_are_ranked(url: str) -> None:
-    """The specification's own example: an order that nobody has, or one that is served with duplicates."""
+    """The specification's own example."""
     asked = f"/ipfs/{FILE}"
     for accept, kind in (
         (f"{CAR};order=foo, {CAR};order=dfs;dups=y;q=0.5", f"{CAR}; version=1; order=dfs; dups=y"),

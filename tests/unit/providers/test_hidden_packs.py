@@ -453,7 +453,7 @@ def _in_a_list(pins: Path) -> Path:
 
 @pytest.mark.parametrize("kept", ["single", "list", "only hidden list"])
 def test_unpin_removes_the_pin_from_hidden_files(devices: Devices, kept: str) -> None:
-    """A name that a device took from a late rename has the bytes of the pin, and a sweep restored it."""
+    """A sweep could restore it from there."""
 
     async def body() -> None:
         provider = devices.open()
@@ -639,7 +639,6 @@ def test_large_hidden_pack_is_restored_only_by_a_collection(
 
 
 def test_sweep_works_on_a_bounded_number_of_leftovers(tmp_path: Path) -> None:
-    """Anybody can leave many; each publish removes some."""
     with dav(tmp_path) as at:
 
         async def body() -> None:

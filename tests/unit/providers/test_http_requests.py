@@ -369,7 +369,7 @@ def test_endless_answers_are_bounded() -> None:
 def test_response_with_a_content_encoding_is_refused(
     site: Site, status: int, encoding: str, size: int
 ) -> None:
-    """A body that nobody asked to be compressed was inflated; now it is refused, as format 8 has it."""
+    """Format 8."""
     packed = zlib.compress(bytes(size), wbits=-15 if encoding == "deflate" else 31)
     site.answers = [lambda: web.Response(status=status, body=packed, headers={"Content-Encoding": encoding})]
     http = client(site.url)

@@ -171,7 +171,7 @@ async def _written(memory: Memory) -> SyncReport:
 
 
 def test_slow_network_publish_is_awaited_within_one_timeout(kubo: FakeKubo) -> None:
-    """All names of a sync share the wait, and a look that took too long is there the next time."""
+    """All names of a sync share the timeout."""
     if kubo.number < (0, 40):
         return
     names = [ipns_name(bytes([number]) * 32) for number in range(1, 6)]
@@ -371,8 +371,7 @@ def test_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> N
 @pytest.mark.parametrize("version", ["0.30.0", "0.34.1"])
 @pytest.mark.parametrize("again", ["upload", "pin", "unpin"])
 def test_interrupted_rename_of_pin_keeps_the_tree_and_other_names(version: str, again: str) -> None:
-    """Nodes before 0.35 take no second name: the pin was removed and made anew, and what failed in between left the tree to
-    the node's garbage collection, and took the user's own name away."""
+    """Nodes before 0.35 accept no second name."""
     kubo = FakeKubo(version)
     kubo.cloud.blocks.update(TREE.blocks)
     kubo.pins[TREE.cid] = "my own, with a comma@7"
@@ -411,8 +410,6 @@ def test_interrupted_rename_of_pin_keeps_the_tree_and_other_names(version: str, 
 
 
 def test_unnamed_pin_of_the_user_is_kept(url: str, kubo: FakeKubo) -> None:
-    """Relative: what had no name before ours came is not unpinned with ours."""
-
     async def body() -> None:
         provider = opened(url)
         kubo.cloud.blocks.update(TREE.blocks)

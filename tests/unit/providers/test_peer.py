@@ -345,7 +345,7 @@ def test_whole_tree_is_stored_and_read_through_a_peer(tmp_path: Path) -> None:
         run(provider, body(provider))
 
 
-def test_store_without_small_objects_is_told_apart_from_an_empty_box() -> None:
+def test_store_without_small_objects_differs_from_an_empty_box() -> None:
     plain = SimProvider(SimCloud(), capabilities=msgspec.structs.replace(FULL, small=False))
 
     async def body(url: str) -> None:

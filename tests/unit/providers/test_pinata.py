@@ -636,7 +636,6 @@ def test_paths_are_requested_before_cids(rooted: bool, at: Account) -> None:
 
 @pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
 def test_root_unpinned_while_reading_is_replaced_by_its_successor(kind: str) -> None:
-    """What was seen under it is read under the root that came after it."""
     with account(kind) as at:
         at.server.rooted = True
         one, two = tree(), tree(head_ipm=b"two", keyring_json=b"{2}")

@@ -188,7 +188,6 @@ def test_router_without_the_record_returns_none(two: Two, answer: web.Response) 
 
 @pytest.mark.parametrize("answer", SOMEBODY_ELSE)
 def test_answer_not_from_a_router_is_an_error(two: Two, answer: web.Response) -> None:
-    """A portal's page, or a web server at a wrong address, was read as "no such name": newer texts came only later, unsaid."""
     one, other, provider = two
     one.get = other.get = answer
     with pytest.raises(ProviderError):

@@ -78,7 +78,7 @@ def test_entries_of_others_are_passed_over_in_a_folder(tmp_path: Path) -> None:
     run(body())
 
 
-def test_a_hidden_small_object_is_restored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
+def test_hidden_small_object_is_restored_and_a_damaged_one_is_not(tmp_path: Path) -> None:
     async def body() -> None:
         provider = DirectoryProvider(tmp_path)
         await provider.put_small(NAME, b"one")
@@ -107,7 +107,7 @@ class Refusing(FolderObjectStore):
         return super().heads(names, length)
 
 
-def test_a_refused_small_object_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_refused_small_object_does_not_hide_the_others(tmp_path: Path) -> None:
     store = Refusing(tmp_path, "small")
     small = SmallFiles(store)
     other = small_name(BOX, "b", b"two")
@@ -126,7 +126,7 @@ def test_a_refused_small_object_does_not_hide_the_others(tmp_path: Path) -> None
         small.read([NAME, other])
 
 
-def test_a_bucket_lists_many_boxes_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bucket_lists_many_boxes_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         with bucket() as at:
             boxes = [small_box(b"%032d" % n) for n in range(20)]
@@ -150,7 +150,7 @@ def test_a_bucket_lists_many_boxes_with_one_request(monkeypatch: pytest.MonkeyPa
     run(body())
 
 
-def test_a_snapshot_answers_the_list_of_small_objects(tmp_path: Path) -> None:
+def test_list_of_small_objects_is_answered_from_a_snapshot(tmp_path: Path) -> None:
     async def body() -> None:
         with bucket() as at:
             await at.open().put_small(NAME, b"one")

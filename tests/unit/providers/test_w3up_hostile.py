@@ -402,7 +402,6 @@ def test_other_service_is_refused_with_a_hint_that_works(liar: Liar) -> None:
 
 
 def test_provider_works_in_successive_event_loops(liar: Liar) -> None:
-    """Whoever waited for another in one sync still can in the next, which has a loop of its own."""
     liar.handlers["upload/list"] = listing()
     one = provider(liar)
 

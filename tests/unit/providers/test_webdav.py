@@ -1562,7 +1562,7 @@ asyncio.run(WebdavProvider(url, {"webdav_user": user, "webdav_password": passwor
 
 @pytest.mark.parametrize("mounted", [True, False])
 def test_pack_of_a_pinned_tree_that_a_killed_collection_hid_is_restored(at: StandIn, mounted: bool) -> None:
-    """It is pinned by a device that was told before the mark that it is there."""
+    """The pinning device saw the blocks before the mark."""
 
     async def body() -> None:
         await _useless(at)

@@ -246,7 +246,6 @@ def test_collection_keeps_objects_that_the_tree_needs(tmp_path: Path, stick: Pat
 def test_folder_of_revoked_device_is_released_and_unpublished_files_named(
     tmp_path: Path, stick: Path
 ) -> None:
-    """Its files stay, nobody writes to them any more, and texts that only it has are named."""
     a = make(tmp_path, stick)
     sync(a)
     b = restore(tmp_path, stick)

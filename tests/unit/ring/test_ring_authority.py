@@ -320,7 +320,7 @@ def test_successor_depends_on_the_enrolment_that_it_names() -> None:
 
 
 def test_successor_has_box_key_of_its_enrolment_and_no_enrolled_key() -> None:
-    """Whatever the keys of two devices agree on: a family has one box key, and who is enrolled is nobody's successor."""
+    """A family has one box key, and an enrolled key is never a successor."""
     ring = new_ring(PHONE, GUEST)
     under = enrolment_of(ring, PHONE)
     other = ring.add([says_heir(PHONE, party("another box"), under, box=party("another box"))])
@@ -335,7 +335,6 @@ def test_successor_has_box_key_of_its_enrolment_and_no_enrolled_key() -> None:
 
 
 def test_admin_cannot_exclude_a_root() -> None:
-    """An excluded root could revoke nobody."""
     base = _base(LAPTOP)
     against = says_epoch(ADMIN, _key(9, 9), [OTHER], [ROOT, RECOVERY, LAPTOP], roots=[ADMIN])
     met = base.add([against], [_key(9, 9)])
@@ -389,7 +388,7 @@ def test_epoch_numbers_of_roots_extend_those_of_admins() -> None:
 
 
 def test_revoked_member_keeps_the_rank_of_its_texts() -> None:
-    """When a crowd leaves no room under one key, a lost laptop's text is not the first to go: nobody else may have written it."""
+    """Its text may be the only copy, and must not be the first one displaced."""
     ring = enrolled(enrolled(new_ring(LAPTOP, PHONE), ROOT, ADMIN, "admin"), ADMIN, GUEST)
     for gone in (ring.add([says_revoked(ROOT, LAPTOP)]), ring.add([says_revoked(ADMIN, LAPTOP)])):
         ranks = [gone.view.rank_of(one.id) for one in (ROOT, ADMIN, LAPTOP, PHONE, GUEST, party("nobody"))]

@@ -70,7 +70,6 @@ def test_old_key_of_this_device_opens_the_body_without_a_slot() -> None:
 
 
 def test_few_foreign_slots_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A keyring of 1 MiB of slots that anybody can sign cost two tenths of a second before a right was looked at."""
     ring = new_ring(LAPTOP)
     stranger, real, tried = party("stranger"), ring_module.box_open, []
     filled = []

@@ -346,8 +346,7 @@ def test_revoked_admins_revokes_of_ids_no_other_admitted_are_dropped() -> None:
 
 
 def test_enrolments_over_the_size_of_a_revoke_end() -> None:
-    """A lost device that an admin removed stays out, whatever that admin let in afterwards; nothing is said anew in the root's
-    name, and what the admin let in has no better standing than before."""
+    """A device that an admin removed stays removed, and enrolments of that admin gain no rank."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     others = [party(f"other {n}") for n in range(280)]
     ring = ring.add([says_member(ADMIN, one, since=9) for one in others])
@@ -376,8 +375,6 @@ def test_revoke_by_a_root_raises_nobodys_rank() -> None:
 
 @pytest.mark.slow
 def test_statements_of_admins_leave_room_for_roots() -> None:
-    """Two pairs of found words filled the list of members by what was let stand, or said again in the wallet's name: no device
-    could be revoked any more."""
     ring = new_ring(LAPTOP, GUEST)
     finders = [second_wallet(f"found {n}") for n in range(4)]
     for one in finders:

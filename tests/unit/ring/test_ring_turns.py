@@ -102,8 +102,6 @@ def _called_out_by_itself(ring: Ring, words: Party, n: int, count: int) -> Ring:
 def test_roots_keep_room_in_a_ring_filled_by_a_stolen_phrase(
     fill: Callable[[Ring, Party, int, int], Ring],
 ) -> None:
-    """Eleven thousand keys that nobody used, or twenty thousand ids that an epoch of the words called out and the next unlock said
-    again, took the whole ring: no lost laptop could be revoked before the words were."""
     ring = enrolled(enrolled(new_ring(LAPTOP, TABLET), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     count, turn, refused = 12_000, 0, 0
     while count and turn < 9:

@@ -87,8 +87,7 @@ def test_returned_objects_are_all_fetched_at_once(lab: Lab, monkeypatch: pytest.
 
 @pytest.mark.parametrize("before", [True, False])
 def test_object_name_with_a_shared_hash_prefix_hides_no_text(lab: Lab, before: bool) -> None:
-    """Objects are called by the first forty digits of their hash: a writer named others with these digits while a text could
-    not be had, and it was never asked for again, by nobody."""
+    """Objects are named by the first forty digits of their hash."""
     a, b, m = lab.three()
     a.write("k", "the honest text")
     lab.sync(a)

@@ -384,7 +384,6 @@ def test_publishing_sync_is_allowed_to_finish(lab: Lab) -> None:
 
 
 def test_flush_waits_for_a_running_sync_of_its_own_program(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside one that took longer than a minute it ended with "in use by process", with the id of its own."""
     monkeypatch.setattr(engine, "WAIT_FOR_OTHERS", 0.01)
     a = lab.create("a")
     asyncio.run(a.sync())

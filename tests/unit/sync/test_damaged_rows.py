@@ -61,7 +61,6 @@ def published(lab: Lab) -> tuple[Memory, Memory]:
     ids=["heads", "heads that are no text", "placed", "answered"],
 )
 def test_damaged_root_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
-    """Each sync, `gc` and `status` ended with "is not a CID", for good."""
     a, b = two(lab)
     texts = all_texts(a)
     change(b, sql)
@@ -103,8 +102,7 @@ def test_invalid_row_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
 
 
 def test_damaged_note_does_not_stop_a_sync(lab: Lab) -> None:
-    """One bit in what says when names were put last, or what was published last, ended each sync, for good; the advice was to
-    move the folder away, with all that was not published yet."""
+    """Notes of the last publish and of the last puts of names."""
     a, b = two(lab)
     notes = sorted(name for name in NOTES if b.replica.db.get_meta(name) is not None)
     assert {"commit", "counted", "looked at", "names", "put", "root", "sending", "signed", "whole"} <= {
@@ -180,7 +178,6 @@ def test_lost_newest_version_number_is_relearned_and_reported(lab: Lab) -> None:
 
 
 def test_damaged_record_of_the_location_gives_a_new_device_id(lab: Lab) -> None:
-    """Every command ended with 30: one bit took all that was not published. It is a device under another id instead."""
     a, b = two(lab)
     b.write("mine", "not published yet")
     change(b, "UPDATE meta SET value = CAST(value || 'x' AS BLOB) WHERE name = 'place'")

@@ -36,7 +36,7 @@ def test_forged_vault_is_read_as_in_the_vectors(name: str) -> None:
 
 
 def test_forged_vaults_are_reproducible() -> None:
-    """Whoever changes them makes the file anew: `python -m tests.support.forged_vaults`."""
+    """Created by `python -m tests.support.forged_vaults`."""
     cases, cars = kept_cases()
     assert cars == VAULTS["cars"]
     assert cases == [

@@ -61,7 +61,6 @@ def gone(memory: Memory, root: str, **options: Any) -> bool:
 
 
 def test_damaged_head_row_keeps_its_root_guarded(lab: Lab) -> None:
-    """The row of where the root was seen was damaged and forgotten, and the next collection let the guard go with it, unsaid."""
     a, root = after_a_mass_delete(lab)
     with a.replica.transaction():
         a.replica.db.connection.execute("UPDATE heads SET seen = 'x' WHERE root = ?", (root,))
@@ -72,8 +71,7 @@ def test_damaged_head_row_keeps_its_root_guarded(lab: Lab) -> None:
 
 @pytest.mark.parametrize("how", ["junk in their place", "forgotten", "a few at each sync"])
 def test_mass_delete_in_disguise_is_recognised(lab: Lab, how: str) -> None:
-    """Only the number of entries before and after one join was compared: whoever deleted all and wrote as much junk, forgot
-    all, or took a few at a time, was noticed by nobody, and retention let the last texts go."""
+    """As many new texts as deleted ones, forgets, or few deletes at each sync."""
     a, b, _ = lab.three()
     for n in range(30):
         a.write(f"memory{n:02}", f"text {n}")
@@ -98,8 +96,6 @@ def test_mass_delete_in_disguise_is_recognised(lab: Lab, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["deletes itself", "another device deletes", "writes over them first"])
 def test_unrelated_writes_do_not_hide_a_mass_delete(lab: Lab, how: str) -> None:
-    """Who wrote ten times as much junk before could delete all others' texts unsaid: it counted as what was there. So it did
-    when a second device deleted, and when the texts had been written over first, and so looked like the writer's own."""
     a, b, c = lab.three()
     for n in range(12):
         a.write(f"memory{n:02}", f"text {n}")
@@ -126,7 +122,6 @@ def test_unrelated_writes_do_not_hide_a_mass_delete(lab: Lab, how: str) -> None:
 
 
 def test_new_timeline_days_do_not_hide_a_mass_delete_of_texts(lab: Lab) -> None:
-    """Each day's piece of the timeline counted as a text that stands: after half a year of notes all texts of a device went, unsaid."""
     a, b, _ = lab.three()
     for n in range(12):
         a.write(f"memory{n:02}", f"text {n}")
@@ -206,8 +201,6 @@ def test_false_alarms_remove_no_guard_of_another_member(lab: Lab, monkeypatch: p
 def test_mass_delete_within_a_larger_false_alarm_is_still_guarded(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guard had room where they whose texts were most had it: who deleted more of its own junk with somebody's texts had
-    that guard among its own, and pushed it out with the next false alarms. Beside one root it stood in its place."""
     monkeypatch.setattr("ipfsmem.sync.deletion_holds.MOST_GUARDS", 2)
     a, b, m = lab.three()
     for n in range(12):
@@ -232,8 +225,6 @@ def test_mass_delete_within_a_larger_false_alarm_is_still_guarded(
 
 
 def test_first_author_of_a_name_does_not_own_later_texts(lab: Lab) -> None:
-    """A device remembered the first author of a text alone: what somebody wrote over the stub of another counted as that
-    one's, and went unsaid where this one had written much else."""
     a, b, m = lab.three()
     for n in range(12):
         m.write(f"k{n:02}", "stub")
@@ -275,8 +266,7 @@ def test_false_alarm_resets_no_count_of_another_member(lab: Lab) -> None:
 
 
 def test_count_of_a_day_ends_with_the_last_delete(lab: Lab) -> None:
-    """Days were fixed: one early delete began one, and almost a tenth at its end and again after it went unsaid. What went
-    longer ago counts no more, and the version before the first that counts is the one that stays."""
+    """The day is a sliding one; the guarded root is the one before the first counted delete."""
     a, b, m = lab.three()
     for n in range(200):
         a.write(f"k{n:03}", f"text {n}")

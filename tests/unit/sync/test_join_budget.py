@@ -47,7 +47,7 @@ def test_claimed_sizes_do_not_limit_a_restore(lab: Lab) -> None:
 
 
 def test_vault_over_every_single_limit_is_restored(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor have the nodes of a state a total. Numbers of portions stand for those of a huge memory here."""
+    """Small limits represent those of a huge vault here."""
     a = lab.create("a")
     for n in range(90):
         a.write(f"memory{n}", f"text {n}")

@@ -83,7 +83,6 @@ def test_move_from_a_dead_provider_uploads_from_this_device(tmp_path: Path, list
 
 
 def test_unreadable_old_roots_of_a_dead_provider_do_not_block_a_move(tmp_path: Path) -> None:
-    """A device that joined the newest never needed the rest of older ones: they are told as incomplete."""
     lists = msgspec.structs.replace(FULL, names=False)
     old, new = (SimProvider(SimCloud(), name=name, capabilities=lists) for name in ("old", "new"))
     a = device(tmp_path, "a", old)

@@ -152,7 +152,6 @@ def test_texts_of_device_stay_own_after_its_phrase_is_revoked(tmp_path: Path, ch
 
 
 def test_pin_of_a_revoked_phrase_has_the_newest_ring(tmp_path: Path) -> None:
-    """What stood there led to a ring in which they count: that root goes."""
     cloud = SimCloud()
     a = make(tmp_path, at(cloud, "pins"))
     old = more(a)
@@ -221,7 +220,6 @@ def test_phrase_is_not_created_while_no_provider_answers(tmp_path: Path) -> None
 
 
 def test_permanent_refusal_of_a_phrase_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full one, or a plan that ended: older words, which lead to what it has, were taken for needed no more."""
     a, full = make(tmp_path, at(SimCloud())), at(SimCloud(), name="full")
     asyncio.run(a.sync([*a.providers.in_use, full]))
 

@@ -72,7 +72,6 @@ def test_head_only_at_a_closed_provider_is_left_unread(lab: Lab) -> None:
 
 
 def test_head_with_a_text_at_a_closed_provider_is_left_unread(lab: Lab) -> None:
-    """The states are at both; a text that is not at the open one was counted as one that nobody has."""
     a, b, _ = lab.three()
     a.write("far", "the text")
     lab.sync(a)

@@ -118,7 +118,6 @@ def test_chain_of_device_names_does_not_stop_a_sync(lab: Lab) -> None:
 def test_names_of_devices_admitted_by_a_root_are_resolved_first(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many an admin lets in, nobody else's texts stay away; who was not asked is said."""
     monkeypatch.setattr(discovery, "MAX_NAMES", 2)
     a, b, m = lab.three()
     _, words = found_words(a)
@@ -393,8 +392,6 @@ def test_revoke_by_a_found_phrase_adds_no_keys_for_thousands(lab: Lab) -> None:
 
 
 def test_revoke_by_stolen_phrase_ends_with_it_if_cascading(lab: Lab) -> None:
-    """A revoke syncs first, unlocked: the very step that took the words away made their revoke of an honest device a root's, for
-    ever."""
     a, b, m = lab.three()
     made, words = found_words(a)
     lab.settle(a, b, m)

@@ -248,7 +248,6 @@ class _Portal(SimProvider):
 
 @pytest.mark.parametrize("calls", range(8))
 def test_unreadable_list_does_not_restore_an_empty_vault(tmp_path: Path, calls: int) -> None:
-    """It ended with "Restored: 0 memories" and 0."""
     world = World(tmp_path, "lists")
     portal = _Portal(world.now, capabilities=FULL)
     portal.left = calls

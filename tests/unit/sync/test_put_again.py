@@ -281,7 +281,7 @@ def test_lost_names_are_restored_by_the_next_sync(lab: Lab) -> None:
 
 
 def test_status_warns_while_only_networks_store_the_names(lab: Lab) -> None:
-    """Format section 7: without a channel that stays up by itself a person is told, with the date."""
+    """Format 7: with the date, if no channel stores names permanently."""
     a = lab.create("a")
     stores = SimProvider(SimCloud(), capabilities=Capabilities(blocks=True, pin=True), clock=lab.clock)
     network = router(lab.clock)

@@ -29,7 +29,7 @@ def test_plain_reader_reads_a_vault_as_in_the_vectors(name: str) -> None:
 
 
 def test_vault_vector_file_is_reproducible() -> None:
-    """Whoever changes what a device publishes makes it anew: `python -m tests.support.vault_vectors`."""
+    """Created by `python -m tests.support.vault_vectors`."""
     assert text(VAULTS) == FILE.read_text("utf-8")
     stripped = [{name: part for name, part in case.items() if name != "expect"} for case in VAULTS["cases"]]
     assert build(known_streams(), read=False) == {**VAULTS, "cases": stripped}

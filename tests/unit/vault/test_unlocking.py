@@ -513,7 +513,6 @@ def test_open_vault_drops_its_keys_after_a_lock(folder: Path) -> None:
 def test_keys_are_dropped_while_another_process_has_the_database_lock(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index that waits to be written is not written then: dropping waits for nobody, and leaves no key behind."""
     monkeypatch.setattr(working_copy, "INDEX_AT_ONCE", 0)
     unlock_device(folder, PASSPHRASE, 600)
     plain = folder.parent.parent / "plain"
