@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -26,8 +26,9 @@ from ipfsmem.canonical import read_json
 from ipfsmem.content.cid import CID, DAG_PB, IDENTITY, RAW, SHA2_256
 from ipfsmem.content.dagpb import decode_node
 from ipfsmem.errors import FormatError, ProviderRefused
-from ipfsmem_providers.packs.hidden import is_hidden_pack, settled_by
+from ipfsmem_providers.packs.hidden import hidden_file, settled_by
 from ipfsmem_providers.packs.index import scan
+from ipfsmem_providers.packs.object_store import FileInfo
 from ipfsmem_providers.packs.store import GOING, Inventory, Packs
 
 #: A pack is not marked before it is this old, and not removed before its mark is.
@@ -60,17 +61,16 @@ class Collector(ABC):
 
     def due(self, inventory: Inventory) -> bool:
         """Tell whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
-        return bool(self._unsettled(inventory)) or bool(self._due(inventory))
+        return bool(self.unsettled(inventory.files)) or bool(self._due(inventory))
 
-    def _unsettled(self, inventory: Inventory) -> set[str]:
-        """Return hidden packs of a day ago that no sweep tried to settle."""
-        files, passed_over = inventory.files, self._packs.passed_over
+    def unsettled(self, files: Mapping[str, FileInfo]) -> set[str]:
+        """Return hidden packs and pins of a day ago that no sweep tried to settle."""
         return {
             name
             for name, info in files.items()
-            if is_hidden_pack(name)
+            if hidden_file(name)
             and self._now - info.modified >= DAY_MS
-            and settled_by(name, files) not in passed_over
+            and settled_by(name, files) not in self._packs.passed_over
         }
 
     def mark(self, roots: Roots) -> int:
@@ -105,10 +105,10 @@ class Collector(ABC):
         """Remove packs that were marked a day ago, after saving their blocks that are needed by now. Returns the bytes that are
         free. `read` reads the roots; it is called again before each removal."""
         inventory = self._sweep()  # first: a tree may need a pack that a stopped collection hid
-        left = self._unsettled(inventory)
+        left = self.unsettled(inventory.files)
         while left and self._packs.passed_over.limit == math.inf:  # a sweep settles a bounded number
             inventory, before = self._sweep(), left
-            left = self._unsettled(inventory)
+            left = self.unsettled(inventory.files)
             if not left < before:
                 break
         due = self._due(inventory)

@@ -90,10 +90,12 @@ class PackPins:
         self._since: dict[str, float] = {}
         #: Lists that are there and damaged, so that not all of their pins are known.
         self.unread: set[str] = set()
+        #: The files that the last `add` listed.
+        self.listed: Mapping[str, FileInfo] = {}
 
     def add(self, root: CID, name: str) -> Pin:
         """List `root` under `name`. A pin that exists keeps its time."""
-        files = self.store.files(self._prefix(name))
+        self.listed = files = self.store.files(self._prefix(name))
         if (present := self._stored(files, root, name)) is not None:
             return present
         pin = self._pin(root, name, self._now())

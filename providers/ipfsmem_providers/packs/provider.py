@@ -29,7 +29,7 @@ from ipfsmem.provider.contract import Block, Capabilities, Pin
 from ipfsmem.provider.small_objects import require_boxes, require_names, require_small
 from ipfsmem_providers.name_records import canonical_name, checked_record
 from ipfsmem_providers.packs.blocking_work import BlockingWork
-from ipfsmem_providers.packs.collection import Collector, Roots
+from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.object_store import PassedOver
 from ipfsmem_providers.packs.pins import PackPins
@@ -136,7 +136,7 @@ class PackedStore(ProviderBase):
         """List `root` under `name`. A pin that exists keeps its time."""
         if not 0 < len(name) <= _NAME_MAX:
             raise ProviderRefused(f"a pin name has 1 to {_NAME_MAX} characters, this has {len(name)}")
-        return await self._run(self._pins.add, root, name)
+        return await self._run(self._pin, root, name, more=self.step_seconds)
 
     async def pins(self, name: str) -> list[Pin]:
         """Return the pins under a name, newest first. Files that are no pins are passed over."""
@@ -226,6 +226,14 @@ class PackedStore(ProviderBase):
             collector = self._collector(self._clock() // 1_000_000)
             if collector.due(inventory):
                 collector.remove(self._roots)
+
+    def _pin(self, root: CID, name: str) -> Pin:
+        pin = self._pins.add(root, name)
+        now = self._clock() // 1_000_000
+        if self._collector(now).unsettled(self._pins.listed):
+            with contextlib.suppress(OSError, ProviderError):  # the pin is durable
+                self._packs.sweep((now - DAY_MS) / 1000)
+        return pin
 
     def _collect(self) -> int:
         collector = self._collector(self._clock() // 1_000_000)

@@ -506,6 +506,34 @@ def test_hidden_pin_of_an_interrupted_removal_is_restored(devices: Devices, kept
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("kept", ["single", "list"])
+def test_publish_restores_a_hidden_pin(devices: Devices, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it counts as unread."""
+
+    async def body() -> None:
+        provider = devices.open()
+        await provider.put_car(TREE.cid, TREE.blocks, name="n")
+        await provider.pin(TREE.cid, "n")
+        devices.pack()
+        pins = devices.folder / "pins"
+        file = next(pins.iterdir()) if kept == "single" else _in_a_list(pins)
+        _hide(file, file.read_bytes())
+        junk = _hide(pins / f"{'e' * 64}.pins", b"x")
+        file.unlink()
+        publisher = devices.open()
+        assert TREE.cid not in [pin.cid for pin in await publisher.pins("n")] and publisher.unread()
+        opened = _opened(publisher, monkeypatch)
+        for number in range(3):
+            tree = build_tree({"a.md": bytes([number])})
+            await publisher.put_car(tree.cid, tree.blocks, name="n")
+            await publisher.pin(tree.cid, "n")
+        assert file.exists() and opened.count(junk.name) == 1
+        assert TREE.cid in [pin.cid for pin in await devices.open().pins("n")]
+        await devices.close()
+
+    asyncio.run(body())
+
+
 def _publish(provider: Any, data: bytes) -> Any:
     return provider.put_car(TREE.cid, [(raw_cid(hashlib.sha256(data).digest()), data)], name="n")
 
