@@ -66,7 +66,7 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             if moved.incomplete
             else "",
             f"{', '.join(moved.no_forwarding_at)} could not record it" if moved.no_forwarding_at else "",
-            f"{count(moved.small_objects_left, 'small object')} could not be copied, as it keeps none"
+            f"{count(moved.small_objects_left, 'small object')} could not be copied"
             if moved.small_objects_left
             else "",
         ]

@@ -31,8 +31,8 @@ class Moved(msgspec.Struct, frozen=True):
 
     `incomplete`: roots with a block that is neither here nor at any old provider; `down`: why one of these could not be called.
     `forwarding_at`: old providers that now have a forwarding record for the devices that still use them; `no_forwarding_at`: those
-    that did not accept one. `small_objects`: those of its area that were copied; `small_objects_left`: those that the new provider
-    cannot keep.
+    that did not accept one. `small_objects`: those of its area that were copied; `small_objects_left`: those that
+    could not be copied.
     """
 
     roots: list[str]

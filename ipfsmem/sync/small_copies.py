@@ -12,7 +12,7 @@ from ipfsmem.provider.small_objects import SMALL_BATCH, small_box
 
 
 class SmallCopies(NamedTuple):
-    """Small objects that were copied, and those of a provider that answers that the target keeps nowhere."""
+    """The number of small objects that were copied, and of those that could not be."""
 
     copied: int
     left: int
@@ -21,8 +21,8 @@ class SmallCopies(NamedTuple):
 async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target: Provider) -> SmallCopies:
     """Copy the objects in the box of the vault with this anchor that `target` lacks.
 
-    A source that fails is left out, as it may be gone; what it lists and does not have is not copied. Raises the
-    ProviderError of `target`.
+    A source that does not list is left out, as it may be gone. What it lists and does not have is not there. Raises
+    the ProviderError of `target`.
     """
     box, area = small_box(anchor), small_area(target)
     there = set(await area.list_small([box])) if area is not None else set[str]()
@@ -34,20 +34,20 @@ async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target:
             left.update(missing)
             continue
         for start in range(0, len(missing), SMALL_BATCH):
-            for name, data in (await _read(source, missing[start : start + SMALL_BATCH])).items():
+            part = missing[start : start + SMALL_BATCH]
+            try:
+                found = await source.get_small(part)
+            except ProviderError:  # another source may have them
+                left.update(part)
+                continue
+            for name, data in found.items():
                 await area.put_small(name, data)
                 there.add(name)
                 copied += 1
-    return SmallCopies(copied, len(left))
+    return SmallCopies(copied, len(left - there))
 
 
 async def _listed(source: SmallArea, box: str) -> list[str]:
     with contextlib.suppress(ProviderError):
         return [*await source.list_small([box])]
     return []
-
-
-async def _read(source: SmallArea, names: Sequence[str]) -> dict[str, bytes]:
-    with contextlib.suppress(ProviderError):
-        return await source.get_small(names)
-    return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -203,3 +203,20 @@ def test_move_from_a_provider_that_shows_no_small_objects_completes(tmp_path: Pa
     a.write("k", "text")
     asyncio.run(a.sync())
     assert asyncio.run(a.providers.move(new)).moved.roots
+
+
+def test_small_objects_that_an_outage_hides_are_reported_by_a_move(tmp_path: Path) -> None:
+    class Failing(SimProvider):
+        async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
+            raise ProviderUnavailable("not now")
+
+    old, new = Failing(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    box = small_box(bytes.fromhex(a.replica.config.vault.anchor))
+    old.cloud.small = {small_name(box, "n", b"x"): b"x"}
+    result = asyncio.run(a.providers.move(new))
+    assert (result.moved.small_objects, result.moved.small_objects_left) == (0, 1)
+    with pytest.raises(IncompleteError, match="1 small object could not be copied"):
+        result.raise_if_incomplete("new")
