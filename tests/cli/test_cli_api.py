@@ -99,7 +99,7 @@ def test_error_with_path_that_is_not_unicode_is_a_problem_document(tmp_path: Pat
 def test_access_code_of_the_page_is_in_no_argument_of_the_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The browser is given a file of this user alone, which leads to the link and goes again."""
+    """The browser opens a private file that redirects to the link and is deleted."""
     link = "http://127.0.0.1:8790/#code=a&<secret>"
     given = tmp_path / "given"
     program = tmp_path / "browser"

@@ -158,7 +158,7 @@ def test_unexpected_error_is_one_line_without_debug_mode(cli: Cli, monkeypatch: 
 
 
 def test_eof_error_inside_a_command_is_not_an_interruption(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a module whose compiled file Python cut off on a full disk."""
+    """As from an incomplete compiled module on a full disk."""
     from ipfsmem.operations.list import list_
 
     def cut_off(*_: object, **__: object) -> None:
@@ -276,7 +276,7 @@ def test_commands_share_the_default_retention_of_versions() -> None:
 
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("read", "snow")])
 def test_text_outside_the_system_encoding_is_printed(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """On Windows, where pipes are cp1252, any other letter ended a command with a UnicodeEncodeError."""
+    """As on Windows, where pipes are cp1252."""
     cli.ok("write", "snow", "--name", "☃ ✓", "--body", "日本")
     done = subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", *arguments],
@@ -289,7 +289,6 @@ def test_text_outside_the_system_encoding_is_printed(cli: Cli, arguments: tuple[
 
 
 def test_diff_of_many_lines_is_shown_in_time() -> None:
-    """Comparing each of many lines with each takes minutes."""
     from ipfsmem.cli.vault_diff_cmd import differences
 
     old = [str(n * 7 % 9973) for n in range(60_000)]

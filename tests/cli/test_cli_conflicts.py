@@ -53,7 +53,6 @@ def test_invalid_resolve_calls_leave_the_conflict(clash: tuple[Cli, Cli]) -> Non
 
 
 def test_resolve_does_not_replace_a_text_changed_since_it_was_shown(clash: tuple[Cli, Cli]) -> None:
-    """The command line hands back what was looked at."""
     first, second = clash
     looked = settling(first)
     second.ok("write", "tone", "--body", "newer, from the second")
@@ -66,7 +65,6 @@ def test_resolve_does_not_replace_a_text_changed_since_it_was_shown(clash: tuple
 
 @pytest.mark.slow
 def test_printed_resolve_command_works_for_a_text_written_before_a_forget(clash: tuple[Cli, Cli]) -> None:
-    """What `conflicts` advises is what settles it, also where there is no text to keep."""
     first, second = clash
     first.ok(*settling(first), "--keep")
     first.ok("sync")

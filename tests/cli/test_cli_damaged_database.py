@@ -108,7 +108,6 @@ def test_one_damaged_copy_of_two_stops_no_command(device: Cli) -> None:
 
 
 def test_damaged_journal_row_loses_only_its_own_change(device: Cli, tmp_path: Path) -> None:
-    """Whichever row it is, and wherever in it: the others come out, and what it changed is as it was before."""
     rng = random.Random(5)
     home, kept = device.home / "default", tmp_path / "kept"
     with Memory.load(home=device.home) as memory:
@@ -232,7 +231,7 @@ def test_deleted_rows_of_a_vault_without_a_tree_are_reported(bare: Cli, tmp_path
 
 
 def test_salvage_of_outdated_tree_row_does_not_pass_for_the_newest(device: Cli, tmp_path: Path) -> None:
-    """A write that the disk lost: the row has a hash, and it is the right one of a text that was forgotten since."""
+    """The row has a valid hash, of a text forgotten since."""
     home = device.home / "default"
     with Memory.load(home=device.home) as memory:
         replica = memory.replica

@@ -97,7 +97,7 @@ NO_VAULT = re.compile(
 def test_examples_have_only_options_that_can_be_combined(
     bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a vault a command that accepts them all says that there is none, and asks for nothing but words and passphrases."""
+    """A command whose options are accepted reports a missing vault here."""
     monkeypatch.chdir(tmp_path)
     for file in ("trip.md", "merged.md"):
         Path(file).write_text("A text.\n")

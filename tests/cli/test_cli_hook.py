@@ -51,7 +51,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     ],
 )
 def test_every_hook_call_exits_with_0(cli: Cli, words: list[str]) -> None:
-    """Claude Code takes a 2 for a wish to stop."""
+    """Exit code 2 would stop Claude Code."""
     done = cli("hook", *words, stdin=b"\xff nonsense")
     assert done.code == 0
     assert "Traceback" not in done.err + done.out

@@ -154,7 +154,6 @@ HERE = {
 def test_init_and_recover_find_the_first_vault_next_to_other_vaults(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...]
 ) -> None:
-    """Next to a vault of another wallet, a second, empty vault was made with 0, and nothing was recovered."""
     for label in labels:
         bare.ok("init", "--vault", label, "--wallet-vault", label, "--unprotected-keys", key=KEY)
         bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
@@ -187,7 +186,6 @@ def test_init_and_recover_find_the_first_vault_next_to_other_vaults(
 def test_load_finds_the_first_vault_next_to_other_vaults_on_device(
     bare: Cli, stick: Path, tmp_path: Path, name: str
 ) -> None:
-    """`Memory.load` made a second, empty vault next to a vault of another wallet, and asked for a label where the name cannot be one."""
     bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "of default")
     bare.ok("sync")
@@ -278,7 +276,7 @@ def test_init_of_a_name_invalid_in_a_wallet_suggests_an_own_vault_name(
 def test_init_creates_no_second_first_vault_of_a_wallet(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first vault is `default` in the wallet, whatever its name on a device: a second, empty one was made."""
+    """The first vault is `default` in the wallet, whatever its name on a device."""
     bare.ok("init", "--vault", "work", "--unprotected-keys", key=KEY)
     bare.ok("write", "plan", "--vault", "work", "--body", "of work")
     bare.ok("sync", "--vault", "work")

@@ -194,7 +194,6 @@ def test_init_asks_only_on_a_terminal_and_only_for_missing_choices(bare: Cli, ho
 
 
 def test_wallet_opens_on_a_second_device_with_another_device_passphrase(home: Path) -> None:
-    """The wallet is under the passphrase of the machine that made it; the second machine asks for it when its own is another."""
     stick = str(home.parent / "stick")
     create_keystore(home.parent / "w.json", "of the wallet", bytes(31) + b"\x07", scrypt_n=2)
     person = Person(home, "--wallet", "w.json", "--provider", stick)

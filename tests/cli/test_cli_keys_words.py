@@ -277,8 +277,6 @@ def test_devices_admitted_by_a_revoked_phrase_are_named_and_revocable(sealed: Cl
 
 
 def test_device_labelled_like_a_revoked_phrase_is_not_revoked(sealed: Cli, device: Any) -> None:
-    """The hint names the words by their id. A device that they had let in and that bore this id as its label was revoked in
-    their place, and all others that they had let in stayed members."""
     words = sealed.ok("key", "phrase", "--json", key=KEY).json
     for label in (words["id"], "another"):
         said = " ".join(words["recovery_words"]).encode()

@@ -211,8 +211,6 @@ def test_import_reports_memories_that_stay_forgotten(cli: Cli) -> None:
 def test_export_file_is_private_and_flushed_to_disk(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """A zip and a CAR could be read by everybody on the machine; and of none anything waited for the disk, so a backup on a
-    stick that was pulled at once was empty."""
     cli.ok("write", "tone", "--body", "direct")
     real, flushed = os.fsync, set()
 

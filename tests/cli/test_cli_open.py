@@ -163,7 +163,6 @@ def test_forget_of_published_memory_warns_that_it_stays_public(public: Cli, bare
 
 
 def test_open_reads_a_folder_an_export_and_a_car_file(public: Cli, stick: Path, tmp_path: Path) -> None:
-    """They failed with words about multibase."""
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
     for arguments in (("--car", "page.car"), ("--dir", "page"), ("--out", "page.json")):

@@ -84,7 +84,6 @@ def test_recover_with_an_unavailable_text_exits_with_44(
 def test_recover_json_has_the_warnings_for_the_owner(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That the wallet's first vault does not list this one was said on the terminal alone."""
     other = Cli(tmp_path / "other", monkeypatch)
     other.ok("init", "-n", "bob", "--vault", "bob", "--unprotected-keys", key=KEY)
     bare.ok("init", "-n", "alex", "--passphrase-fd", str(pipe("the first sentence")), key=KEY)

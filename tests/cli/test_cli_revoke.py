@@ -35,7 +35,7 @@ def test_revoke_explains_its_effects(sealed: Cli, second: Cli) -> None:
 def test_revoke_reports_truly_when_other_devices_change_keys(
     sealed: Cli, second: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has not synced yet writes under the old key; with its next sync it goes on under the new one."""
+    """A device writes under the old key until its next sync."""
     third = Cli(tmp_path / "third", monkeypatch)
     third.ok("init", "--unprotected-keys", "--label", "third", key=KEY)
     sealed.ok("sync")
@@ -83,7 +83,6 @@ def test_revoke_by_label_like_an_id_prefix_does_not_match_the_id(sealed: Cli, se
 
 @pytest.mark.parametrize("how", ["label", "id"])
 def test_device_cannot_revoke_itself(sealed: Cli, second: Cli, how: str) -> None:
-    """It would make the key that keeps it out. From another device it works, as the hint says."""
     (me,) = (m["id"] for m in sealed.ok("member", "list", "--json").json["members"] if m["this_device"])
     before = sealed.ok("status", "--json").json["root"]
     refused = sealed.fails(2, "member", "revoke", "first" if how == "label" else me, key=KEY)

@@ -84,7 +84,7 @@ def test_repair_does_not_call_an_absent_provider_complete(
 def test_repair_does_not_call_an_unreadable_vault_complete(
     sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The root of what another device published is lost: each sync ends with 14, and salvage said that nothing is damaged."""
+    """The root of another device is lost."""
     sealed.ok("sync")
     other = Cli(tmp_path / "second", monkeypatch)
     other.ok("recover", "--unprotected-keys", key=KEY)

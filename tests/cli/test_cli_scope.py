@@ -31,7 +31,6 @@ def test_first_write_creates_a_scope_separate_from_others(cli: Cli, monkeypatch:
 
 
 def test_scope_is_titled_forgotten_and_restored(sealed: Cli) -> None:
-    """`scope forget` says what it does, and asks."""
     sealed.ok("write", "tone", "--body", "the project's", "--scope", "work")
     sealed.ok("timeline", "add", "deployed", "--scope", "work")
     sealed.ok("sync")
@@ -128,7 +127,6 @@ def test_invalid_scope_names_are_refused_in_one_line(cli: Cli, bad: str) -> None
 
 @pytest.mark.parametrize("mode", ["local", "ipfs", "encrypted-ipfs"])
 def test_no_read_in_one_scope_shows_a_text_of_another(mode: str, tmp_path: Path) -> None:
-    """Every operation that reads, in every mode: the words of another scope are not in its answer."""
     options = {"passphrase": False} if mode == "encrypted-ipfs" else {}
     with Memory.create("m", mode, home=tmp_path, recovery=False, **options) as memory:  # type: ignore[arg-type]
         parts = {
@@ -214,7 +212,6 @@ def test_stacked_list_shows_the_scope_of_each_text(cli: Cli) -> None:
 
 
 def test_redirected_scope_reads_and_writes_the_other_scope(cli: Cli) -> None:
-    """Nothing moves; what is meant for the one goes to the other, which is read before it."""
     cli.ok("scope", "make", "api", "--title", "The API", "--kind", "agent")
     cli.fails(2, "scope", "make", "api")
     cli.fails(10, "scope", "make", "odd", "--title", "a\x07bell")

@@ -29,7 +29,6 @@ def test_two_devices_sync_to_the_same_root(sealed: Cli, second: Cli) -> None:
 
 
 def test_sync_reports_uploads_after_an_outage(sealed: Cli, tmp_path: Path) -> None:
-    """A provider that was away gets what it missed, and the sync does not say "Nothing to publish"."""
     other = tmp_path / "other"
     other.mkdir()
     sealed.ok("provider", "add", str(other))

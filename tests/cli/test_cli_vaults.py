@@ -333,7 +333,7 @@ def test_interrupted_removal_adds_no_files_to_a_new_vault(cli: Cli, monkeypatch:
 def test_remove_preserves_concurrent_writes_of_another_process(
     sealed: Cli, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """A write that is acknowledged meanwhile keeps the vault; one that comes later is refused."""
+    """An acknowledged write keeps the vault; a later one is refused."""
     agree, move = vault_remove_cmd._agree, vaults_here._move_away
     wrote: list[Exception | None] = []
 

@@ -188,8 +188,6 @@ def test_empty_input_does_not_replace_a_text(cli: Cli) -> None:
 
 
 def test_options_are_refused_before_stdin_is_read(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person typed a whole text at the terminal, and then heard that a date was none."""
-
     def read(path: str, what: str) -> bytes:
         raise AssertionError(f"{path} was read")
 

@@ -119,7 +119,6 @@ def test_mcp_roots_override_the_working_folder_and_may_change(home: Path) -> Non
 
 @pytest.mark.parametrize("root", ["vscode-remote://ssh/work", "file://server/share", "file:///elsewhere"])
 def test_mcp_roots_of_other_machines_select_no_project(home: Path, root: str) -> None:
-    """Not that of the folder in which the server was started."""
     roots = {"jsonrpc": "2.0", "id": "ipfsmem-roots", "result": {"roots": [{"uri": root}]}}
     lines = [
         {"id": 0, "method": "initialize", "params": {**HELLO, "capabilities": {"roots": {}}}},

@@ -92,7 +92,6 @@ def test_command_with_output_on_full_disk_does_not_exit_0(cli: Cli, tmp_path: Pa
 
 
 def test_export_into_the_folder_of_the_vault_is_refused(cli: Cli, tmp_path: Path) -> None:
-    """It could take the place of the memory's own files; an empty name, of a variable that is not set, was a traceback or 30."""
     cli.ok("write", "tone", "--body", "x")
     own = cli.home / "default"
     link = tmp_path / "link"

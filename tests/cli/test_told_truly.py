@@ -293,7 +293,6 @@ def test_error_about_an_invalid_key_suggests_a_valid_one(cli: Cli, given: str, m
 
 
 def test_number_out_of_range_is_refused_with_its_range(cli: Cli) -> None:
-    """It was `2.0 is not in the range 0<=x<=1`, and of a cost of 1e99 that it has to be 0 or more."""
     for words in (
         ("fact", "add", "x", "--confidence", "2"),
         ("recall", "x", "--threshold", "nan"),

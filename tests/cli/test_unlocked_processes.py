@@ -135,7 +135,6 @@ def test_running_server_drops_its_keys_after_lock(guarded: Cli) -> None:
 
 
 def test_killed_unlock_or_lock_leaves_the_vault_locked_or_unlocked(guarded: Cli) -> None:
-    """At any moment: afterwards it is locked or unlocked, `lock` ends it, and nothing stays behind."""
     folder = guarded.home / "default"
     drawn = random.Random(7)
     code = (

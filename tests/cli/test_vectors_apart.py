@@ -78,7 +78,6 @@ def until_made(home: Path, count: int, *words: str) -> None:
 def test_command_without_embeddings_answers_while_they_are_computed(
     server: EmbeddingsServer, home: Path
 ) -> None:
-    """Each command waited for the vectors of sixteen texts before it answered, by words alone all the same."""
     with file_lock(home / "m" / "vectors.lock"):  # as if somebody made them already
         found = recall(home, "kitchen")
     assert found["ranking"] == "words" and [hit["key"] for hit in found["hits"]] == ["drinks"]
@@ -128,7 +127,6 @@ def test_embeddings_are_computed_by_one_process_at_a_time(
 def test_passphrase_of_one_call_is_not_passed_to_the_embedding_process(
     server: EmbeddingsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
 ) -> None:
-    """It held the keys for half an hour after the command had ended, and `lock` neither ended it nor knew of it."""
     home, begun = tmp_path / "home", list[tuple[str, str | None]]()
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=PASSPHRASE) as memory:
         memory.write("drinks", "An espresso machine stands in the kitchen")

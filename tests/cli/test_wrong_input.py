@@ -84,7 +84,6 @@ TWICE = (
 def test_single_option_is_accepted_once_and_list_option_repeatedly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last one was used without a message."""
     place = Place(tmp_path, monkeypatch, "local")
     for call in TWICE:
         refused = place.run(call)

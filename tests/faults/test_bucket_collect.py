@@ -130,7 +130,7 @@ def test_pin_at_the_last_moment_keeps_its_blocks(stick: Cloud, monkeypatch: pyte
 
 @pytest.mark.parametrize("days", [30, -30])
 def test_wrong_clock_removes_nothing_too_early(stick: Cloud, days: int) -> None:
-    """Not every server refuses what such a clock signs: Azure takes a token in the address whatever the time is."""
+    """Azure accepts a token in the address at any time."""
     stick.pin(stick.put(NEW))
     old = stick.put(OLD)
 
@@ -152,7 +152,7 @@ def test_wrong_clock_removes_nothing_too_early(stick: Cloud, days: int) -> None:
 
 
 def test_suspended_device_rereads_the_bucket_before_an_upload(stick: Cloud) -> None:
-    """It saw the bucket, slept for two days while others marked and removed, and puts the very pack that it had put before."""
+    """It slept for two days while others marked and removed packs."""
     stick.pin(stick.put(NEW))
     device = stick.open()
     stick.put(OLD, provider=device)

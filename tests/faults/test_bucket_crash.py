@@ -80,7 +80,7 @@ def test_device_killed_at_any_bucket_request_loses_nothing(at: Bucket, step: int
 
 
 def test_concurrent_devices_lose_nothing(at: Bucket) -> None:
-    """Three processes publish and merge in one bucket while this one reads everything that was acknowledged."""
+    """Three processes publish and merge while this one reads every acknowledged text."""
     publishes = 24 if THOROUGH else 8
     processes = {name: start(spec(at), name, publishes, 3) for name in ("a", "b", "c")}
     read_while_they_publish(at.open(), processes, publishes)

@@ -16,7 +16,6 @@ from tests.faults.fault_lab import ROOT, Lab, closing, converge, lacks, merged, 
 def test_two_copies_of_a_home_lose_no_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published_before: bool, noticed: bool
 ) -> None:
-    """What both copies had, what each wrote alone, and the lines of one day's segment are all there at the end."""
     stay_in_place(monkeypatch)
     lab = Lab(tmp_path / "lab")
     with closing(lab.create("a")) as (a,):
@@ -57,7 +56,6 @@ def test_two_copies_of_a_home_lose_no_text(
 def test_home_restored_from_an_old_backup_gets_a_new_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A home restored from before the last publish takes a new id, and what was published since stays."""
     stay_in_place(monkeypatch)
     lab = Lab(tmp_path / "lab")
     with closing(lab.create("a")) as (a,):

@@ -147,7 +147,7 @@ def read_while_they_publish(
 
 
 def test_concurrent_devices_lose_nothing(tmp_path: Path) -> None:
-    """Three processes publish and merge in one folder while this one reads everything that was acknowledged."""
+    """Three processes publish and merge while this one reads every acknowledged text."""
     processes = {name: start(tmp_path, name, 40, 4) for name in ("a", "b", "c")}
     read_while_they_publish(DirectoryProvider(tmp_path), processes, 40)
     check(tmp_path, dict.fromkeys(processes, 40))

@@ -132,7 +132,7 @@ def test_link_in_place_of_a_folder_is_not_followed(tmp_path: Path, place: str) -
 def test_link_created_between_two_steps_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """The folder is swapped for a link while a file in it is being made: that file appears where it was begun."""
+    """The folder is replaced by a link while a file is created in it."""
     outside, stick = tmp_path / "outside", tmp_path / "stick"
     everything_of_ours(outside)
     before = picture(outside)

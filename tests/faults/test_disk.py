@@ -107,7 +107,6 @@ def fill(memory: Memory, expected: Texts, *, most: int = 2000) -> str:
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 def test_full_disk_refuses_the_write_and_keeps_the_others(small_disk: Path, mode: str) -> None:
-    """The write that does not fit raises and is not there; all before it is; with space again work goes on."""
     lab = Lab(small_disk)
     ballast = small_disk / "ballast"
     with closing(lab.create("a", mode)) as (a,):
@@ -139,7 +138,6 @@ def test_full_disk_refuses_the_write_and_keeps_the_others(small_disk: Path, mode
 def test_present_texts_are_read_on_a_completely_full_disk(
     small_disk: Path, tmp_path: Path, mode: ModeName
 ) -> None:
-    """Commands that read say what they go by, and show neither what is hidden nor what is not there; those that write end with 30."""
     home = small_disk / "home"
     where = {} if mode == "local" else {"provider": str(tmp_path)}
     with Memory.create("default", mode, home=home, passphrase=False, **where) as memory:

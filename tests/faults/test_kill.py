@@ -73,8 +73,6 @@ def events_of(memory: Memory) -> set[str]:
 
 
 def test_killed_write_note_or_forget_is_complete_or_absent(world: Lab, trial: Callable[[int], Lab]) -> None:
-    """A write that was acknowledged is there; one that was not is there whole or not at all."""
-
     def work(lab: Lab, ack: Ack) -> None:
         memory = lab.open("a")
         memory.write("k0", "second text")
@@ -179,8 +177,6 @@ def test_killed_sync_loses_nothing_and_can_be_repeated(
 
 
 def test_killed_init_can_be_repeated(tmp_path: Path) -> None:
-    """Until `init` is done there is no memory; doing it again makes one. Afterwards it is there with what it holds."""
-
     def work(lab: Lab, ack: Ack) -> None:
         memory = lab.create("a")
         ack("made")
@@ -208,8 +204,6 @@ def test_killed_init_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_killed_restore_can_be_repeated(world: Lab, trial: Callable[[int], Lab]) -> None:
-    """A restore that dies is simply done again: the whole memory comes, never an empty one."""
-
     def work(lab: Lab, ack: Ack) -> None:
         memory = lab.restore("c")
         ack("restored")
@@ -236,8 +230,6 @@ def test_killed_restore_can_be_repeated(world: Lab, trial: Callable[[int], Lab])
 def test_killed_copied_device_loses_no_text(
     world: Lab, trial: Callable[[int], Lab], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device that finds itself copied takes a new id; dying on the way loses none of its texts."""
-
     def work(lab: Lab, ack: Ack) -> None:
         monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "there")
         memory = lab.open("a")

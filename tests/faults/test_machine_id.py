@@ -67,7 +67,7 @@ def test_copied_home_or_vault_gets_another_device_id(tmp_path: Path, stick: str,
 
 
 def test_equal_inode_on_another_machine_is_distinguished_by_the_id(tmp_path: Path) -> None:
-    """Fresh disks that are filled alike give equal inodes: what lies beside the folder tells them apart."""
+    """Fresh disks with the same contents have equal inodes."""
     file = tmp_path / "one" / "m" / "state.db"
     file.parent.mkdir(parents=True)
     file.touch()

@@ -310,7 +310,6 @@ else:
 def test_database_is_locked_while_a_removed_log_is_written_back(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another process wrote after the look at the file would be overwritten with the pages of the log."""
     memory = Memory.load("default", home=home)
     memory.write("third", "text of third")
     remove_log(home)

@@ -47,7 +47,6 @@ class Vanishing:
 
 
 def test_folder_that_disappears_at_any_call_loses_nothing(tmp_path: Path) -> None:
-    """The stick is pulled before the n-th call: one clear error, everything stays here, the next sync brings it all."""
     base = Lab(tmp_path / "base")
     with closing(base.create("a")) as (a,):
         a.write("first", "word")
@@ -205,7 +204,6 @@ def test_damaged_folder_never_gives_wrong_texts(tmp_path: Path, what: str, how: 
 
 
 def test_truncated_block_is_named(tmp_path: Path) -> None:
-    """A block that arrives short is refused with a reason, and what it held is 'not fetched', never something else."""
     lab = Lab(tmp_path)
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")

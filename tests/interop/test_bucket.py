@@ -118,8 +118,7 @@ def test_two_devices_that_sync_concurrently_converge(at: Bucket, tmp_path: Path)
 def test_one_change_is_four_uploads(
     at: Bucket, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pack, its index, a pin and a record, whatever stands beside them. How much is sent depends on where in the trees the
-    random names of a vault put the memory, so the median of several is compared."""
+    """A pack, its index, a pin and a record. The size depends on random names, so the median of several is compared."""
     if count > 1_000 and not THOROUGH:
         pytest.skip("minutes; HYPOTHESIS_PROFILE=ci")
     with device(tmp_path / "a", at) as a:

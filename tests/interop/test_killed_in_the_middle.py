@@ -60,7 +60,6 @@ def put(provider: Provider) -> None:
 
 
 def test_peer_killed_while_receiving_a_tree_loses_nothing(tmp_path: Path) -> None:
-    """All of it or nothing: what had come is not listed, and the next try finds a sound folder."""
     settings = {"peer_token": TOKEN, "retry": ONCE}
     with served(tmp_path / "folder") as (url, process):
         dying = open_provider(

@@ -122,8 +122,6 @@ def test_only_missing_blocks_are_sent(node: Node) -> None:
 
 
 def test_pin_of_the_user_is_kept(node: Node) -> None:
-    """Our name on a root comes beside the one that is there, and goes alone."""
-
     async def body() -> None:
         provider = node.open()
         item = block("theirs")
@@ -269,7 +267,7 @@ def test_vault_at_a_node_is_shared_by_two_devices(node: Node, tmp_path: Path) ->
 
 
 def test_tree_with_a_missing_block_is_not_listed(node: Node) -> None:
-    """A block was collected since `has`: the call fails in time, can be made again, and nothing shows in between."""
+    """A block was removed after `has`."""
 
     async def body() -> None:
         provider = node.open(kubo_patience="1")
@@ -302,7 +300,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_list_of_all_blocks_is_read_only_for_unreceived_ones(node: Node, asked: list[str]) -> None:
-    """It grows with the whole node, so neither what is there nor what is wholly new is looked up in it."""
+    """It grows with the whole node."""
 
     async def body() -> None:
         provider = node.open()
@@ -357,7 +355,7 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
 
 
 def test_pinning_service_next_to_the_node_gets_each_root(node: Node, tmp_path: Path) -> None:
-    """What is published at the node is asked for at the service, which keeps it in a store that reads the same blocks."""
+    """The service stores blocks where the node reads them."""
     cloud = SimCloud()
     token = "token-of-the-service"
     with serve(lambda: psa.app(SimProvider(cloud), token=token)) as url:

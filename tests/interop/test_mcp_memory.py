@@ -225,7 +225,7 @@ def test_deleted_entities_lose_their_relations(both: tuple[Server, Server]) -> N
 
 
 def test_intended_differences_from_the_reference_remain(both: tuple[Server, Server]) -> None:
-    """Each of these loses something there, or leaves the graph with what leads nowhere."""
+    """The reference loses data in each of these cases."""
     ours, theirs = both
     for one in both:
         one.call("create_entities", entities=[ADA, ACME])

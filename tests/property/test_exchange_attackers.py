@@ -212,7 +212,7 @@ def test_random_bytes_are_imported_or_refused(program: str) -> None:
 
 @pytest.mark.parametrize("program", sorted(DOCUMENTS))
 def test_corrupted_export_is_planned_and_written_or_named(program: str, tmp_path: Path) -> None:
-    """The same through the whole import: the dry run says what the import does, and the second one adds nothing."""
+    """The dry run reports what the import does, and a second import adds nothing."""
     called, document = DOCUMENTS[program]
     odd = ["\ud800", None, 5, "x" * 990_000, [], {"a": [{}]}, "2026-13-45", "\x00\u2028", -(10**30)]
     with Memory.create("m", "local", home=tmp_path / "m") as memory:

@@ -56,7 +56,6 @@ def test_two_concurrent_restores_converge(lab: Lab) -> None:
 
 @pytest.mark.parametrize("years", [1, -1])
 def test_device_with_a_clock_off_by_a_year_loses_nothing(lab: Lab, years: int) -> None:
-    """It reads and is read all the while; put right, it goes on with the others."""
     a, b, c = lab.three()
     lab.skew["b"] = years * YEAR
     for turn in range(3):

@@ -126,7 +126,7 @@ def test_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -> 
 
 
 def test_absent_segment_does_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Two identities of one piece of the timeline, neither of which ever was anywhere."""
+    """Two hashes of one segment that never existed."""
     a, b, m = lab.three()
     liar = Liar(m)
     _show_each_another(lab, a, b, liar, liar.segment(), ("one",), ("two",), nowhere=True)
@@ -136,7 +136,6 @@ def test_absent_segment_does_not_keep_honest_devices_apart(lab: Lab) -> None:
 
 
 def test_invalid_lines_do_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Relative: what stands in a forked segment is no timeline."""
     a, b, m = lab.three()
     liar = Liar(m)
     kept = '{"ts":"2026-01-01T00:00:00.000Z","type":"kept","id":"x-1"}'
@@ -148,7 +147,6 @@ def test_invalid_lines_do_not_keep_honest_devices_apart(lab: Lab) -> None:
 
 
 def test_overlong_line_does_not_keep_honest_devices_apart(lab: Lab) -> None:
-    """Relative: a line that no segment of ours may hold stays behind, the others move."""
     a, b, m = lab.three()
     liar = Liar(m)
     _show_each_another(lab, a, b, liar, liar.segment(), ("x" * 70_000 + "\n",), ("y" * 70_000 + "\n",))
@@ -233,7 +231,6 @@ def test_entry_that_cannot_be_taken_over_blocks_no_other(lab: Lab, crowd: bool) 
 
 
 def test_missing_segment_is_requested_and_awaited_before_it_is_left_out(lab: Lab) -> None:
-    """Other side: a piece of an honest device's timeline that is not here yet is no piece that never was."""
     a, b, m = lab.three()
     made, words = new_words(a)
     lab.settle(a, b, m)

@@ -166,7 +166,7 @@ def links(data: bytes | None):  # type: ignore[no-untyped-def]
 
 
 def test_name_is_not_updated_where_the_root_was_not_stored(tmp_path: Path) -> None:
-    """Two folders, one of which takes small files and no blocks: its names lead to what it has."""
+    """One of two folders stores small files and no blocks."""
     lab = FolderLab(tmp_path, kind=Full)
     other = tmp_path / "other"
     other.mkdir()
@@ -193,7 +193,6 @@ def test_name_is_not_updated_where_the_root_was_not_stored(tmp_path: Path) -> No
 
 
 def test_anchor_is_not_updated_where_its_ring_was_not_stored(tmp_path: Path) -> None:
-    """The same for the name by which a memory is found: it leads nowhere to a ring that is not there."""
     lab = FolderLab(tmp_path, kind=Full)
     other = tmp_path / "other"
     other.mkdir()
@@ -221,7 +220,6 @@ def test_anchor_is_not_updated_where_its_ring_was_not_stored(tmp_path: Path) -> 
 
 
 def test_every_lost_pack_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
-    """Whichever pack goes, a device that has everything says so, and a new device misses nothing."""
     n = 0
     while True:
         lab = FolderLab(tmp_path / str(n))
@@ -353,7 +351,7 @@ def read_blocks_of(pack: Path) -> list[Block]:
 
 
 def test_one_random_block_is_named_and_sent_again_within_the_round(lab: Lab) -> None:
-    """A provider that lists nothing loses one object in silence, and goes on saying that it has it."""
+    """A provider without a list still claims to have it."""
     a, _ = two(lab, 60, at_once=10)
     lost = body_block(a, "k17")
     lab.provider("a").faults.has = "all"
@@ -381,7 +379,7 @@ def test_missing_structure_is_detected_within_a_day(lab: Lab) -> None:
 
 
 def test_flipped_byte_in_a_folder_is_detected_within_seven_days(shared: FolderLab) -> None:
-    """A listing shows names and sizes; what is in a pack is read in the rolling part."""
+    """A listing has only names and sizes."""
     a, _ = two(shared, 30)
     lost = body_block(a, "k11")
     pack = next(p for p in shared.packs() if lost in [cid for cid, _ in read_blocks_of(p)])
@@ -444,7 +442,6 @@ def test_block_lost_twice_after_repair_is_left_to_a_person(lab: Lab) -> None:
     "form", [FULL, replace(FULL, has=False, partial_car=False)], ids=["blocks", "whole trees"]
 )
 def test_clock_once_far_ahead_delays_no_repair(lab: Lab, form: Capabilities) -> None:
-    """What was sent again or found missing then is of no time that counts, once the clock is set back."""
     years = 10 * 365 * 86_400
     lab.providers["a"] = SimProvider(lab.cloud, clock=lab.clock, capabilities=form)
     a, _ = two(lab, 5)
@@ -465,7 +462,6 @@ def test_clock_once_far_ahead_delays_no_repair(lab: Lab, form: Capabilities) -> 
 
 
 def test_missing_object_stays_reported_while_provider_claims_to_have_it(lab: Lab) -> None:
-    """Found by the machine of presence: it lost a block for the third time, says that it has it, and was believed an hour later."""
     a, _ = two(lab, 5)
     lost = body_block(a, "k3")
     lab.provider("a").faults.has = "all"

@@ -75,8 +75,7 @@ def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
 
 
 def test_version_of_rolled_back_device_at_rolled_back_provider_is_found(lab: FolderLab) -> None:
-    """The older record of A's name loses to the one that C holds, so only the list shows A's root.
-    C finds it, says whose fork it is, and takes its texts when A is revoked, for A is gone."""
+    """Only the list shows the root, because the name record is older than a known one."""
     a, c = rolled_back(lab)
     a.close()
     lab.clock.advance(HOUR)
@@ -135,7 +134,7 @@ def lists(memory: Memory) -> int:
 
 
 def test_list_next_to_names_is_read_once_an_hour(tmp_path: Path) -> None:
-    """The requests where nothing is hidden. A clock that was set back does not put the next look off for years."""
+    """Also after the clock was set back."""
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
     before = lists(b)

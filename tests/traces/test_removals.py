@@ -102,8 +102,7 @@ def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: L
 
 
 def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab) -> None:
-    """The words were lost with the next bag. What a person did with them holds, on every device, whatever is done with the
-    wallet then; only `--cascade` ends it, and not when the person has named the laptop too."""
+    """Only `--cascade` ends it, unless the person named the laptop too."""
     a, laptop, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, laptop, c)

@@ -109,7 +109,6 @@ def test_device_alone_unable_to_read_ring_leaves_anchor_unchanged(lab: Lab) -> N
 
 
 def test_anchor_is_moved_from_a_ring_that_nobody_has(lab: Lab) -> None:
-    """A is gone with its disk: B leads new devices to the ring that it has."""
     _, b, _ = rotated_and_lost(lab)
     lab.sync(b)
     lab.settle(b, rounds=3)
@@ -155,7 +154,6 @@ def test_idle_devices_stop_sending_everywhere(tmp_path: Path, world: str) -> Non
 
 
 def test_idle_devices_stop_sending_after_any_lost_block(lab: Lab) -> None:
-    """All three hold the wallet; what one of them alone had read is lost before the others come."""
     a = lab.create("a")
     lab.sync(a)
     others = [lab.restore(name, hold=True) for name in "bc"]

@@ -96,7 +96,7 @@ def test_damaged_block_of_newest_root_does_not_restore_an_empty_vault(lab: Lab) 
 
 
 def test_restore_without_any_complete_head_fails(lab: Lab) -> None:
-    """A node that all heads share is gone. That is no empty memory, and nothing is published."""
+    """All heads share the lost node."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -112,7 +112,7 @@ def test_restore_without_any_complete_head_fails(lab: Lab) -> None:
 
 
 def test_damaged_restore_publishes_nothing_until_salvage(lab: Lab) -> None:
-    """Format 7.1: with damaged_ok the memory is made, and its first publication is what was salvaged."""
+    """Format 7.1: with damaged_ok."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -213,7 +213,7 @@ def test_salvager_with_own_id_in_damaged_context_takes_a_new_id(lab: Lab) -> Non
 
 
 def test_signed_only_text_is_listed_and_salvaged_when_picked(lab: Lab) -> None:
-    """An inner node is gone: the leaves below are proved by nothing, but their values are signed."""
+    """An inner node is lost, and the values below it are signed."""
     a = lab.create("a")
     large(a, 200)
     lab.sync(a)

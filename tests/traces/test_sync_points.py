@@ -335,7 +335,7 @@ def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
 
 
 def test_commit_of_a_revoked_device_is_refused(lab: Lab) -> None:
-    """SECURITY row 10: what a thief publishes after the revoke is refused, wherever it stands; an honest program stops by itself."""
+    """SECURITY row 10."""
     a, b, m = lab.three()
     m.write("tone", "before")
     lab.settle(a, b, m)
@@ -390,7 +390,7 @@ def test_copies_of_a_revoked_member_do_not_keep_devices_apart(lab: Lab) -> None:
 
 
 def test_nine_successors_of_one_member_invalidate_no_other_heads(lab: Lab) -> None:
-    """A ring keeps eight successors of a device. Values of a ninth go on under the ids of those who hold them."""
+    """A ring has at most eight successors of a device; values of a ninth continue under the ids of their holders."""
     a, b, m = lab.three()
     ring = m.replica.ring
     assert ring is not None
@@ -458,8 +458,7 @@ def test_own_unpublished_write_survives_an_outage(lab: Lab) -> None:
 
 
 def test_text_over_the_limit_of_an_entry_blocks_no_sync(lab: Lab) -> None:
-    """Four texts of one's own under a key, and one of an id that no statement gives a key any more. It goes on
-    beside them, this device says where, and what it publishes is joined by everybody."""
+    """Four own texts under one key, and one of an id without a statement."""
     a, b, _ = lab.three()
     for n in range(4):
         blob = {"version": "memory/0.1", "index": "", "files": {"tone.md": f"version {n}"}, "timeline": []}

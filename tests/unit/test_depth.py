@@ -111,7 +111,7 @@ def test_text_that_is_not_unicode_is_a_decode_error() -> None:
 
 
 def test_foreign_json_is_read_in_one_module() -> None:
-    """Where bytes come from outside, `read_json` (or a check_depth before) is what decodes them."""
+    """External bytes are decoded by `read_json`, or after a check_depth."""
     root = Path(__file__).parents[2]
     own = {
         "config.py",

@@ -121,7 +121,6 @@ def test_every_vector_file_belongs_to_a_section() -> None:
 
 
 def test_index_of_the_format_lists_every_section() -> None:
-    """A reference such as "FORMAT 7.2" leads to its section: each one is listed in order, with its chapter and heading."""
     row = r"^\| ([\d.]+) \| \[([^\]]+)\]\(format/([\w-]+\.md)(?:#([\w-]+))?\) \|$"
     listed = re.findall(row, INDEX.read_text("utf-8"), re.M)
     assert [str(number) for number in range(1, 11)] == [number for number, *_ in listed if "." not in number]

@@ -153,7 +153,6 @@ def make(name: str, home: Path, unlock: Unlock | RootKeys | None) -> Memory:
 
 
 def test_hints_about_unusable_wallets_work(tmp_path: Path) -> None:
-    """Each says to take an ordinary account, or none: both make a memory."""
     with Refused(CONTRACT):
         make("m", tmp_path, Unlock(Signs(lambda sig: sig + bytes(100))))
     with Refused(OTHER_ACCOUNT):

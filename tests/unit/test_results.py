@@ -55,7 +55,7 @@ def test_every_answer_has_a_distinct_schema_name() -> None:
 
 
 def test_commands_print_answers_without_other_fields() -> None:
-    """What `emit` takes is checked by mypy; what has no fixed fields comes from two commands alone."""
+    """mypy checks the arguments of `emit`."""
     unfixed = {"provider_cmd.py", "format_inspect_cmd.py"}
     for path in sorted((ROOT / "ipfsmem" / "cli").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

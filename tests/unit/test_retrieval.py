@@ -123,7 +123,6 @@ def test_multi_hop_question_has_a_second_phrasing_and_a_follow_up(
 
 
 def test_second_recall_with_the_first_hop_finds_more(made: list[Collection]) -> None:
-    """All phrasings at once lose nothing that the question alone finds; a second recall finds what the first names."""
     some = [one for one in made if one.half == TUNE]
     some = [one._replace(questions=tuple(q for q in one.questions if q.then)) for one in some]
     some = [one for one in some if one.questions]

@@ -205,7 +205,7 @@ def test_refused_upload_is_reported_next_to_a_failed_read(
 
 
 def test_device_awaiting_admission_is_not_locked_and_keeps_its_keys(url: str, memory: Memory) -> None:
-    """A browser whose keys nothing else opens is not locked: what was written there and not yet sent would be lost."""
+    """Unsent writes would be lost."""
     with playing("chromium") as play:
         said = play("asked", {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)})
     assert said["said"].startswith("these keys do not open the vault")

@@ -184,8 +184,7 @@ def test_session_with_a_missing_part_is_not_shown(client: Client, tmp_path: Path
 def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
-    """A session whose mark is in another part than its first messages: no part of it is replaced, forgotten or copied so that the mark
-    is lost, and no text approves them."""
+    """The mark is in another part than the first messages."""
     pending = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
     memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", *pending))
     memory.sessions.add("talk", said("Mine, about otters."))

@@ -82,7 +82,7 @@ def test_vault_published_by_two_devices_in_turns_opens_by_a_pin_list(
 
 
 def test_endless_chain_of_device_names_is_not_followed(url: str, memory: Memory) -> None:
-    """Only an anchor leads on, over eight names: who holds the key of a device could serve one more name for each that is asked."""
+    """Only an anchor leads to another name, over at most eight."""
     keys = {memory.replica.device.sign_public: memory.replica.device.sign_seed}
     names = {ipns_name(public): public for public in keys}
 

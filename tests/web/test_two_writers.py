@@ -210,7 +210,6 @@ def test_imported_older_text_becomes_an_alternative(client: Client, url: str, me
 def test_head_is_found_by_phrase_alone_through_gateway_and_router(
     client: Client, url: str, memory: Memory
 ) -> None:
-    """Nothing is known of the peer but that it gives blocks and names, as strangers' services do; what is written waits."""
     at = [f"gateway:{url}", f"routing:{url}"]
     before = client.open("before", url, words=words_of(memory), token=PEER_TOKEN)
     web = client.open("reader", url, words=words_of(memory), at=at)
@@ -257,7 +256,7 @@ def test_shared_folder_written_by_python_is_read(
 def test_device_overtaken_before_its_announcement_explains_what_is_needed(
     client: Client, url: str, memory: Memory
 ) -> None:
-    """Two more devices were let in meanwhile, so the wallet must lead its name on once more."""
+    """Two more devices were admitted meanwhile, so the wallet must update its name again."""
     root = by_wallet()
     before = client.open("early", url, **root, token=PEER_TOKEN)
     late = client.open("late", url, **root, at=[f"gateway:{url}", f"routing:{url}"])
@@ -275,7 +274,7 @@ def test_device_overtaken_before_its_announcement_explains_what_is_needed(
 def test_text_missing_at_its_provider_is_requested_again_then_published(
     client: Client, tmp_path: Path, memory: Memory
 ) -> None:
-    """One provider keeps what Python made and lacks a block of it for some time; another one takes what the client publishes."""
+    """Another provider takes what the client publishes."""
     text = Random(0).randbytes(4000).hex()
     memory.write("long", text)
     root_of(memory)

@@ -628,7 +628,6 @@ def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pyte
 
 
 def test_lines_with_windows_line_ends_are_edited_as_shown() -> None:
-    """A model gives back what it was shown, which is lines; every line keeps the end that it has."""
     memory = Memory.load("alex", "none")
     memory.write_text("plan", b"one\r\ntwo\r\nthree\r\nfour")
     directory = MemoryDirectory(memory)

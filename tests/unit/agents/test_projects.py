@@ -175,7 +175,7 @@ def test_new_clone_at_same_path_is_connected_and_other_repository_is_not(
 
 
 def test_repository_with_reused_inode_numbers_is_not_connected(sealed: Memory, tmp_path: Path) -> None:
-    """On ext4 a clone of something else in the place of a removed project has its inodes again, and was given its memories."""
+    """As on ext4 after a project was removed."""
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     if not row.born:

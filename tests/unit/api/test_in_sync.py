@@ -120,7 +120,6 @@ class _Closed(io.StringIO):
 def test_writes_left_by_a_failed_sync_are_published_at_the_end(
     tmp_path: Path, box: Path, monkeypatch: pytest.MonkeyPatch, stderr: Callable[[], io.StringIO]
 ) -> None:
-    """A failure is printed once; a closed standard error ended all further syncs."""
     printed = stderr()
     monkeypatch.setattr(served, "sys", SimpleNamespace(stderr=printed))
     monkeypatch.setattr(served, "AFTER_WRITE", 1.5)

@@ -159,7 +159,6 @@ def _serialised():
 
 @pytest.mark.parametrize("case", _serialised(), ids=lambda c: c["key"])
 def test_unusual_three_ws_input_is_read(case):
-    """What its own reader sees is there, but for the empty line that it adds and the line ends at the end."""
     ours = parse_memory(case["raw"].encode())
     assert ours.fields == {k: v for k, v in case["parsed"]["meta"].items() if v}
     assert ours.body == case["parsed"]["body"].removeprefix("\n").rstrip("\n")

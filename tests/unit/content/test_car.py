@@ -157,7 +157,6 @@ def test_number_of_roots_is_limited() -> None:
 
 
 def test_small_pieces_of_a_large_block_are_read_in_linear_time() -> None:
-    """The parser must not copy what it has with each piece: 2 MiB in pieces of 64 bytes."""
     root, blocks = file_bytes(bytes(1 << 20))
     data = car_bytes([root.cid], blocks)
     parser = CarParser()

@@ -341,7 +341,6 @@ def crowded(count: int, kind: int) -> tuple[CID, dict[CID, bytes]]:
 
 @pytest.mark.parametrize("way", ["folder", "file", "tree"])
 def test_links_are_counted_before_they_are_decoded(way: str) -> None:
-    """A stranger's bundle of 63 MB in links of eight bytes cost 1.7 GB and 110 s before it was too much."""
     import tracemalloc
 
     root, blocks = crowded(6, TYPE_FILE if way == "file" else TYPE_HAMT)

@@ -128,7 +128,7 @@ def test_write_is_refused_when_log_is_replaced_before_commit(tmp_path: Path) -> 
 
 
 def test_stale_connection_does_not_write_its_log_into_the_file(tmp_path: Path) -> None:
-    """Another process removed the log, wrote and closed the file, as it could when the locks had been dropped."""
+    """Another process removed the log, wrote, and closed the file."""
     db = Database(tmp_path)
     put(db, "first", b"1")
     os.close(os.open(tmp_path / "state.db", os.O_RDONLY))  # drops the locks
@@ -181,7 +181,7 @@ def test_database_is_reported_as_damaged_only_if_another_process_agrees(tmp_path
 
 
 def test_database_files_are_named_in_one_module_only() -> None:
-    """Who needs the path takes it from `device.database_file`, and never opens it."""
+    """Other modules get the path from `device.database_file`, and do not open it."""
     named = []
     for path in PACKAGE.rglob("*.py"):
         if path.name == "database_file.py":

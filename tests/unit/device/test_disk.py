@@ -35,7 +35,6 @@ def test_atomic_write_replaces_the_whole_file_privately(tmp_path: Path) -> None:
 def test_atomic_write_never_writes_through_an_existing_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name could be foretold, and a hard link that lay under it was written through."""
     victim, path = tmp_path / "victim", tmp_path / "file"
     victim.write_bytes(b"somebody else's")
     os.link(victim, tmp_path / f".file.{os.getpid()}.tmp")
@@ -175,7 +174,6 @@ def test_lock_file_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.Mo
 def test_failed_write_leaves_the_old_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, words: str
 ) -> None:
-    """The old file stays, no temporary file stays, the error says what happened to which file."""
     path = tmp_path / "file"
     atomic_files.write_atomic(path, b"old")
 
@@ -256,7 +254,6 @@ def test_lock_in_a_missing_folder_raises_storage_error(tmp_path: Path) -> None:
 
 
 def test_database_files_are_private(tmp_path: Path) -> None:
-    """state.db and what SQLite puts beside it are readable by their owner only, from the start."""
     old = os.umask(0)
     try:
         db = Database(tmp_path)
@@ -306,7 +303,7 @@ def test_snapshot_is_stable(tmp_path: Path) -> None:
 
 
 def test_meta_values_and_blocks_are_verified(tmp_path: Path) -> None:
-    """A value that lost a bit is an error; a block that did is absent, and comes back when it is given again."""
+    """A damaged value is an error; a damaged block is absent until it is added again."""
     from hashlib import sha256
 
     db = Database(tmp_path)
@@ -355,7 +352,6 @@ def test_block_repaired_by_another_process_is_not_removed(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("junk", ["17", "'text'", "x''"])
 def test_rows_of_another_type_raise_storage_error(tmp_path: Path, junk: str) -> None:
-    """What a damaged row may hold instead of bytes is never used as bytes."""
     from hashlib import sha256
 
     db = Database(tmp_path)

@@ -96,7 +96,7 @@ names = st.lists(
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(names, st.sampled_from([1, 1, 1, -1])), min_size=1, max_size=6))
 def test_object_folders_equal_the_plain_rule(batches: list[tuple[list[str], int]]) -> None:
-    """Names that share long prefixes come and go; after each batch the folder is the one made from scratch."""
+    """After each batch of added and removed names with long common prefixes."""
     db = Database(None)
     refs: dict[str, int] = {}
     with db.transaction():

@@ -128,7 +128,6 @@ def test_links_of_a_block_that_breaks_off_are_refused(block: bytes) -> None:
 
 
 def test_row_sealed_ahead_equals_a_row_sealed_at_the_write(tmp_path: Path) -> None:
-    """Where the text that is put is the one that was sealed ahead; any other, or one that cannot be sealed, is sealed then."""
     texts = {f"m/k{i:03d}": b"some words, and the same words again\n" * (i + 1) for i in range(300)}
     texts["m/k001"] = b"password = correct-horse-9\n" + b"the same words\n" * 90
     with _memory(tmp_path) as memory:

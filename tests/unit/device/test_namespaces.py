@@ -68,7 +68,7 @@ def test_name_invalid_in_a_wallet_requires_a_wallet_vault_name(tmp_path: Path) -
 
 
 def test_two_vault_names_never_share_a_vault(tmp_path: Path) -> None:
-    """Refused when it is made, brought back by the wallet, or by the words, and nothing is left behind."""
+    """At creation, and when restored by the wallet or the phrase."""
     stick = tmp_path / "stick"
     stick.mkdir()
     first = make(tmp_path / "a", "alex", stick)

@@ -102,7 +102,6 @@ def test_copied_local_vault_gets_another_id(tmp_path: Path) -> None:
 
 
 def test_failed_transaction_leaves_no_ring(tmp_path: Path) -> None:
-    """A ring that was set in a transaction that failed is not used: it is not on disk."""
     from ipfsmem.ring.keyring import Ring
 
     replica = make(tmp_path / "n", "encrypted-ipfs")

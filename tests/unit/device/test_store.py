@@ -165,7 +165,6 @@ def test_write_counters_only_grow(tmp_path: Path) -> None:
 
 
 def test_failed_commit_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the COMMIT itself fails, what is shown afterwards is what is on disk."""
     replica = make(tmp_path / "n")
     perform(replica, [("put", "a", b"old")])
     run = replica.db.connection.execute
@@ -329,7 +328,6 @@ def test_events_are_stored_in_bounded_segments(script: list[tuple[str, int]]) ->
 
 
 def test_trimmed_days_are_not_overwritten(tmp_path: Path) -> None:
-    """Where earlier segments of a day were trimmed, later ones keep their lines whatever is noted after a restart."""
     replica = make(tmp_path / "n")
     timeline = Timeline(replica)
     for i in range(6):
@@ -351,7 +349,7 @@ def test_trimmed_days_are_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_segments_continue_under_a_new_device_id(tmp_path: Path) -> None:
-    """A device that takes another id begins its day at segment 0, and a restart finds its last one."""
+    """From segment 0 of the day."""
     replica = make(tmp_path / "n")
     timeline = Timeline(replica)
     for i in range(4):

@@ -286,7 +286,7 @@ def test_events_over_the_limit_are_refused(memory: Memory, monkeypatch: pytest.M
 def test_millions_of_small_values_are_counted_before_decoding(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, item: str
 ) -> None:
-    """A zip of some kilobytes may hold a list that takes gigabytes once it is decoded; commas in texts are no values."""
+    """A small zip may contain a list that takes gigabytes when decoded."""
     monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_VALUES", 1000)
     monkeypatch.setattr("ipfsmem.exchange.json_input.MAX_ITEMS", 1000)
     for program, called in (

@@ -268,7 +268,6 @@ def test_repeated_entity_is_merged_in_linear_time() -> None:
     ids=["no list", "a number that no clock has"],
 )
 def test_malformed_export_is_reported(text: str) -> None:
-    """Both ended as a fault of the program itself."""
     try:
         found = list(read_three_ws(one_file("x.json", text.encode())))
     except FormatError:

@@ -336,7 +336,7 @@ def test_mif_documents_are_imported(memory: Memory, tmp_path: Path) -> None:
 
 
 def test_chatgpt_export_becomes_events_and_pending_texts(memory: Memory, tmp_path: Path) -> None:
-    """A history is not a fact: one line a conversation, nothing that was said in it; what was saved waits for its person."""
+    """One event per conversation; saved memories are pending."""
     path = zipped(
         tmp_path / "export.zip",
         {"conversations.json": CHATGPT, "chat.html": "<html>I love tea", "user.json": {"email": "a@b"}},

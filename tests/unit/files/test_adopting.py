@@ -139,7 +139,6 @@ def test_complete_index_is_unchanged(tmp_path: Path, mode: ModeName) -> None:
 
 
 def test_attach_with_other_texts_of_same_names_makes_conflict_copies(tmp_path: Path, mode: ModeName) -> None:
-    """What stands in the folder stays; what the memory had stands beside it, as conflict copies, and nothing is lost."""
     lab = Lab(tmp_path, mode=mode)
     lab.start()
     lab.memory.write_text("role", b"what the memory had\n")

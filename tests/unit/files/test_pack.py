@@ -186,7 +186,7 @@ def test_car_file_itself_is_not_packed(tmp_path: Path) -> None:
 
 
 def test_deeply_nested_folders_are_packed(tmp_path: Path) -> None:
-    """Deeper than the recursion limit, made step by step because a path has a longest length."""
+    """Deeper than the recursion limit."""
     code = (
         "import os, sys\n"
         "from ipfsmem.files.pack import pack_tree\n"

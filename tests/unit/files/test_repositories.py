@@ -241,7 +241,6 @@ def test_project_id_waits_for_the_lock_of_git(tmp_path: Path) -> None:
 def test_concurrent_write_of_git_to_its_config_is_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The configuration was read before its lock was taken: a line that git wrote in between was lost."""
     found = find_repository(repository(tmp_path / "api"))
     assert found is not None and found.config is not None
     config, opened = found.config, os.open

@@ -83,8 +83,8 @@ def words_of(place: Path) -> set[bytes]:
 
 
 def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Devices) -> None:
-    """Edits, merges, conflicts, late changes, returns, deletes, MEMORY.md, a scope, a foreign name, a forgotten memory: at each step
-    no word, no name and no hash of one lies beside the state or at the provider, also while the database is open."""
+    """After each step, neither the vault folder nor the provider has a text, a name or its hash, also while the
+    database is open."""
     folder = devices.folder / "files-a"
     folder.mkdir()
     (folder / "Canary Foreign.md").write_bytes(
@@ -163,7 +163,6 @@ def test_sealed_vault_without_a_folder_writes_no_plain_file(tmp_path: Path) -> N
 
 
 def test_folders_of_two_devices_converge(devices: Devices) -> None:
-    """A folder that is in use on each: nothing is overwritten, what both lack comes, and both show the same."""
     for name, other in (("a", b"common\n\nas a has it\n"), ("b", b"common\n\nas b has it\n")):
         place = devices.memory_dir(name)
         assert place is not None
@@ -300,7 +299,6 @@ def test_create_with_unusable_folder_leaves_no_vault_behind(tmp_path: Path) -> N
 
 
 def test_failed_restore_leaves_the_folder_usable_for_the_next_one(tmp_path: Path) -> None:
-    """Its marker stayed, and the next restore was refused: the folder was that of a memory which there never was."""
     lab = SimDevices(tmp_path)
     a = lab.create("a")
     a.write("tone", "direct")
@@ -361,7 +359,6 @@ def test_revoked_device_unlinks_its_folders_and_every_file_remains(tmp_path: Pat
 
 
 def test_collection_keeps_the_merge_base_of_an_outdated_file(tmp_path: Path) -> None:
-    """What the state replaced goes with `gc`; the file that still shows it can be edited all the same, and is merged."""
     lab = SimDevices(tmp_path)
     a = lab.create("a")
     lines = b"\n".join(b"line %d" % n for n in range(9)) + b"\n"
@@ -386,7 +383,7 @@ def test_collection_keeps_the_merge_base_of_an_outdated_file(tmp_path: Path) -> 
 
 
 def test_forgotten_text_remains_in_no_linked_folder(tmp_path: Path) -> None:
-    """Files, conflict copies, what was set aside and the texts that edits are merged with."""
+    """Neither as file, conflict copy, file set aside, nor as merge base."""
     lab = Lab(tmp_path, mode=MODE)
     lab.start()
     second = tmp_path / "second"

@@ -152,7 +152,6 @@ def test_scan_interval_without_the_extra_is_five_seconds() -> None:
 def test_edit_while_the_keys_are_locked_does_not_busy_loop(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is taken in then, and what would drop the keys, or hear a signal, is not kept from it by looks without end."""
     opened, looks = kept.memory._open, list[int]()
 
     class Told(watching.FolderEye):

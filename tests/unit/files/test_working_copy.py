@@ -653,7 +653,7 @@ def test_folders_work_without_the_exchange_system_call(lab: Lab, monkeypatch: py
 
 @pytest.mark.skipif(not hasattr(os, "fchmod"), reason="no modes of files here")
 def test_folders_work_on_disks_that_refuse_file_modes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a folder of Windows within WSL does: a file that an editor had made there was never brought up to date."""
+    """As a Windows folder within WSL does."""
     (lab.dir / "a.md").write_bytes(b"a\n")
     (lab.dir / "a.md").chmod(0o644)
     lab.look()

@@ -346,7 +346,6 @@ def test_published_vault_has_no_plain_files(tmp_path: Path, where: str) -> None:
 
 
 def test_failed_recovery_leaves_no_texts_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A restore that fails at its very end: the memory is not made, and its folder has none of the texts."""
     cloud, plain = tmp_path / "cloud", tmp_path / "plain"
     cloud.mkdir()
     root = RootKeys.from_random(b"\x07" * 64, "default", 1)
@@ -455,7 +454,7 @@ def test_link_inside_the_hidden_folder_is_not_followed(
 
 
 def test_only_files_set_aside_by_this_device_are_changed(lab: Lab) -> None:
-    """Names in `.ipfsmem/aside` are not believed; what a run that was cut off left is known by its name's code."""
+    """Names in `.ipfsmem/aside` are verified by a code."""
     aside = lab.dir / ".ipfsmem" / "aside"
     strangers = ["notes.txt", "1-2-3.0123456789abcdef", "old-1-2-3.md", "role.md"]
     for name in strangers:
@@ -479,7 +478,7 @@ def test_only_files_set_aside_by_this_device_are_changed(lab: Lab) -> None:
 def test_folder_replaced_by_a_link_before_a_write_is_not_followed(
     lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: bool
 ) -> None:
-    """What is done is done in the folder that was looked at. Windows has no descriptors of folders."""
+    """Windows has no descriptors of folders."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", descriptors)
     victim = tmp_path / "victim"
     victim.mkdir()

@@ -238,7 +238,7 @@ def test_addresses_are_grouped_by_network() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such limit")
 def test_connections_stay_below_the_file_limit_of_the_system(tmp_path: Path) -> None:
-    """The finding as it was met: few files for the program, three hundred half-open requests, the real command."""
+    """Three hundred half-open requests to the real command with few file descriptors."""
     code = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (110, 110))

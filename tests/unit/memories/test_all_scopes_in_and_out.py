@@ -262,7 +262,6 @@ def test_import_of_a_backup_restores_its_scopes(full: Memory, tmp_path: Path) ->
 def test_imported_forget_hides_no_existing_text(
     full: Memory, made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """What a bundle says is forgotten stands behind a forget only where nothing stands under that key here."""
     full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     mine.write("behind", "mine stays")

@@ -220,7 +220,7 @@ def test_endless_model_is_stopped(memory: Memory, monkeypatch: pytest.MonkeyPatc
 def test_thousands_of_calls_in_one_answer_are_limited(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Each comes back with its answer in every question that follows."""
+    """Each would be part of all following questions."""
     many = calls(*(("read_memory", {"key": "tea"}) for _ in range(3_000)))
     server = ChatServer(in_turn(many, "Done."))
     found = ask(memory, server, monkeypatch, tmp_path)

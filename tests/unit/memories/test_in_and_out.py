@@ -375,7 +375,6 @@ def test_home_of_other_vaults_cannot_be_imported(memory: Memory, tmp_path: Path)
 
 
 def test_invalid_arguments_of_export_and_import_are_named(memory: Memory) -> None:
-    """An error of Python's own library, or a text that contradicts itself, says nothing about what to do."""
     for export in (memory.bundles.export_zip, memory.bundles.export_car, memory.bundles.export_published):
         with pytest.raises(UsageError, match=r"out is a file opened for bytes \(mode wb\), not StringIO"):
             export(io.StringIO())  # type: ignore[operator]

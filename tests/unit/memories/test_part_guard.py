@@ -178,7 +178,7 @@ def test_approved_part_of_others_does_not_approve_messages(memory: Memory, tmp_p
 
 @pytest.mark.parametrize("kind", ["approved", "imported"])
 def test_added_item_that_is_a_mark_of_imports_is_refused(kind: str, memory: Memory, tmp_path: Path) -> None:
-    """One that says that messages were imported would hide the person's own from their agents."""
+    """It would hide own messages from agents."""
     device = taken_in(memory, tmp_path / "agent.db").rsplit("-", 2)[1]
     mark = (
         approved_mark([(2**53 - 1, device, 0)])

@@ -43,7 +43,7 @@ def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
 
 
 def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
-    """Also the one that keeps nothing: made, titled, led, stacked, forgotten, restored, out and in."""
+    """Also the mode `none`."""
     memory.write("tone", "everybody's")
     memory.scope("work").write("tone", "the project's", description="d")
     assert isinstance(memory.scopes, MemoryScopes)
@@ -255,7 +255,7 @@ def test_invalid_calls_on_an_existing_scope_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_thousands_of_scopes_do_not_slow_a_read(tmp_path: Path) -> None:
-    """Where scopes lead is not worked out again for each read, however many another member made."""
+    """Redirects are not resolved again for each read."""
     import time
 
     with Memory.create("m", "local", home=tmp_path / "home") as memory:

@@ -91,7 +91,6 @@ def test_put_creates_a_scope_once_and_changes_its_title_later(memory: Memory) ->
 
 
 def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> None:
-    """The line of one was shown for the other as well: it was remembered by the text alone."""
     for key in ("first", "second"):
         scoped(memory, "").write(key, b"the same words\n")
     index = scoped(memory, "").index()
@@ -136,7 +135,7 @@ def test_title_of_card_with_too_many_sibling_ids_changes_without_loss(
 
 
 def test_forget_of_a_scope_with_new_files_in_a_linked_folder_forgets_them(tmp_path: Path) -> None:
-    """A scope that only an unscanned file has was refused as missing."""
+    """Also of a scope that only an unscanned file has."""
     folder = tmp_path / "linked"
     folder.mkdir()
     with Memory.create("m", "local", home=tmp_path / "home") as memory:

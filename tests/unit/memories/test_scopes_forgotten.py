@@ -63,7 +63,7 @@ def test_first_write_creates_a_scope_with_a_card(lab: Lab) -> None:
 
 
 def test_newest_version_of_a_scope_skips_an_unreadable_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as one of a device that was removed, or sealed under a key that this device does not hold."""
+    """As of a removed device, or under an unknown key."""
     a, _ = two(lab)
     at(a, "work").write("tone", b"direct\n")
     lab.sync(a)

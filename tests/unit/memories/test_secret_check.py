@@ -268,7 +268,7 @@ def test_source_hash_depends_on_the_modules_and_their_order() -> None:
 def test_scan_does_not_block_other_writers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Literal["ipfs", "encrypted-ipfs"]
 ) -> None:
-    """24 seconds of looking while the write lock was held. What is written meanwhile is looked at too."""
+    """Texts written meanwhile are scanned too."""
     home = tmp_path / "home"
     memory = Memory.create("m", mode, provider=SimProvider(), passphrase=False, home=home, public_ok=True)
     memory.write("tone", "direct")

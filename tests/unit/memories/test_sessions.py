@@ -212,7 +212,7 @@ def test_forgotten_on_one_device_while_another_adds(lab: Lab) -> None:
 
 
 def test_forgotten_messages_do_not_return_with_additions_elsewhere(lab: Lab) -> None:
-    """A part is written as a whole, so what is added beside a wish to forget brings the forgotten lines along."""
+    """A part is always written as a whole."""
     a, b = two(lab)
     a.sessions.add("chat", said("secret"))
     lab.settle(a, b)
@@ -276,7 +276,6 @@ def test_message_after_the_greatest_possible_time_is_not_lost(memory: Memory) ->
 
 @pytest.mark.parametrize("seed", range(cases(3, 100)))
 def test_random_turns_on_three_devices_converge(lab: Lab, seed: int) -> None:
-    """What is left is what was added and not taken away; every device shows it in one order, and each device's own order holds."""
     random = Random(seed)
     a, b = two(lab)
     devices = [a, b, lab.restore("c")]
@@ -453,7 +452,6 @@ def test_item_nested_too_deep_is_refused_and_other_items_are_read(memory: Memory
 
 
 def test_memory_that_only_imitates_a_session_is_a_memory(memory: Memory) -> None:
-    """Its type alone made it vanish from the list, the index, what is recalled and what agents are given."""
     memory.write("standup", "Bridges at nine.", type="session")
     memory.write("session-a-0123456789abcdef-0", "Bridges too.", type="session")
     memory.sessions.add("chat", said("Bridges, said in a session"))

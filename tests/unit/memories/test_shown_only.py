@@ -75,7 +75,7 @@ def test_token_string_of_a_lost_text_is_refused(lab: Lab) -> None:
 
 
 def test_token_of_a_merged_text_is_accepted(lab: Lab) -> None:
-    """What was shown can be a merge of several texts, which no block holds."""
+    """No block has the merged text."""
     a, c = _two(lab)
     a.write("tone", "\n".join("abcdefg"))
     lab.settle(a, c)
@@ -213,7 +213,6 @@ def test_write_to_a_key_forgotten_meanwhile_is_refused(lab: Lab) -> None:
 
 
 def test_text_hidden_by_a_forget_is_resolved_with_its_token(lab: Lab) -> None:
-    """With its token the hidden text comes back, or stays deleted, and nothing is left over."""
     a, c = _two(lab)
     a.write("tone", "v1")
     a.write("music", "m1")

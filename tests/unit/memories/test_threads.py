@@ -84,7 +84,6 @@ def test_thread_waiting_while_the_vault_is_closed_gets_an_error(tmp_path: Path) 
 
 @pytest.mark.parametrize("work", ["begin_files", "scan", "render", "ingest_edits"])
 def test_call_that_uses_plain_files_waits_for_the_busy_thread(tmp_path: Path, work: str) -> None:
-    """A sync scans from its event loop while other threads write; a scan had lost its turn to a method that was put before it."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         thread = threading.Thread(target=getattr(memory._open, work))
         with memory._open.lock:
@@ -98,7 +97,7 @@ def test_call_that_uses_plain_files_waits_for_the_busy_thread(tmp_path: Path, wo
 def test_keys_locked_during_a_sync_are_dropped_by_the_syncing_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A sync reads the database between its transactions. Closed by another thread at that moment, SQLite ended the process."""
+    """SQLite would end the process if another thread closed the connection."""
     (tmp_path / "stick").mkdir()
     memory = Memory.create(
         "default",

@@ -16,7 +16,6 @@ from ipfsmem.memories.containers import read_zip
 
 
 def test_equal_lines_use_constant_memory(tmp_path: Path) -> None:
-    """Each of millions of equal lines became an event before the union made one of them."""
     path = tmp_path / "x.zip"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         archive.writestr("timeline/2026-01-01.jsonl", b"0\n" * (1 << 16))

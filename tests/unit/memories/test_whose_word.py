@@ -121,7 +121,6 @@ def test_new_text_is_added_next_to_a_pending_one_of_the_same_key(lab: Lab) -> No
 
 
 def test_merge_of_one_foreign_line_makes_the_file_pending(lab: Lab) -> None:
-    """My file stays, the merge is listed; the published root shows the merge all the same."""
     a, b = two(lab)
     with writing(a.replica) as change:
         change.put("m/list", b"one\ntwo\nthree\n", ())
@@ -216,7 +215,6 @@ def test_foreign_text_is_foreign_on_all_own_devices(lab: Lab) -> None:
 
 
 def test_digest_of_a_state_is_the_same_for_every_person(lab: Lab) -> None:
-    """Whose word it is changes neither view, digest nor root."""
     a, b = two(lab)
     a.write("x", "1")
     b.write("x", "2")
@@ -317,7 +315,6 @@ def _whose(memory: Memory) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("mode", ["local", "encrypted-ipfs"])
 def test_fork_leaves_pending_texts_pending(lab: Lab, tmp_path: Path, mode: ModeName) -> None:
-    """Each text is in the fork what it was: own or others', shown, beside it or behind the forget."""
     a = _mixed(lab)
     more = {} if mode == "local" else {"passphrase": False, "recovery": False}
     with a.fork("copy", mode=mode, home=tmp_path / "f", **more) as copy:

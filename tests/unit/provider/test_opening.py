@@ -159,7 +159,6 @@ def test_unopened_provider_is_named_and_does_not_block_a_sync(
 def test_pin_lists_are_read_where_only_an_unopened_provider_keeps_names(
     opener: Opener, tmp_path: Path
 ) -> None:
-    """A program that lists finds what is new by its list; one that is not open is not counted among those that keep names."""
     memory = without_token(opener, tmp_path, msgspec.structs.replace(FULL, names=False))
     asyncio.run(memory.sync())
     assert [made for made in opener.made if made.name == "open"][-1].calls.count("pins") > 0

@@ -222,7 +222,7 @@ def test_request_connects_to_the_address_that_was_checked(monkeypatch: pytest.Mo
 
 
 def test_socket_refuses_a_private_address_last() -> None:
-    """Even a resolver that let a private address through would not lead to a connection."""
+    """After a resolver that allowed it."""
     seen = []
 
     async def page(request: web.Request) -> web.Response:

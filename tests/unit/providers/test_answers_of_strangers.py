@@ -137,7 +137,7 @@ def test_gateway_with_an_invalid_redirect_does_not_stop_the_others(location: byt
 
 
 def test_deeply_nested_index_is_refused() -> None:
-    """It ended the process where the recursion limit had been raised."""
+    """Also with a raised recursion limit."""
     code = """
 import hashlib, sys
 from ipfsmem.content.car import car_bytes

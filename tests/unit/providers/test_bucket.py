@@ -248,7 +248,6 @@ def test_unreachable_bucket_server_is_reported(at: Bucket) -> None:
 
 
 def test_bucket_errors_contain_no_secret(at: Bucket) -> None:
-    """Not in what is said of answers that repeat what was sent, nor in names."""
     for status in (400, 401, 403, 404, 409, 418, 500, 503):
         says(at, status, "Odd", f"You sent {s3.SECRET} and {s3.KEY}, https://h/x?a=b&sig=0123456789abcdef")
         with pytest.raises(ProviderError) as caught:
@@ -380,7 +379,6 @@ def test_range_past_the_end_of_an_object_is_short(at: Bucket) -> None:
 
 @pytest.mark.parametrize("what", ["head", "ranges", "read"])
 def test_endless_object_is_read_to_its_limit(at: Bucket, what: str) -> None:
-    """It was all taken into memory: 600 MB for a head of 1,000 bytes."""
     sent = 0
 
     async def endless(request: web.Request) -> web.StreamResponse:
@@ -438,7 +436,6 @@ def _trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_https_request_follows_no_redirect_to_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server of a bucket had this machine ask any service of its own network."""
     asked: list[str] = []
 
     def of_this_network() -> web.Application:
@@ -460,7 +457,7 @@ def test_https_request_follows_no_redirect_to_http(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("length", [2_000, 70_000, 1 << 20])
 def test_list_of_names_longer_than_a_store_has_is_refused(at: Bucket, length: int) -> None:
-    """obstore panics at a request for a long name, which no `except Exception` catches: no provider was published to."""
+    """obstore panics at such a request."""
     key = f"mem/names/{NAME}/{'n' * length}"
     row = f"<Contents><Key>{key}</Key><LastModified>2026-11-01T00:00:00Z</LastModified><Size>9</Size></Contents>"
     body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{row}</ListBucketResult>"
@@ -929,8 +926,6 @@ def test_host_of_a_bucket_in_another_spelling_is_the_same_host() -> None:
 
 
 def test_blocked_loopback_server_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ended the command with an error of Python; what cannot be opened is left out."""
-
     async def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(1, "Operation not permitted")
 
@@ -958,7 +953,6 @@ def leads_to(place: str) -> web.Application:
 
 
 def test_status_416_without_a_range_is_a_server_error(at: Bucket) -> None:
-    """It stopped the program: only who asks for a range knows what to do with that answer."""
     objects = at.open(retry=ONCE).objects
     says(at, 416, "InvalidRange")
     with pytest.raises(ProviderRefused, match="refused to read an object"):

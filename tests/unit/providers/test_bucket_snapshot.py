@@ -343,7 +343,6 @@ def failing_after(at: Bucket, pages: int) -> None:
 
 
 def test_failed_list_of_the_whole_bucket_is_not_repeated_per_folder(at: Bucket) -> None:
-    """A page of others' objects that cannot be read cost the pins and the names, too."""
     provider = at.open(retry=QUICK)
     pin = asyncio.run(provider.pin(block(b"x")[0], "n"))
     at.server.page = 1_000

@@ -198,7 +198,6 @@ def test_repeated_calls_change_nothing_and_removal_is_final(at: Bench) -> None:
 
 
 def test_blocks_are_read_on_the_callers_thread_and_wrong_ones_refused(at: Bench) -> None:
-    """A wrong one is refused, an error of the caller comes through, and they are read on the caller's thread."""
     threads: set[int] = set()
 
     def watched() -> Iterable[Block]:

@@ -29,7 +29,6 @@ def test_folder_written_by_a_device_equals_the_vector() -> None:
 
 
 def test_folder_vectors_cover_damage_and_leftovers(tmp_path: Path) -> None:
-    """A block that is damaged is given out by none, noted for all, and what others left there says nothing."""
     expect = {name: case["expect"] for name, case in CASES.items()}
     whole = expect["as a device writes it"]
     assert len(whole["blocks"]) == len(whole["has"]) == 6

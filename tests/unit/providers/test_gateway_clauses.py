@@ -448,7 +448,7 @@ def test_name_records_are_served_with_their_lifetime(tmp_path: Path) -> None:
 
 
 def test_pages_of_other_origins_may_read(url: str) -> None:
-    """Preflight, answers, refusals: all of them can be read by a page. What writes cannot be asked for by one."""
+    """Preflights, answers and refusals; not requests that write."""
     nowhere = raw(b"nowhere")[0]
     for method, path, status in (
         ("OPTIONS", f"/ipfs/{TOP.cid}", 204), ("OPTIONS", f"/ipfs/{TOP.cid}/subdir/", 204), ("OPTIONS", f"/ipns/{NAME}", 204),
@@ -475,7 +475,6 @@ def test_pages_of_other_origins_may_read(url: str) -> None:
 
 
 def test_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> None:
-    """A browser that is a device of its own has it; any other page reads no answer of what is not a gateway's."""
     before = {"Access-Control-Request-Headers": "content-type, authorization"}
     with serve(lambda: serving.app(DirectoryProvider(tmp_path), token="t" * 20)) as at:
         for path in (

@@ -340,7 +340,7 @@ def test_program_in_the_working_directory_is_not_run(tmp_path: Path, monkeypatch
 
 
 def test_terminated_git_removes_its_lock_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a push to a repository at a path would stay there, and refuse every device."""
+    """Lock files in a repository at a path would block every device."""
     monkeypatch.setattr(f"{GIT}program._ENDING_STEPS", int(PATIENCE / 0.02))
     lock = tmp_path / "branch.lock"
     script = (
@@ -463,7 +463,6 @@ def test_push_timeout_grows_with_its_size(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_endless_ref_list_is_aborted_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit of memory or of time, whatever comes first."""
     monkeypatch.setattr(f"{GIT}program._MEMORY", 96 * 1024)
 
     @web.middleware
@@ -527,7 +526,6 @@ def test_unreadable_listed_file_is_not_treated_as_absent(
 
 
 def test_object_of_another_type_hides_no_file(tmp_path: Path) -> None:
-    """A folder may name as a file what is none."""
     at = Repository(tmp_path)
     repository = at.open().repository
     with repository._locked():

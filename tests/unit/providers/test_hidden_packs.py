@@ -253,7 +253,7 @@ def _digests(pack: bytes, *without: int) -> set[bytes]:
 
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_damaged_hidden_pack_gets_its_free_name(devices: Devices, is_whole: bool) -> None:
-    """A device that put a pack with one wrong bit again lost its network after it had hidden that one."""
+    """The uploading device lost its connection after it had hidden the pack."""
 
     async def body() -> None:
         provider = devices.open()

@@ -380,7 +380,6 @@ def test_response_with_a_content_encoding_is_refused(
 
 
 def test_name_server_without_answer_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that looked a name up was waited for at the end of a sync that was done."""
     released, ended = threading.Event(), threading.Event()
 
     def hangs(*_: Any, **__: Any) -> list[Any]:
@@ -436,7 +435,6 @@ def test_redirect_to_another_trusted_origin_carries_no_request_headers(site: Sit
 
 
 def test_redirect_from_https_to_http_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trusted or not: what was asked for in secret is not asked for again in the open."""
     asked: list[str] = []
 
     async def send(self: Http, call: Any, url: Any, *rest: Any) -> Any:

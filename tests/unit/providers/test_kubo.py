@@ -143,7 +143,7 @@ def test_current_kubo_publishes_records_to_the_network(url: str, kubo: FakeKubo)
 
 
 def test_sync_waits_for_the_dht_at_most_once(tmp_path: Path) -> None:
-    """The DHT takes its time: what is new waits for it once, for all names together; nothing new, not at all."""
+    """Once for all changed names together, and not at all without a change."""
     kubo = FakeKubo("0.43.1")
     with serve(kubo.app) as url, _memory(tmp_path / "one", url) as one:
         one.write("note", "text")
@@ -342,8 +342,6 @@ def test_list_of_pins_in_one_endless_line_is_refused() -> None:
 
 
 def test_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> None:
-    """A second vault's name and the user's own stay when a root is uploaded, pinned and let go of again."""
-
     async def body() -> None:
         provider = opened(url)
         await provider.put_car(TREE.cid, TREE.blocks, name="vault one")

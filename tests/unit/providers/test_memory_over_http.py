@@ -77,7 +77,6 @@ def test_two_devices_sync_through_a_peer(tmp_path: Path) -> None:
     [(200, "<html>Log in to this network</html>", "text/html"), (404, "404: Not Found", "text/plain")],
 )
 def test_foreign_answer_for_a_peer_name_is_an_outage(tmp_path: Path, answer: tuple[int, str, str]) -> None:
-    """It was read as "no such name": the sync said that all was well, without the newer texts of the other device."""
     store = tmp_path / "store"
     store.mkdir()
     faults = Faults()

@@ -156,7 +156,6 @@ def test_recall_and_context_use_the_installed_model(memory: Memory, monkeypatch:
 
 
 def test_process_with_one_question_loads_few_modules_with_the_model(memory: Memory) -> None:
-    """An event loop and the list of what is installed take as long to load as the question to answer."""
     assert memory.maintenance.reindex().without_vector == 0
     memory.close()
     assert memory.replica.folder is not None

@@ -96,7 +96,6 @@ def test_store_without_listing_is_still_readable() -> None:
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("kind", ["folder", "simulated"])
 def test_unpin_at_a_peer_removes_the_named_pins_only(tmp_path: Path, kind: str, many: bool) -> None:
-    """One by one and many in a request; a second time is no error; other names of the root, and other roots, stay."""
     store: Provider = DirectoryProvider(tmp_path) if kind == "folder" else SimProvider(SimCloud())
 
     async def work(peer: PeerProvider) -> None:

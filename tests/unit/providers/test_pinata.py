@@ -346,7 +346,7 @@ def test_legacy_list_that_ignores_offsets_is_unread() -> None:
 
 
 def test_legacy_lists_stay_within_thirty_requests_a_minute() -> None:
-    """What is below `/data/` has a limit of its own in every plan. No request is refused for coming too soon."""
+    """Requests below `/data/` have a limit of their own in every plan."""
     with account("pinata-legacy") as at:
 
         async def body() -> None:
@@ -424,7 +424,6 @@ def test_root_pinned_under_one_name_is_refused_under_another(at: Account) -> Non
 
 
 def test_deleted_file_is_not_a_pin(at: Account) -> None:
-    """A CAR that got another root was deleted, and a question for a pin of that root was answered with the entry that was gone."""
     at.server.wrong_root = other = tree(head_ipm=b"other").cid
 
     async def body() -> None:

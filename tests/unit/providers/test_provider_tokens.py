@@ -198,7 +198,6 @@ def test_no_text_crashes_the_token_parser(token: str, url: str) -> None:
 def test_redirect_to_another_address_receives_no_token(
     two: tuple[list[Listener], list[str]], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """Also where both are in use and each has a token: what the first is sent is not for the second."""
     listeners, urls = two
     name, form = KINDS[kind]
     listeners[0].elsewhere = urls[1]

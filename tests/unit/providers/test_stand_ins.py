@@ -146,7 +146,7 @@ def test_simulated_pinata_limits_keyvalues(at: Account) -> None:
 
 
 def test_simulated_filebase_refuses_a_wrong_clock() -> None:
-    """Hours ahead or behind; what to do is said, and a quarter of an hour is forgiven."""
+    """More than a quarter of an hour."""
     with account("filebase-s3") as at:
         for ahead, taken in ((-3 * 3600, False), (3 * 3600, False), (600, True)):
             at.server.ahead = ahead

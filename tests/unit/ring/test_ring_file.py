@@ -146,7 +146,7 @@ def test_ring_of_another_vault_is_refused() -> None:
 
 
 def test_two_genesis_statements_of_one_vault_unite_their_roots() -> None:
-    """The wallet made the vault on two offline devices, with other recovery words: both sets of words must work."""
+    """The wallet created the vault on two offline devices; both recovery phrases must work."""
     words = RootKeys.from_recovery(b"\x09" * 32)
     one = create(ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(1), since=hlc(1), box=fixed_box)
     two = create(ROOT_KEYS, words, PHONE.device, ek=ek(2), since=hlc(2), box=fixed_box)
@@ -257,7 +257,7 @@ def test_keys_that_no_epoch_names_are_dropped() -> None:
 
 
 def test_ring_over_512_kib_of_admins_statements_is_refused() -> None:
-    """512 KiB of what admins said; a join beyond is refused, and a root's revoke makes the room again."""
+    """A join beyond the limit is refused, and a revoke of a root frees the space."""
     admin = second_wallet("admin")
     ring = new_ring(LAPTOP).add([says_member(ROOT, admin, "admin")])
     flood = [says_member(admin, party(f"f {n}")) for n in range(520)]

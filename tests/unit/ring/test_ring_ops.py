@@ -275,8 +275,7 @@ def test_revoked_admins_statement_is_valid_only_if_every_root_keeps_it() -> None
 
 
 def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
-    """Found words removed an honest device, and then each unlock, new key or revoke of something else made that the wallet's
-    own word: what the root signed meanwhile must not keep the device out when the words and all that they said are ended."""
+    """Later signatures of a root must not make a removal by a stolen phrase permanent."""
     ring = enrolled(new_ring(LAPTOP, GUEST, PHONE), ROOT, ADMIN, "admin")
     ring = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(6), counters={GUEST.id: 8}, ek=ek(6), box=fixed_box)
     ring = give_key(ring, ROOT.signer, ek(7), box=fixed_box)
@@ -305,7 +304,6 @@ def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
 
 
 def test_removal_claimed_by_an_admins_epoch_ends_with_that_admin() -> None:
-    """An epoch may come before the revoke that it knew of, and is believed; what found words invent in one is theirs alone."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ROOT, OTHER, "admin")
     key = ek_of(5, 5)
@@ -319,7 +317,6 @@ def test_removal_claimed_by_an_admins_epoch_ends_with_that_admin() -> None:
 
 @pytest.mark.parametrize("by", [(OTHER,), (OTHER, OTHER), (OTHER, ROOT), (OTHER, ROOT, OTHER), (ROOT, OTHER)])
 def test_repeated_exclusion_ends_with_the_admin_that_made_it(by: tuple[Party, ...]) -> None:
-    """The next epoch had repeated it in the names of both."""
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(ring, ROOT, OTHER, "admin")
     key = ek_of(5, 5)
@@ -524,7 +521,6 @@ def test_new_label_applies_to_all_ids_of_a_device() -> None:
 
 
 def test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root() -> None:
-    """A root's word goes before an admin's whatever its time, so it need only be past other roots' words."""
     ring = enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin")
 
     def last_word(who: Party) -> Statement:

@@ -255,8 +255,6 @@ def test_base_of_an_epoch_decides_which_keys_it_replaces() -> None:
 
 
 def test_full_ring_does_not_withhold_a_key_from_a_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a ring is nearly full, a key goes to the roots and to whom they let in. The phone, which words let in that let in
-    hundreds, waits for the way out that is the same as ever."""
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     ring = ring.add([says_member(ADMIN, party(f"of a crowd {one}")) for one in range(330)])
     monkeypatch.setattr("ipfsmem.ring.operations.MOST_FILLED", most := ring.filled + 0.01)

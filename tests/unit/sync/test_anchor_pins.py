@@ -494,8 +494,7 @@ def plant(cloud: SimCloud, tree: BuiltTree, *names: str) -> None:
 
 @pytest.mark.parametrize("true_one", [True, False])
 def test_vault_that_enrols_a_foreign_key_is_not_joined(tmp_path: Path, true_one: bool) -> None:
-    """An attacker enrols the victim's public keys in a vault of its own, and lists that everywhere: by the words the victim
-    comes to the vault that the words themselves once signed for, or to none."""
+    """An attacker enrols the public keys of the victim in its own vault, and lists that vault everywhere."""
     cloud = SimCloud()
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())

@@ -400,8 +400,6 @@ def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
 
 
 def test_first_vault_is_not_recovered_by_another_name_with_provider_down(tmp_path: Path) -> None:
-    """The vault of that name may be there; with two searches the first one's doubt was passed over."""
-
     def down(call: str) -> None:
         raise ProviderUnavailable("neighbour answered 502")
 

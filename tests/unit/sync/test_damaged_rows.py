@@ -124,7 +124,6 @@ def test_damaged_note_does_not_stop_a_sync(lab: Lab) -> None:
 
 
 def test_provider_with_damaged_rows_is_not_whole_until_a_publish(lab: Lab) -> None:
-    """Rows that were gone were asked for nowhere, so a collection let older versions go beside a place that lacked what they named."""
     a, _ = two(lab)
     run = SyncContext(a.replica, [lab.provider("a")], None, no_progress, Notices())
     pinned = {pin.cid for pin in lab.cloud.pins}

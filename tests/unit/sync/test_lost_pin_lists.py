@@ -110,7 +110,6 @@ def test_provider_with_a_lost_list_does_not_count_as_findable(published: Publish
 
 @pytest.mark.parametrize("by", ["hand", "sync"])
 def test_collection_unpins_no_listed_root_for_one_in_a_lost_list(published: Published, by: str) -> None:
-    """The one that was kept was one that no device finds."""
     published.lose_list(published.roots[1:])
     published.clock.advance(48 * HOUR_MS / 1000)
     if by == "hand":

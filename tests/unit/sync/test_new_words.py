@@ -233,7 +233,7 @@ def test_permanent_refusal_of_a_phrase_is_reported(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("channels", [("names",), ("pins",), ("names", "pins")], ids="+".join)
 def test_failed_call_for_a_phrase_is_reported_and_repeated(tmp_path: Path, channels: tuple[str, ...]) -> None:
-    """Whatever fails: an error before anything is made, or words that work after the next sync at the latest."""
+    """An error before anything is created, or a phrase that works after the next sync."""
     said = set()
     for call in range(1, 60, effort.every(2)):
         home, clouds = tmp_path / str(call), [SimCloud() for _ in channels]

@@ -133,7 +133,6 @@ def test_names_of_devices_admitted_by_a_root_are_resolved_first(
 def test_pull_failing_on_data_of_a_member_does_not_block_its_revocation(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A revoke needs what is known here, not a clean pull; and what is down is still an outage."""
     a, b, m = lab.three()
     a.unlock(ROOT)
     follow = discovery._follow_all
@@ -274,7 +273,7 @@ def test_admin_whose_anchor_is_invalid_stops_no_sync(waiting: Lab) -> None:
 
 
 def test_greatest_number_under_a_device_name_stops_no_publish(lab: Lab) -> None:
-    """The thief of a backup signs the name with the last number there is: the device goes on as another."""
+    """The device continues under a new id."""
     a, b, c = lab.three()
     b.write("before", "honest 1")
     lab.settle(a, b, c)

@@ -116,7 +116,6 @@ class World:
 def test_fetch_cut_off_after_any_block_is_whole_or_reports_missing_data(
     tmp_path: Path, kind: str, what: str
 ) -> None:
-    """A server that is killed while it gives what was asked for."""
     world = World(tmp_path, kind)
     come: Callable[..., str] = getattr(world, what)
     found: Counter[str] = Counter()
@@ -149,7 +148,6 @@ def test_fetch_with_failing_calls_is_complete_or_reports_missing_data(
 
 @pytest.mark.parametrize("calls", [1, 1_000])
 def test_outage_over_a_vault_without_texts_is_not_called_damage(tmp_path: Path, calls: int) -> None:
-    """What could not be read now was called damaged where the newest version that could be read holds no text."""
     first = SimProvider(SimCloud())
     with Memory.create(NAMESPACE, "encrypted-ipfs", provider=first, unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as a:  # fmt: skip
         asyncio.run(a.sync())

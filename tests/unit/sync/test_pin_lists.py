@@ -117,7 +117,6 @@ def test_head_of_device_offline_for_long_is_found_among_old_pins(tmp_path: Path)
 
 
 def test_text_at_service_without_names_is_found_next_to_one_with_names(tmp_path: Path) -> None:
-    """The list was passed over where any other provider keeps names, and `sync` said "Up to date"."""
     own, cloud = SimCloud(), SimCloud()
     both = [SimProvider(own, name="folder"), connection(cloud)]
     a = device(tmp_path, "a", both)

@@ -69,7 +69,7 @@ def test_block_damaged_at_one_provider_is_read_from_the_other(tmp_path: Path) ->
 
 
 def test_pin_only_provider_gets_every_root_of_the_others(tmp_path: Path) -> None:
-    """A pinning service takes no uploads: what the others hold is pinned there too, and again when it was down."""
+    """A pinning service takes no uploads."""
     cloud = SimCloud()
     holder = SimProvider(cloud, name="node")
     pinner = SimProvider(

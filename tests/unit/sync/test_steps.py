@@ -104,7 +104,6 @@ def test_results_of_sync_steps_are_immutable() -> None:
 
 
 def test_copy_of_a_device_is_recognised_by_counter_and_clock(lab: Lab, two: tuple[Memory, Memory]) -> None:
-    """Its commits count back while its clock goes on; one that a head names as its past is no copy's."""
     a, b = two
     heads = asyncio.run(discover(_run(lab, b))).heads.values()
     (newest,) = [head for head in heads if head.commit.commit.dev == a.device]

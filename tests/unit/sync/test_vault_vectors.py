@@ -41,7 +41,7 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def test_vault_vectors_cover_the_cases_of_the_format() -> None:
-    """That the file was made by the program that reads it proves little, so here stands in words what must be in it."""
+    """The file is created by the program that it tests."""
     heads = expected("two heads that nobody joined")
     memories = heads["memories"]
     assert (

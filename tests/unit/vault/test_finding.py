@@ -313,7 +313,7 @@ def test_silent_provider_without_lists_is_not_proof_of_absence(tmp_path: Path) -
 
 @pytest.mark.parametrize("how", ["unavailable", "refused", "nothing to upload to"])
 def test_readable_vault_is_recovered_from_a_write_protected_provider(tmp_path: Path, how: str) -> None:
-    """A write-protected or full place is enough; enrolment goes out later, without the words."""
+    """The enrolment is published later, without the phrase."""
     stick = tmp_path / "stick"
     stick.mkdir()
     words = words_of(create(tmp_path / "a", str(stick)))

@@ -53,7 +53,7 @@ def opened(folder: Path) -> Memory:
 
 
 def test_cached_keys_open_no_root(folder: Path) -> None:
-    """A memory without a wallet keeps its root on this device, under a key that is never held."""
+    """A vault without a wallet has its root on this device, under a key that is never cached."""
     unlock_device(folder, PASSPHRASE, 600)
     with opened(folder) as memory:
         device, kept = memory.replica.device, memory.replica.db.get_meta(meta.KEPT_ROOT)
@@ -582,7 +582,7 @@ def test_fifty_unlocks_leave_no_files_or_keys(folder: Path) -> None:
 
 
 def test_cache_file_that_cannot_be_removed_is_reported(folder: Path) -> None:
-    """Something that is no file stands in the place of the wrapped half: the key goes all the same."""
+    """The key is dropped nevertheless."""
     unlock_device(folder, PASSPHRASE, 600)
     (file,) = runtime_files()
     file.unlink()
