@@ -211,6 +211,6 @@ PAIRS: list[tuple[str, Callable[[Any], None]]] = [
 ]
 PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]
 if not THOROUGH:  # two seconds a call; test_git.py has one such call
-    PAIRS.remove(("git-http", never))
+    PAIRS = [pair for pair in PAIRS if pair != ("git-http", never)]
 #: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness over HTTP.
 FEW_PAIRS = PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), ("sftp", ssh_never), ("sftp", ssh_cut)]
