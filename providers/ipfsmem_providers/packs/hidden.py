@@ -142,6 +142,8 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
         names = names[:budget]
         try:
             unsettled = _settle(store, own, names, files, uploads)
+            if own not in files:
+                passed.worthless.update(settled_by(name, files) for name in unsettled)
         except (OSError, ProviderError):
             unsettled = names
         passed.update(settled_by(name, files) for name in unsettled)
@@ -174,13 +176,14 @@ def _settle(
     """Give a sound file its own name, without one the most sound of the hidden ones if the name is free, and remove the hidden
     ones if it is sound: a damaged one may hold blocks that the others lack. `hidden`: the newest first. `uploads` returns
     unfinished packs by own name. Returns those that stay."""
-    best, most = "", 0.0
+    best, most, failure = "", 0.0, None
     for name in (own, *hidden) if own in files else hidden:
         try:
             sound = _soundness(store, name, own, files[name].size)
-        except (OSError, ProviderError):
+        except (OSError, ProviderError) as error:
             if name == own:
                 raise
+            failure = error
             continue
         if sound > most:
             best, most = name, sound
@@ -188,6 +191,8 @@ def _settle(
             break
     if most < math.inf and is_pack(own) and own in uploads():
         best, most = uploads()[own], math.inf
+    if failure is not None and not best:
+        raise failure
     if best and best != own and (own not in files or most == math.inf):
         _restore(store, own, best, files)
     if most < math.inf:

@@ -35,6 +35,8 @@ class PassedOver(set[tuple[str, Hashable, Hashable]]):
         """`limit`: the most bytes that a sweep reads."""
         super().__init__()
         self.limit = limit
+        #: Those without a file of their name, which were read and have nothing that could be restored.
+        self.worthless: set[tuple[str, Hashable, Hashable]] = set()
 
 
 class FileWriter(Protocol):

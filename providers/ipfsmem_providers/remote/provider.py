@@ -7,7 +7,7 @@ most 16 MiB, and only small ones are merged; those of other devices may be large
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from ipfsmem.canonical import read_json
 from ipfsmem.errors import ProviderRefused, ProviderUnavailable
 from ipfsmem_providers.packs.blocking_work import BlockingWork
-from ipfsmem_providers.packs.collection import Collector, Roots
+from ipfsmem_providers.packs.collection import DAY_MS, Collector, Roots
 from ipfsmem_providers.packs.index import Index
 from ipfsmem_providers.packs.names import NameRecords
 from ipfsmem_providers.packs.pins import PackPins, holds_pins
@@ -32,6 +32,9 @@ PACK_BYTES: Final = 16 * 1024 * 1024
 #: Seconds that one request, with its attempts and pauses, may take; one that puts a pack twice as many.
 _REQUEST_SECONDS: Final = 900.0
 _PIECE: Final = 1024 * 1024
+#: What a snapshot's cache calls hidden files that have nothing to restore, and the most that it has.
+_HIDDEN: Final = "hidden"
+_HIDDEN_FILES: Final = 256
 
 
 class RemotePacks(Packs):
@@ -94,6 +97,8 @@ class RemoteFolder(PackedStore):
             BlockingWork(remote.where, _REQUEST_SECONDS),
             clock,
         )
+        #: When hidden files were read, in milliseconds since 1970 UTC.
+        self._worthless_at: dict[tuple[str, Hashable, Hashable], int] = {}
         self._cached: dict[str, tuple[RemoteObjectStore, Callable[[str, bytes], bool]]] = {
             "names": (names, self._names.holds_record),
             "pins": (pins, holds_pins),
@@ -116,6 +121,7 @@ class RemoteFolder(PackedStore):
             old = store.load(cached.get(folder, {}), self._clock() // 1_000_000, is_sound)
             objects = self._names if folder == "names" else self._pins
             objects.forget(old if cache else objects.known())
+        self._load_worthless(cached.get(_HIDDEN, {}))
         self._snapshot.begin()
         self._forget_unread()
 
@@ -123,9 +129,27 @@ class RemoteFolder(PackedStore):
         """See `Snapshots`."""
         self._snapshot.drop()
         now = self._clock() // 1_000_000
-        return msgspec.json.encode(
-            {folder: store.dump(now, is_sound) for folder, (store, is_sound) in self._cached.items()}
-        )
+        dumped = {folder: store.dump(now, is_sound) for folder, (store, is_sound) in self._cached.items()}
+        return msgspec.json.encode({**dumped, _HIDDEN: self._dump_worthless(now)})
+
+    def _load_worthless(self, cached: Mapping[str, CachedFile]) -> None:
+        """Take over hidden files that an earlier process read within the last day and could not restore: each publish would read
+        them again."""
+        now, passed_over = self._clock() // 1_000_000, self._packs.passed_over
+        for name, file in cached.items():
+            if 0 <= now - file.read < DAY_MS:
+                key = name, file.version, None
+                passed_over.add(key)
+                passed_over.worthless.add(key)
+                self._worthless_at[key] = file.read
+
+    def _dump_worthless(self, now: int) -> dict[str, CachedFile]:
+        files: dict[str, CachedFile] = {}
+        for key in self._packs.passed_over.worthless:
+            name, version, _ = key
+            if isinstance(version, tuple) and len(files) < _HIDDEN_FILES:
+                files[name] = CachedFile(version, self._worthless_at.setdefault(key, now), b"")
+        return files
 
     async def collect(self) -> int:
         """See `PackedStore.collect`: large packs are read whole, for as long as that takes."""

@@ -579,6 +579,38 @@ def test_permanent_leftovers_are_read_once_and_delay_no_others(
     asyncio.run(body())
 
 
+def test_later_processes_read_a_worthless_hidden_pack_once_a_day(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each publish of a command read it again."""
+    if isinstance(devices.open(), DirectoryProvider):
+        pytest.skip("a folder on a disk is read at no cost, and keeps no snapshot")
+
+    async def body() -> None:
+        first = devices.open()
+        await first.put_car(TREE.cid, TREE.blocks, name="n")
+        pack = devices.pack()
+        junk = _hide(pack.with_name(f"{'e' * 64}.car"), b"junk")
+        fails = _hide(pack.with_name(f"{'d' * 64}.car"), b"junk")
+        opened, cache = _opened(first, monkeypatch, fails.name), b""
+        for number in range(3):
+            process = devices.open()
+            process.begin_snapshot(cache)
+            await _publish(process, b"%d" % number)
+            cache = process.end_snapshot()
+        # One that could not be read may be sound.
+        assert opened.count(junk.name) == 1 and opened.count(fails.name) == 3
+        now = time.time_ns()
+        later = devices.open()
+        later._clock = lambda: now + 86_400 * 10**9
+        later.begin_snapshot(cache)
+        await _publish(later, b"later")
+        assert opened.count(junk.name) == 2
+        await devices.close()
+
+    asyncio.run(body())
+
+
 def test_collection_settles_a_pack_behind_many_that_it_cannot(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
