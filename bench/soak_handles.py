@@ -39,7 +39,7 @@ from ipfsmem.api.page import PageFiles
 from ipfsmem.cli import main as command_line
 from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.memory import Memory
-from ipfsmem.parts.advising import WritingAdvice
+from ipfsmem.open_vault.advising import WritingAdvice
 
 _TOKEN = "tok-0123456789abcdef0123456789abcdef"
 #: Seconds that one answer may take on a busy machine.

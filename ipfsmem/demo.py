@@ -29,7 +29,7 @@ from ipfsmem.device.database_file import DATABASE_FILES
 from ipfsmem.errors import FormatError, IpfsmemError, NoVaultError
 from ipfsmem.memories.memories import check_body
 from ipfsmem.memory import Memory
-from ipfsmem.parts.advising import WritingAdvice
+from ipfsmem.open_vault.advising import WritingAdvice
 from ipfsmem.results import Answer
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.home import Home

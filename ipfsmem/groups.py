@@ -24,12 +24,12 @@ from ipfsmem.methods import (
     UsageMethods,
     ValueMethods,
 )
+from ipfsmem.open_vault.conversation import Conversation
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.method_group import MethodGroup
+from ipfsmem.open_vault.scopes import MemoryScopes
 from ipfsmem.operation import View
 from ipfsmem.operations.sessions.stored import sessions_of
-from ipfsmem.parts.conversation import Conversation
-from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.scopes import MemoryScopes
-from ipfsmem.parts.vault_handle import VaultHandle
 from ipfsmem.sessions.compaction import (
     SessionTranscript,
     StoredSession,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ipfsmem.memories.sessions_here import AllSessions
     from ipfsmem.operations.bundles.content import Unpublished
     from ipfsmem.operations.graph.stored import Edge, Node
-    from ipfsmem.parts.summaries import ModelSummariser
+    from ipfsmem.operations.sessions.summaries import ModelSummariser
 
 
 class MemoryStack(StackMethods):
@@ -66,7 +66,7 @@ class MemoryStack(StackMethods):
         return View(self._open, self.scopes[0], tuple(self.scopes))
 
 
-class _Group(MemoryPart):
+class _Group(MethodGroup):
     """A group of methods on one scope."""
 
     def __init__(self, opened: VaultHandle, scope: str) -> None:
@@ -213,7 +213,7 @@ class Sessions(SessionMethods, _Group):
     def model_summariser(self) -> ModelSummariser:
         """A summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`: what is covered leaves the
         device. Raises ConfigError where the settings name none."""
-        from ipfsmem.parts.summaries import ModelSummariser  # few ask one
+        from ipfsmem.operations.sessions.summaries import ModelSummariser  # few ask one
 
         return ModelSummariser()
 

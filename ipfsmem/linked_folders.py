@@ -6,11 +6,11 @@ from pathlib import Path
 
 from ipfsmem.errors import StorageError
 from ipfsmem.methods import FolderMethods
+from ipfsmem.open_vault.method_group import MethodGroup
 from ipfsmem.operation import View
-from ipfsmem.parts.part import MemoryPart
 
 
-class Folders(FolderMethods, MemoryPart):
+class Folders(FolderMethods, MethodGroup):
     """The linked folders of an open vault, of all scopes. Whoever can read the disk can read them, in every mode; an encrypted
     vault has none unless one was linked."""
 

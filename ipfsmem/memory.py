@@ -21,9 +21,9 @@ from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen
 from ipfsmem.methods import MemoryMethods
 from ipfsmem.mode import Mode, ModeName
-from ipfsmem.parts.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection, open_here
-from ipfsmem.parts.part import validated
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.method_group import validated
+from ipfsmem.open_vault.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection, open_here
 from ipfsmem.vault.home import DevicePassphrase, Home, HomeChoice
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     )
     from ipfsmem.linked_folders import Folders
     from ipfsmem.memories.context import ContextBlock, Readiness
+    from ipfsmem.open_vault.plugins import MemoryPlugins
+    from ipfsmem.open_vault.syncing import Syncing
+    from ipfsmem.open_vault.versions import MemoryVersions
     from ipfsmem.operation import View
-    from ipfsmem.parts.plugins import MemoryPlugins
-    from ipfsmem.parts.syncing import Syncing
-    from ipfsmem.parts.versions import MemoryVersions
     from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.results import Opened
     from ipfsmem.sync.background import OnAttempt
@@ -129,7 +129,7 @@ class Memory(MemoryMethods):
     @functools.cached_property
     def plugins(self) -> MemoryPlugins:
         """Other memory systems that recall asks as well."""
-        from ipfsmem.parts.plugins import MemoryPlugins
+        from ipfsmem.open_vault.plugins import MemoryPlugins
 
         return MemoryPlugins(self._open)
 
@@ -157,7 +157,7 @@ class Memory(MemoryMethods):
     @functools.cached_property
     def versions(self) -> MemoryVersions:
         """Published versions, and their differences."""
-        from ipfsmem.parts.versions import MemoryVersions
+        from ipfsmem.open_vault.versions import MemoryVersions
 
         return MemoryVersions(self._open)
 
@@ -412,7 +412,7 @@ class Memory(MemoryMethods):
         """
         import asyncio
 
-        from ipfsmem.parts.lock_watching import lock_watch
+        from ipfsmem.open_vault.lock_watching import lock_watch
 
         locked = asyncio.Event()
         async with lock_watch(self._open, locked.set):
@@ -503,7 +503,7 @@ class Memory(MemoryMethods):
         here = open_here(request)
         if here is None:
             from ipfsmem.in_thread import run_to_end
-            from ipfsmem.parts.making import make_here, restore_here
+            from ipfsmem.open_vault.creating import make_here, restore_here
 
             here = make_here(request) or run_to_end(restore_here(request))
         return cls(here)
@@ -524,7 +524,7 @@ class Memory(MemoryMethods):
         """Do `load` without blocking the event loop: keys are derived and files opened in a thread."""
         request = LoadRequest(vault, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
         from ipfsmem.in_thread import in_thread
-        from ipfsmem.parts.making import make_here, restore_here
+        from ipfsmem.open_vault.creating import make_here, restore_here
 
         here = await in_thread(lambda: open_here(request) or make_here(request), _close)
         return cls(here if here is not None else await restore_here(request))
@@ -551,7 +551,7 @@ class Memory(MemoryMethods):
         (`recovery_words`). Without `unlock` this device alone holds the root keys. Raises ConfigError if a provider cannot be
         opened or another vault on this device is the same one; nothing was created then.
         """
-        from ipfsmem.parts.making import create
+        from ipfsmem.open_vault.creating import create
 
         result = create(
             vault,
@@ -606,7 +606,7 @@ class Memory(MemoryMethods):
         none is found, DamagedError if no version is readable whole; nothing remains on the disk then. `damaged_ok`
         continues all the same, so that `salvage` can restore the readable parts.
         """
-        from ipfsmem.parts.making import recover
+        from ipfsmem.open_vault.creating import recover
 
         result = await recover(
             vault,
@@ -634,7 +634,7 @@ class Memory(MemoryMethods):
         `provider` None: those of the settings. At most 64 MiB and 20,000 blocks. Raises NotFoundError, FormatError,
         LimitError, ProviderError, ConfigError without a provider to read from.
         """
-        from ipfsmem.parts.making import open_foreign
+        from ipfsmem.open_vault.creating import open_foreign
 
         return cls(await open_foreign(source, provider=provider, world=world))
 

@@ -23,8 +23,8 @@ from ipfsmem.errors import IpfsmemError, UsageError
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.syncing import Syncing
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
+    from ipfsmem.open_vault.syncing import Syncing
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -252,7 +252,7 @@ class View:
     @property
     def covered(self) -> frozenset[str] | None:
         """The scopes that the caller's token covers; None: all."""
-        from ipfsmem.parts.vault_handle import covered_scopes
+        from ipfsmem.open_vault.handle import covered_scopes
 
         return covered_scopes()
 
@@ -357,7 +357,7 @@ class Parameter:
 
     @functools.cached_property
     def _accepts(self) -> tuple[Callable[[Any], bool], str] | None:
-        from ipfsmem.parts.part import check_of  # most calls give a default or two
+        from ipfsmem.open_vault.method_group import check_of  # most calls give a default or two
 
         plain: Any = self.type
         if self.item is not None:
@@ -389,7 +389,7 @@ class Parameter:
     def problem(self, value: Any) -> str:
         """Why a value is refused; "" if it is accepted."""
         if self._accepts is not None and not self._accepts[0](value):
-            from ipfsmem.parts.part import type_of
+            from ipfsmem.open_vault.method_group import type_of
 
             return f"is {self._accepts[1]}, not {type_of(value, self._accepts[1])}"
         if value is None:
@@ -627,7 +627,7 @@ class Operation(Generic[P, R]):
         work: Callable[..., R] = self.work
         if not self.audit:
             return work(view, **arguments)
-        from ipfsmem.parts.audit import advise_on
+        from ipfsmem.open_vault.audit import advise_on
 
         method = self.name.rpartition(".")[2]
         with self._auditing(view, face, arguments) as ended:
@@ -646,7 +646,7 @@ class Operation(Generic[P, R]):
     def _auditing(
         self, view: View, face: Face, arguments: Mapping[str, Any]
     ) -> contextlib.AbstractContextManager[Callable[[object], None]]:
-        from ipfsmem.parts.audit import auditing
+        from ipfsmem.open_vault.audit import auditing
 
         # A program with a token reads nothing that is not recorded.
         noted = {**arguments, "preview": False} if face == "http" else arguments

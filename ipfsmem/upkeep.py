@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+import msgspec
+
+from ipfsmem import config as configuration
 from ipfsmem.answer import Answer
+from ipfsmem.bundle.program_events import Move
+from ipfsmem.config import RetentionRule
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, UsageError
+from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.methods import (
     MaintenanceMethods,
     MemberMethods,
@@ -15,19 +22,25 @@ from ipfsmem.methods import (
     SettingMethods,
     VaultMethods,
 )
+from ipfsmem.open_vault.audit import note, operation_counts
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.method_group import MethodGroup
+from ipfsmem.open_vault.providers import providers_in_use
+from ipfsmem.open_vault.syncing import Syncing
 from ipfsmem.operation import View
 from ipfsmem.operations.gc import each_name
 from ipfsmem.operations.maintenance import Cleaned, Vacuumed, cleanup, could_free
-from ipfsmem.parts.maintenance import MemoryMaintenance
-from ipfsmem.parts.members import MemoryMembers
-from ipfsmem.parts.operations import MemoryOperations
-from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.providers import MemoryProviders
-from ipfsmem.parts.syncing import Syncing
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.provider.contract import Provider, access_policy
+from ipfsmem.provider.opening import Providers as OpenProviders
 from ipfsmem.results import Collecting
+from ipfsmem.sync.engine import leading
+from ipfsmem.sync.forwarding import unanswered_move
+from ipfsmem.sync.interval import SyncInterval, free_interval
+from ipfsmem.sync.names import member_names
 from ipfsmem.sync.progress import Progress, no_progress
+from ipfsmem.sync.removals import Removal, removals
 from ipfsmem.sync.retention import KEEP_DAYS, KEEP_ROOTS
+from ipfsmem.vault.sheet import RecoverySheet, make_sheet
 
 #: The parts of `compact`, in order.
 PARTS: Final = ("versions", "leftovers", "files")
@@ -58,42 +71,121 @@ class Compacted(Answer, frozen=True, kw_only=True):
             self.versions.raise_if_incomplete()
 
 
-class Operations(OperationMethods, MemoryOperations):
-    """The audit log of this device."""
+class Operations(OperationMethods, MethodGroup):
+    """The audit log of this device, limited by the setting `operations.kept`. It has no text of a memory."""
 
     def _view(self) -> View:
         return View(self._open, "")
 
+    def add(self, operation: str, about: str = "") -> None:
+        """Record an operation of an interface that no part records, such as the creation of a token; `about`: its name."""
+        note(self._open, operation, "", about, "")
 
-class Members(MemberMethods, MemoryMembers):
+    def counts(self) -> dict[str, int]:
+        """Return the number of entries of each operation, most frequent first."""
+        return operation_counts(self._open)
+
+
+class Members(MemberMethods, MethodGroup):
     """The members of a vault."""
 
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
+        super().__init__(opened)
+        self._syncing = syncing
+
     def _view(self) -> View:
         return View(self._open, "", syncing=lambda: self._syncing)
 
+    def note_words(self, *, confirmed: bool) -> None:
+        """Record whether the recovery phrase shown last was confirmed by typing some of its words; `status` says if not."""
+        name = meta.UNCONFIRMED_WORDS
+        with self._replica.transaction():
+            if confirmed:
+                meta.forget(self._replica.db.connection, [name])
+            else:
+                self._replica.db.set_meta(name, b"1")
 
-class Providers(ProviderMethods, MemoryProviders):
+    def is_revoked(self) -> bool:
+        """Tell whether this device is known to be revoked."""
+        return self._open.is_revoked
+
+    def late_writes(self) -> list[Late]:
+        """Return writes of revoked members beyond those accepted at their revocation, for review (format section 4)."""
+        return late_writes(self._replica)
+
+    def removed(self) -> list[Removal]:
+        """Return the removed members that a root had added, and who removed them."""
+        return removals(self._replica.ring)
+
+    def recovery_sheet(self) -> RecoverySheet:
+        """Return a text to print that explains how to recover this vault. It has no secret; needs no network.
+
+        Raises UsageError in a mode without a vault.
+        """
+        vault = self._replica.config.vault
+        if vault is None:
+            raise UsageError(
+                f"a vault in mode {self._open.mode} is never published, so it has no recovery sheet",
+                hint="Keep a copy: ipfsmem export --out FILE.",
+            )
+        places = [(info.spec, info.root, info.at) for info in providers_in_use(self._replica, self._syncing)]
+        return make_sheet(
+            self._open.namespace, self._replica, vault, places, configuration.settings().providers
+        )
+
+
+class Providers(ProviderMethods, MethodGroup):
     """The providers of a vault."""
 
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
+        super().__init__(opened)
+        self._syncing = syncing
+
     def _view(self) -> View:
         return View(self._open, "", syncing=lambda: self._syncing)
 
+    @property
+    def in_use(self) -> list[Provider]:
+        """Return the open providers."""
+        return self._syncing.places.open
 
-class Vaults(VaultMethods, MemoryPart):
+    def use(self, providers: Sequence[Provider]) -> None:
+        """Publish at these providers while this vault is open; its configuration does not change."""
+        self._syncing.places = OpenProviders((*providers,))
+
+    def free_interval(self) -> SyncInterval:
+        """Return the shortest interval of syncs that is free of charge at all providers, for all devices together; else a cheap one."""
+        return free_interval(self._syncing.places.open, max(1, len(member_names(self._replica))))
+
+    def policy(self, spec: str) -> dict[str, Any]:
+        """Return the least-rights access policy of a bucket as JSON. ConfigError for providers without one."""
+        return access_policy(spec)
+
+    def moved(self) -> Move | None:
+        """Return an unanswered move by another device; None without one."""
+        return unanswered_move(self._replica)
+
+    async def leading(self, progress: Progress = no_progress) -> list[str]:
+        """Return the names of the providers that lead a new device to the version published last, by a list of pins, or by the names
+        of the anchor and of this device. Providers that do not answer are omitted."""
+        return await leading(self._replica, self._syncing.published_at().open, progress=progress)
+
+
+class Vaults(VaultMethods, MethodGroup):
     """The further vaults of a wallet."""
 
     def _view(self) -> View:
         return View(self._open, "")
 
 
-class Settings(SettingMethods, MemoryPart):
+class Settings(SettingMethods, MethodGroup):
     """The settings of this user, for all vaults."""
 
     def _view(self) -> View:
         return View(self._open, "")
 
 
-class Maintenance(MaintenanceMethods, MemoryMaintenance):
+class Maintenance(MaintenanceMethods, MethodGroup):
     """Occasional maintenance of an open vault."""
 
     def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
@@ -102,6 +194,10 @@ class Maintenance(MaintenanceMethods, MemoryMaintenance):
 
     def _view(self) -> View:
         return View(self._open, "", syncing=lambda: self._syncing)
+
+    def gc_daily(self, keep: RetentionRule | None) -> None:
+        """Let superseded roots go once a day, with a sync, and keep what `keep` says; None: only `gc` lets go."""
+        self._replica.save_config(msgspec.structs.replace(self._replica.config, collect=keep))
 
     async def compact(
         self,

@@ -24,8 +24,7 @@ from ipfsmem.device.identity import KEY_FILE, passphrase_protected
 from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ChangedError, ConfigError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.sessions_here import named_sessions_here
-from ipfsmem.parts.providers import leading_providers
-from ipfsmem.parts.versions import are_members_unpublished, is_unpublished
+from ipfsmem.open_vault.versions import are_members_unpublished, is_unpublished
 from ipfsmem.provider.contract import shown_spec
 from ipfsmem.results import VaultHere
 from ipfsmem.sync.presence import Presence
@@ -130,7 +129,7 @@ async def what_remains(memory: Memory, progress: Progress = no_progress) -> Rema
     leading: list[str] = []
     try:
         presence = [*await memory.providers.check(progress=progress)]
-        leading = await leading_providers(memory.providers, progress)
+        leading = await memory.providers.leading(progress)
     except IpfsmemError as error:
         lost.append(str(error))
     inside = memory.replica.folder

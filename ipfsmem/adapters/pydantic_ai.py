@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ipfsmem import tools
 from ipfsmem.adapters.extras import extra
 from ipfsmem.memory import Memory
-from ipfsmem.parts.conversation import Conversation, Saved
+from ipfsmem.open_vault.conversation import Conversation, Saved
 
 if TYPE_CHECKING:
     from pydantic_ai import FunctionToolset

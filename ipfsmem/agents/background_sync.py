@@ -125,7 +125,7 @@ def _make_ready(memory: Memory, folder: str) -> None:
 def dream_if_due(memory: Memory) -> None:
     """Run an automatic dream if enabled and due. A failure is only recorded for `dream status`. The next sync publishes the
     result."""
-    from ipfsmem.parts.dreams import is_automatic
+    from ipfsmem.operations.dream_runs import is_automatic
 
     with contextlib.suppress(IpfsmemError):
         if is_automatic(memory.replica):

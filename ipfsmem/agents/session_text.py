@@ -24,7 +24,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.memories.context import tokens_of
 from ipfsmem.memories.context_layouts import LEAST_TOKENS
 from ipfsmem.memory import Memory
-from ipfsmem.parts.audit import acting_as, collecting_doubts, with_doubts
+from ipfsmem.open_vault.audit import acting_as, collecting_doubts, with_doubts
 
 #: A note about the MCP tools, after the memories at the start of a session.
 TOOLS: Final = (

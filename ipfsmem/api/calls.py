@@ -16,8 +16,8 @@ from ipfsmem.bundle.keys import check_scope
 from ipfsmem.errors import IpfsmemError, UsageError
 from ipfsmem.memories.memory_records import SEEN_DIGITS
 from ipfsmem.memory import Memory
+from ipfsmem.open_vault.method_group import RENAMED
 from ipfsmem.operation import Right
-from ipfsmem.parts.part import RENAMED
 
 _ETAG: Final = re.compile(rf'"([0-9a-f]{{{SEEN_DIGITS}}})"')
 KEY_SCHEMA: Final = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}

@@ -54,9 +54,9 @@ from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import NotFoundError, PassphraseError, UsageError
 from ipfsmem.http.connection_limits import TRUSTED
 from ipfsmem.memory import Memory
+from ipfsmem.open_vault.audit import acting_as, collecting, collecting_doubts
+from ipfsmem.open_vault.handle import reading_only
 from ipfsmem.operations.sync import synced
-from ipfsmem.parts.audit import acting_as, collecting, collecting_doubts
-from ipfsmem.parts.vault_handle import reading_only
 
 #: Maximum seconds for the body of a request, and between two keep-alive comments in a stream of changes.
 BODY_TIME: Final = 30.0

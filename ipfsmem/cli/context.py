@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ipfsmem.memory import Memory
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.root_keys import RootKeys
 
@@ -141,7 +141,7 @@ class CommandContext:
         """Open the memory on this device. `passphrase_itself`: unlocked keys are not enough. Raises NotFoundError if it is
         missing."""
         from ipfsmem.memory import Memory
-        from ipfsmem.parts.audit import acting_as, collecting
+        from ipfsmem.open_vault.audit import acting_as, collecting
 
         passphrase = self.passphrase(itself=passphrase_itself)
         try:

@@ -47,7 +47,7 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.mode import Mode
-from ipfsmem.parts.audit import acting_as
+from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.vault.beginning import (
     incomplete_restore_error,
     make_wallet,

@@ -29,7 +29,7 @@ from ipfsmem.cli.sync_cmd import print_report
 from ipfsmem.cli.wallets import recovery_root
 from ipfsmem.errors import UsageError
 from ipfsmem.mode import Mode
-from ipfsmem.parts.audit import acting_as
+from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.vault.beginning import incomplete_restore_error
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import msgspec
 from ipfsmem.bundle.writing_advice import secret_in
 from ipfsmem.compat import agh, infraware, initrunner, librefang
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.advising import texts_in
+from ipfsmem.open_vault.advising import texts_in
 from ipfsmem.tools.definition import Definition
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import Tool, ToolResult

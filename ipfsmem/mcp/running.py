@@ -17,7 +17,7 @@ from ipfsmem.device.lock import LOOK_WAITS
 from ipfsmem.ending_signals import ending_signals
 from ipfsmem.errors import IpfsmemError, PassphraseError
 from ipfsmem.mcp.server import MemoryServer, unexpected
-from ipfsmem.parts.versions import unpublished_kinds
+from ipfsmem.open_vault.versions import unpublished_kinds
 from ipfsmem.sync.background import Attempt
 
 if TYPE_CHECKING:

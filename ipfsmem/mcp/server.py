@@ -28,7 +28,7 @@ from ipfsmem.mcp import wire
 from ipfsmem.mcp.addresses import TEMPLATES, address, parts
 from ipfsmem.mcp.lines import HALF_A_CHARACTER, NOT_JSON, TOO_LONG
 from ipfsmem.mcp.roots import Projects, folders_of
-from ipfsmem.parts.audit import acting, acting_as, collecting_doubts, with_doubts
+from ipfsmem.open_vault.audit import acting, acting_as, collecting_doubts, with_doubts
 from ipfsmem.tools import GUIDANCE, Tool, ToolResult, toolset
 from ipfsmem.tools.schema import JSON
 from ipfsmem.tools.tool import refusal

@@ -8,7 +8,7 @@ from ipfsmem.operation import Items, View, operation
 
 if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
     from ipfsmem.vault.check import Finding
 
 #: Types of results, imported when an interface shows them.
@@ -63,11 +63,11 @@ def check(view: View) -> Examined:
 def _counted(opened: VaultHandle) -> Finding:
     """Return the number of operations of each kind in the audit log."""
     from ipfsmem.errors import StorageError
-    from ipfsmem.parts.operations import MemoryOperations
+    from ipfsmem.open_vault.audit import operation_counts
     from ipfsmem.vault.check import Finding
 
     try:
-        counted = MemoryOperations(opened).counts()
+        counted = operation_counts(opened)
     except StorageError as error:
         return Finding("error", "operations", str(error), error.hint)
     text = ", ".join(f"{number:,} {name}" for name, number in [*counted.items()][:_NAMED])
@@ -79,7 +79,7 @@ def _for_agents(opened: VaultHandle) -> Finding:
     """Return whether agents are switched on, and whether an automatic dream is due."""
     from ipfsmem.config import settings
     from ipfsmem.errors import ConfigError, IpfsmemError
-    from ipfsmem.parts.dreams import waits_for
+    from ipfsmem.operations.dream_runs import waits_for
     from ipfsmem.vault.check import Finding
 
     try:

@@ -119,7 +119,7 @@ def dreams_of(view: View) -> Dreams:
 )
 def status(view: View) -> DreamStatus:
     """Show whether automatic dreams are on, when the next is due, how the last one ended, and the proposed changes."""
-    from ipfsmem.parts.dreams import is_automatic, waits_for
+    from ipfsmem.operations.dream_runs import is_automatic, waits_for
 
     opened, proposal = view.opened, dreams_of(view).proposed()
     folder = opened.replica.folder
@@ -193,7 +193,7 @@ def run(
         raise UsageError(
             "changes proposed by a model must be reviewed first: pass only one of apply and model"
         )
-    from ipfsmem.parts.dreams import apply_here, dreaming_here
+    from ipfsmem.operations.dream_runs import apply_here, dreaming_here
 
     if model:
         return DreamRun(proposed=asyncio.run(ask.work(view)))
@@ -220,7 +220,7 @@ def run(
 )
 def propose(view: View, *, progress: OnPhase = None) -> Proposed:
     """Propose changes that tidy up the memories of one scope. No memory is changed."""
-    from ipfsmem.parts.dreams import dreaming_here
+    from ipfsmem.operations.dream_runs import dreaming_here
 
     view.opened.ingest_edits()
     with dreaming_here(view.opened, progress) as meter:
@@ -252,7 +252,7 @@ async def ask(
     progress: OnPhase = None,
 ) -> Proposed:
     """Let a model propose changes; it receives texts. Its proposal must be applied by its ID."""
-    from ipfsmem.parts.dreams import ask_model
+    from ipfsmem.operations.dream_runs import ask_model
 
     return await ask_model(view.opened, view.target, model, among=view.covered, progress=progress)
 
@@ -268,7 +268,7 @@ async def ask(
 )
 def run_due(view: View) -> DreamRuns:
     """Dream over each scope if a dream is due according to `dreams.status`."""
-    from ipfsmem.parts.dreams import dream_over_each
+    from ipfsmem.operations.dream_runs import dream_over_each
 
     return DreamRuns(runs=tuple(DreamRun.of(*one) for one in dream_over_each(view.opened)))
 
@@ -321,7 +321,7 @@ def apply(
     Memories that changed since are left as they are.
     """
     from ipfsmem.memories.dreams import RULES
-    from ipfsmem.parts.dreams import apply_here, dreaming_here
+    from ipfsmem.operations.dream_runs import apply_here, dreaming_here
 
     dreams, wanted_id = dreams_of(view), None if proposal is None else proposal.lower()
 

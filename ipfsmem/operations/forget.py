@@ -71,7 +71,7 @@ def forget(
     An event of the timeline records it. The earlier texts of a fact are forgotten too. Published versions
     contain the text, encrypted, until they are deleted. In mode ipfs, published data stays public.
     """
-    from ipfsmem.parts.forgetting import forget_text
+    from ipfsmem.operations.forgetting import forget_text
 
     check_reason(reason)  # it is recorded after the memory is gone
     gone = forget_text(

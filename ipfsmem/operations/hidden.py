@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,9 @@ from msgspec import Meta
 from ipfsmem.device.hidden import MAX_REASON, Hidden, hidden_texts, hide, show
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.operation import Except, Items, View, operation
-from ipfsmem.parts.hidden import hidden_here
+
+if TYPE_CHECKING:
+    from ipfsmem.open_vault.handle import VaultHandle
 
 #: Keys of memories.
 _KEYS = Meta(max_length=10_000, description="Keys of memories.")
@@ -123,3 +125,20 @@ def bring_back(
     with view.opened.replica.transaction():
         show(view.opened.replica, [(view.scope, key) for key in chosen])
     return ChangedKeys(keys=tuple(chosen))
+
+
+def hidden_here(opened: VaultHandle, scope: str | None = None) -> list[Hidden]:
+    """The hidden texts of a scope, or of all, the last hidden first. One that was written again since is not hidden."""
+    opened.ingest_edits()
+    replica = opened.replica
+
+    def is_current(one: Hidden) -> bool:
+        part = opened.memories.in_scope(one.scope)
+        return (
+            not part.forgotten() and part.written(one.key, replica.store.entry(part.name(one.key))) == one.hlc
+        )
+
+    with replica.reading():
+        every = hidden_texts(replica).values()
+        rows = [one for one in every if scope in (None, one.scope) and is_current(one)]
+    return sorted(rows, key=lambda one: (-one.at, one.scope, one.key))

@@ -127,7 +127,7 @@ async def move(
     Nothing is deleted at the old provider; an interrupted move can be run again.
     """
     from ipfsmem.device.tables import placed
-    from ipfsmem.parts.providers import name_of, provider_names, remember_providers
+    from ipfsmem.open_vault.providers import name_of, provider_names, remember_providers
     from ipfsmem.provider.contract import lasting_spec, spec_warning
     from ipfsmem.provider.opening import Providers
     from ipfsmem.sync import engine
@@ -267,7 +267,7 @@ async def follow(
     Pass `spec` if the provider has another name on this machine. It must already have this vault. Nothing changes
     before it returned this vault and a sync with the old and new providers succeeded.
     """
-    from ipfsmem.parts.providers import provider_names
+    from ipfsmem.open_vault.providers import provider_names
     from ipfsmem.provider.contract import lasting_spec, require_address, spec_warning
     from ipfsmem.sync import engine
     from ipfsmem.sync.forwarding import note_answer, unanswered_move
@@ -325,7 +325,7 @@ async def follow(
 
 def _move_to(view: View, spec: str, announced: Move) -> None:
     """Publish there from now on, and no longer at the providers that were left."""
-    from ipfsmem.parts.providers import remember_providers
+    from ipfsmem.open_vault.providers import remember_providers
     from ipfsmem.sync.forwarding import note_answer
 
     replica, syncing = view.opened.replica, view.syncing

@@ -87,7 +87,7 @@ class ProvidersChecked(Items["Presence"], frozen=True, kw_only=True):
 )
 def list_(view: View) -> ProviderList:
     """List the providers of this vault: capabilities, and the version that this device published there last."""
-    from ipfsmem.parts.providers import providers_in_use
+    from ipfsmem.open_vault.providers import providers_in_use
     from ipfsmem.provider.contract import shown_spec
 
     providers = providers_in_use(view.opened.replica, view.syncing)
@@ -111,7 +111,7 @@ def add(
     view: View, spec: Annotated[str, Meta(description="The provider: a folder, or a kind with its address.")]
 ) -> ProviderAdded:
     """Add a provider without contacting it: the next sync publishes the vault there too."""
-    from ipfsmem.parts.providers import provider_names, remember_providers
+    from ipfsmem.open_vault.providers import provider_names, remember_providers
     from ipfsmem.provider.contract import lasting_spec, require_address, spec_warning
     from ipfsmem.provider.opening import Providers
 
@@ -139,7 +139,7 @@ def remove(
     view: View, spec: Annotated[str, Meta(description="The provider, as `providers.list` shows it.")]
 ) -> ProviderNames:
     """Remove a provider: the vault is no longer published there. Its data stays there."""
-    from ipfsmem.parts.providers import provider_names, remember_providers
+    from ipfsmem.open_vault.providers import provider_names, remember_providers
     from ipfsmem.provider.contract import lasting_spec, shown_spec
 
     replica, syncing = view.opened.replica, view.syncing

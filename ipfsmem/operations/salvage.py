@@ -53,7 +53,7 @@ async def salvage(
     from functools import partial
 
     from ipfsmem import results
-    from ipfsmem.parts.syncing import followed_by
+    from ipfsmem.open_vault.syncing import followed_by
     from ipfsmem.sync.engine import salvage
     from ipfsmem.sync.progress import no_progress
 

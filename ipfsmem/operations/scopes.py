@@ -107,7 +107,7 @@ def list_(
 )
 def show(view: View, name: ScopeName) -> ScopeFacts:
     """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted."""
-    from ipfsmem.parts.scopes import MemoryScopes
+    from ipfsmem.open_vault.scopes import MemoryScopes
 
     view.opened.ingest_edits()
     scopes = MemoryScopes(view.opened)
@@ -257,7 +257,7 @@ def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotte
     Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
     published version while one with them is kept.
     """
-    from ipfsmem.parts.scopes import MemoryScopes
+    from ipfsmem.open_vault.scopes import MemoryScopes
 
     opened, scopes = view.opened, MemoryScopes(view.opened)
     check_reason(reason)
@@ -306,7 +306,7 @@ def restore(
     It has its texts and events from the published version `root`; otherwise it is empty.
     """
     from ipfsmem.causal.value import decode_entry
-    from ipfsmem.parts.scopes import MemoryScopes
+    from ipfsmem.open_vault.scopes import MemoryScopes
     from ipfsmem.published.history import find_root, open_past
 
     opened, past = view.opened, None

@@ -23,6 +23,6 @@ def status(view: View) -> Status:
 
     Counts include all scopes. The network is not used.
     """
-    from ipfsmem.parts.status import status_of
+    from ipfsmem.operations.vault_status import status_of
 
     return status_of(view.opened, view.syncing)

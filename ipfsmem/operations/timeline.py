@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from ipfsmem.errors import UsageError
 from ipfsmem.operation import Cli, Except, ForModels, Http, Items, Stored, View, operation
-from ipfsmem.parts.timeline import Noted, add_event, days_between, missing, noted
+from ipfsmem.operations.events import Noted, add_event, days_between, missing, noted
 
 if TYPE_CHECKING:
     from datetime import tzinfo

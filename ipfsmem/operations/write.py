@@ -103,7 +103,7 @@ def write(
     Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
     """
     from ipfsmem.memories.memories import LONG
-    from ipfsmem.parts.writing import changed_text, write_text
+    from ipfsmem.operations.writing import changed_text, write_text
 
     parts = (body, name, description, type, tags, fields)
     if text is not None:

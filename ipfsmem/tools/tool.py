@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.device.lock import one_wait
 from ipfsmem.errors import ChangedError, IpfsmemError, KeyNameError, LockedError, PassphraseError
-from ipfsmem.parts.audit import collecting, collecting_doubts, with_doubts
+from ipfsmem.open_vault.audit import collecting, collecting_doubts, with_doubts
 from ipfsmem.tools.lenient import meant
 from ipfsmem.tools.schema import JSON, checked, unknown
 

@@ -25,7 +25,7 @@ from ipfsmem.cli import init_cmd
 from ipfsmem.config import VaultConfig
 from ipfsmem.http import blocks
 from ipfsmem.memory import Memory
-from ipfsmem.parts import making
+from ipfsmem.open_vault import creating
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 from tests.servers.threaded import serve
@@ -222,13 +222,13 @@ def test_load_on_empty_device_prefers_the_vault_of_that_name(
     bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
     bare.ok("sync", "--vault", label)
     searched: list[str] = []
-    find = making.find_vault
+    find = creating.find_vault
 
     async def noted(root: RootKeys, *rest: Any, **how: Any) -> VaultConfig:
         searched.append(root.head_public.hex())
         return await find(root, *rest, **how)
 
-    monkeypatch.setattr(making, "find_vault", noted)
+    monkeypatch.setattr(creating, "find_vault", noted)
     signer = RawKeySigner(bytes.fromhex(KEY.removeprefix("0x")))
 
     def load(name: str) -> Memory:

@@ -48,8 +48,8 @@ ELSEWHERE = (
     "adapters",
     "http",
     "published",
-    "parts.making",
-    "parts.syncing",
+    "open_vault.creating",
+    "open_vault.syncing",
     "sync.engine",
     "provider.opening",
     "results",
@@ -308,7 +308,7 @@ def test_sync_loads_no_ranking_and_no_status_modules(tmp_path: Path) -> None:
     code, loaded = json.loads(done.stderr.splitlines()[-1])
     assert not code, done.stderr
     assert "ipfsmem.sync.engine" in loaded
-    assert {"ipfsmem.recall.ranking", "ipfsmem.parts.status"}.isdisjoint(loaded)
+    assert {"ipfsmem.recall.ranking", "ipfsmem.operations.vault_status"}.isdisjoint(loaded)
 
 
 #: A program as `ipfsmem` is one, which says when Python takes it apart.

@@ -24,7 +24,7 @@ from ipfsmem.device.operations import Operation, operations
 from ipfsmem.device.replica import Environment
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
-from ipfsmem.parts.audit import acting_as
+from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.tools import toolset
 from ipfsmem.vault.opening import open_replica
 from tests.cli.test_cli_promote import talk_of

@@ -43,7 +43,7 @@ FLOORS = (
     ("sync",),
     ("vault",),
     ("results",),
-    ("parts",),
+    ("open_vault",),
     ("operation",),
     ("operations",),
     ("methods",),

@@ -13,7 +13,7 @@ from tests.unit.test_document_words import BANNED, REPLACED
 
 #: Instructions to models, whose effect is measured in their words, and texts in the words of other programs.
 APART = (
-    "ipfsmem/bundle/fence.py", "ipfsmem/compat/", "ipfsmem/dream/asking.py", "ipfsmem/exchange/readers/", "ipfsmem/parts/summaries.py",
+    "ipfsmem/bundle/fence.py", "ipfsmem/compat/", "ipfsmem/dream/asking.py", "ipfsmem/exchange/readers/", "ipfsmem/operations/sessions/summaries.py",
     "ipfsmem/sessions/notices.py", "ipfsmem/tools/peers.py", "ipfsmem/tools/toolset.py",
 )  # fmt: skip
 #: What a banned phrase is part of, and still says it plainly.

@@ -14,7 +14,7 @@ import pytest
 import ipfsmem
 import ipfsmem.errors
 import ipfsmem.results
-from ipfsmem.parts.part import MemoryPart
+from ipfsmem.open_vault.method_group import MethodGroup
 
 
 def test_public_names_are_complete() -> None:
@@ -56,7 +56,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
         parts = [
             name
             for name in dir(memory)
-            if not name.startswith("_") and isinstance(getattr(memory, name, None), MemoryPart)
+            if not name.startswith("_") and isinstance(getattr(memory, name, None), MethodGroup)
         ]
         assert len(parts) == 19
         for name in parts:

@@ -15,7 +15,7 @@ from ipfsmem.cli.app import group
 from ipfsmem.compat.programs import definitions
 from ipfsmem.config import VARIABLES
 from ipfsmem.memory import Memory
-from ipfsmem.parts.conversation import Conversation
+from ipfsmem.open_vault.conversation import Conversation
 from ipfsmem.setting_list import all_settings
 
 ROOT = Path(__file__).parents[2]

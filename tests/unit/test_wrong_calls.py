@@ -18,8 +18,8 @@ from ipfsmem.device.namespaces import namespaces
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.mode import Mode
-from ipfsmem.parts import making
-from ipfsmem.parts.part import MemoryPart
+from ipfsmem.open_vault import creating
+from ipfsmem.open_vault.method_group import MethodGroup
 
 #: What no parameter takes.
 WRONG = object()
@@ -45,7 +45,7 @@ def public(owner: type) -> list[str]:
     return [
         name
         for kind in owner.__mro__
-        if kind is owner or kind in MemoryPart.__subclasses__() or kind.__name__.endswith("Methods")
+        if kind is owner or kind in MethodGroup.__subclasses__() or kind.__name__.endswith("Methods")
         for name, what in vars(kind).items()
         if not name.startswith("_") and inspect.isfunction(what)
     ]
@@ -60,10 +60,12 @@ def methods() -> Iterator[str]:
         "groups",
         "linked_folders",
         "upkeep",
-        *(f"parts.{part}" for part in PARTS if part not in (*GROUPS, "vaults", "settings")),
+        "open_vault.plugins",
+        "open_vault.syncing",
+        "open_vault.versions",
     ):
         import_module(f"ipfsmem.{module}")
-    every = [one for kind in MemoryPart.__subclasses__() for one in (kind, *kind.__subclasses__())]
+    every = [one for kind in MethodGroup.__subclasses__() for one in (kind, *kind.__subclasses__())]
     kinds = {kind.__name__.removeprefix("Memory").lower(): kind for kind in every}
     for part in PARTS:
         yield from (f"{part}.{name}" for name in public(kinds[part]))
@@ -125,7 +127,7 @@ def test_all_parts_are_tested(memory: Memory) -> None:
     found = [
         name
         for name in dir(memory)
-        if not name.startswith("_") and isinstance(getattr(memory, name), MemoryPart)
+        if not name.startswith("_") and isinstance(getattr(memory, name), MethodGroup)
     ]
     assert sorted(PARTS) == sorted(found)
     assert len(METHODS) > 60
@@ -357,7 +359,7 @@ def test_cancelled_call_leaves_nothing_behind(
         with Memory.create("alex", "encrypted-ipfs", home=tmp_path / "other", **where) as memory:
             asyncio.run(memory.sync())
     name = "begin_replica" if brought else "create_replica"
-    real, begun, go_on = getattr(making, name), threading.Event(), threading.Event()
+    real, begun, go_on = getattr(creating, name), threading.Event(), threading.Event()
 
     def held(folder: Path | None, *args: Any, **named: Any) -> Any:
         begun.set()
@@ -376,7 +378,7 @@ def test_cancelled_call_leaves_nothing_behind(
             await task
 
     with monkeypatch.context() as patch:
-        patch.setattr(making, name, held)
+        patch.setattr(creating, name, held)
         asyncio.run(work())
     assert not (tmp_path / "home" / "alex").exists()
     with Memory.load("alex", "encrypted-ipfs", home=tmp_path / "home", create=True, **where) as memory:

@@ -18,8 +18,8 @@ from ipfsmem.memories.import_scopes import assign
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_records import place_of
 from ipfsmem.memories.sessions_here import named_sessions_here
+from ipfsmem.open_vault.versions import is_unpublished
 from ipfsmem.operation import View
-from ipfsmem.parts.versions import is_unpublished
 
 #: What a published version lacks, and what to do about that.
 NOT_PUBLISHED = "writes since the last sync"

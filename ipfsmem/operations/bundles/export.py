@@ -206,8 +206,8 @@ def export_published(
     ] = None,
 ) -> VersionExported:
     """Write a published version with all its blocks to a CAR file, encrypted as published."""
+    from ipfsmem.open_vault.versions import published_root
     from ipfsmem.operations.bundles.content import VersionExported
-    from ipfsmem.parts.versions import published_root
     from ipfsmem.published.history import export_car
 
     replica = view.opened.replica
@@ -236,8 +236,8 @@ def export_html(view: View, out: Out, *, partial: Partial = False) -> VersionExp
     Any browser opens it with the recovery phrase, a wallet or its key file.
     """
     from ipfsmem.files.rescue_page import read_shell, write_rescue_page
+    from ipfsmem.open_vault.versions import published_root
     from ipfsmem.operations.bundles.content import VersionExported, unpublished
-    from ipfsmem.parts.versions import published_root
     from ipfsmem.published.history import export_car
 
     opened, replica = view.opened, view.opened.replica

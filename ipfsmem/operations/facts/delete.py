@@ -34,7 +34,7 @@ def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) 
     A concurrent edit survives.
     """
     from ipfsmem.memories.facts import as_fact
-    from ipfsmem.parts.forgetting import forget_removed
+    from ipfsmem.operations.forgetting import forget_removed
 
     check_reason(reason)
     view.opened.ingest_file(key, view.target)

@@ -206,7 +206,7 @@ def delete(
     Relations to it stay in their texts, and lead nowhere until it is restored.
     """
     from ipfsmem.memories.facts import keep_removed
-    from ipfsmem.parts.forgetting import forget_removed
+    from ipfsmem.operations.forgetting import forget_removed
 
     graph = graph_in(view)
     key = graph.find(entity.strip())

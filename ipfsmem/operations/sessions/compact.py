@@ -95,7 +95,7 @@ def compact(
 
     limits, opened, compacted, problems = settings().sessions, view.opened, [], []
     if model:
-        from ipfsmem.parts.summaries import ModelSummariser
+        from ipfsmem.operations.sessions.summaries import ModelSummariser
 
         summarise = ModelSummariser()
         by = summarise.name
@@ -149,8 +149,8 @@ def _compact(
 
 def _note_use(view: View, summarise: Summariser | None) -> None:
     """Note what a model was used for a summary."""
-    from ipfsmem.parts.summaries import ModelSummariser
-    from ipfsmem.parts.usage import note_model_use
+    from ipfsmem.operations.sessions.summaries import ModelSummariser
+    from ipfsmem.operations.usage.recording import note_model_use
 
     if isinstance(summarise, ModelSummariser) and summarise.given + summarise.said:
         tokens_in, tokens_out = summarise.given, summarise.said

@@ -43,6 +43,6 @@ def add(
     ] = 0.0,
 ) -> Used:
     """Record one use of a model as an event of the timeline. It is durable when this returns."""
-    from ipfsmem.parts.usage import add_use
+    from ipfsmem.operations.usage.recording import add_use
 
     return add_use(view.opened, view.scope, agent, provider, model, input_tokens, output_tokens, cost_usd)

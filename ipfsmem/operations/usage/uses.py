@@ -46,7 +46,7 @@ def zone_from(tz: str | None) -> tzinfo:
 
 def uses_of(view: View, since: str | None, until: str | None, tz: str | None) -> list[Used]:
     """The uses of the scope that a call works on, in order. Raises UsageError."""
-    from ipfsmem.parts.timeline import days_between, noted
+    from ipfsmem.operations.events import days_between, noted
 
     days = days_between(view.opened, since, until, zone_from(tz))
     return used([one.event for one in noted(view.opened, view.scopes, days)])

@@ -48,7 +48,7 @@ def no_value(key: str) -> NotFoundError:
 def delete_value(view: View, one: KeyValue, seen: str | None) -> None:
     """Delete a value; its history keeps it unless it is pending. Raises NotFoundError, ChangedError."""
     from ipfsmem.memories.facts import keep_removed
-    from ipfsmem.parts.forgetting import forget_removed
+    from ipfsmem.operations.forgetting import forget_removed
 
     view.opened.ingest_file(one.memory, view.target)
     removed = keep_removed(view.opened.memories.in_scope(view.target), one.memory, seen)

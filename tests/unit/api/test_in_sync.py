@@ -20,7 +20,7 @@ from ipfsmem.errors import StorageError
 from ipfsmem.http import serving
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from ipfsmem.parts import writing
+from ipfsmem.operations import writing
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.servers.threaded import serve
 from tests.support.api_lab import NEW, Client, Lab, good, told

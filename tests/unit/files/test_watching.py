@@ -14,7 +14,7 @@ import pytest
 
 from ipfsmem.files import watching
 from ipfsmem.memory import Memory
-from ipfsmem.parts import folder_watching
+from ipfsmem.open_vault import folder_watching
 from ipfsmem.sync.background import Attempt
 from tests.support.extras import need_extra
 from tests.support.patience import PATIENCE

@@ -29,7 +29,7 @@ from ipfsmem.errors import (
 from ipfsmem.files.surroundings import git_head, remarks
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from ipfsmem.parts import syncing
+from ipfsmem.open_vault import syncing
 from ipfsmem.sync.engine import restore
 from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys

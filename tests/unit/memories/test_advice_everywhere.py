@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ipfsmem.memory import Memory
-from ipfsmem.parts.advising import WritingAdvice
-from ipfsmem.parts.audit import acting_as, collecting
+from ipfsmem.open_vault.advising import WritingAdvice
+from ipfsmem.open_vault.audit import acting_as, collecting
 from tests.support.api_lab import NEW, Client, asked
 from tests.support.cli_lab import Cli
 from tests.support.tools_lab import Model

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ipfsmem.config import SessionSettings
 from ipfsmem.errors import ConfigError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.parts.conversation import Conversation
+from ipfsmem.open_vault.conversation import Conversation
 from ipfsmem.sessions.compaction import StoredSession, told
 from ipfsmem.sessions.messages import read_message
 from tests.support.device_lab import Lab

@@ -29,8 +29,8 @@ from ipfsmem.groups import (
 from ipfsmem.memories.event_entries import KINDS
 from ipfsmem.memory import Memory
 from ipfsmem.methods import MemoryMethods
+from ipfsmem.open_vault.handle import reading_only
 from ipfsmem.operations.recall import FoundMoment
-from ipfsmem.parts.vault_handle import reading_only
 from ipfsmem.published.versions import History
 from ipfsmem.tools import toolset
 from tests.support.effort import cases

@@ -17,8 +17,8 @@ import pytest
 from ipfsmem.device.replica import Environment
 from ipfsmem.errors import KeyNameError, NotFoundError, UsageError
 from ipfsmem.memory import Memory
+from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.operations.context import context
-from ipfsmem.parts.audit import acting_as
 from ipfsmem.testing import MockClock
 from ipfsmem.tools import toolset
 from ipfsmem.vault.home import Home

@@ -25,7 +25,7 @@ from ipfsmem.memories.bundle_tree import base_files
 from ipfsmem.memories.scopes import Scopes
 from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
-from ipfsmem.parts.scopes import MemoryScopes
+from ipfsmem.open_vault.scopes import MemoryScopes
 from tests.support.device_lab import Lab, delete
 from tests.support.scope_lab import blob, everything_in, said_in
 

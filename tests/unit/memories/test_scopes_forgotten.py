@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import ipfsmem.parts.scopes
+import ipfsmem.open_vault.scopes
 from ipfsmem.causal import cards
 from ipfsmem.content.cid import CID
 from ipfsmem.device import scopes as replica_scopes
@@ -79,7 +79,7 @@ def test_newest_version_of_a_scope_skips_an_unreadable_one(lab: Lab, monkeypatch
             raise MembershipError("the commit is by a device that was removed")
         return open_past(replica, cid)
 
-    monkeypatch.setattr(ipfsmem.parts.scopes, "open_past", opened)
+    monkeypatch.setattr(ipfsmem.open_vault.scopes, "open_past", opened)
     assert a.scopes.newest_version("work") == with_text
 
 

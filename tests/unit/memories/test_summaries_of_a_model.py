@@ -13,7 +13,7 @@ from ipfsmem_providers.http.policy import ONCE
 from ipfsmem.bundle.fence import NOTICE, QUOTE
 from ipfsmem.errors import ConfigError, ProviderError, ProviderRefused
 from ipfsmem.memory import Memory
-from ipfsmem.parts.summaries import MESSAGE, PIECE, ModelSummariser
+from ipfsmem.operations.sessions.summaries import MESSAGE, PIECE, ModelSummariser
 from tests.servers.chat_model import ChatServer
 from tests.servers.threaded import serve
 from tests.support.cli_lab import Cli

@@ -128,7 +128,7 @@ def test_keys_locked_during_a_sync_are_dropped_by_the_syncing_thread(
 
     monkeypatch.setattr(replica, "lock_watch", Watch())
     monkeypatch.setattr(replica, "close", closing)
-    monkeypatch.setattr("ipfsmem.parts.syncing.sync", reading)
+    monkeypatch.setattr("ipfsmem.open_vault.syncing.sync", reading)
 
     def work() -> None:
         ended.append(get_ident())

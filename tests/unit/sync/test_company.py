@@ -372,7 +372,7 @@ def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
 
     # A thread would let the loop's clock jump.
     monkeypatch.setattr(asyncio, "to_thread", here)
-    monkeypatch.setattr("ipfsmem.parts.making.in_thread", here)
+    monkeypatch.setattr("ipfsmem.open_vault.creating.in_thread", here)
     world = World(tmp_path, first=first)
     with world._open(*world._providers()) as memory:
         newest = memory.status().root

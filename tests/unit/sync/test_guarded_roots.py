@@ -11,7 +11,7 @@ from ipfsmem.content.cid import CID, DAG_PB, ipns_name, parse_cid, raw_cid
 from ipfsmem.device.state import StateHeader
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.memory import Memory
-from ipfsmem.parts import status
+from ipfsmem.operations import vault_status
 from ipfsmem.published.ipns_record import make_record, parse_record
 from ipfsmem.sync.deletion_holds import guard_name, guarded
 from ipfsmem.sync.mass_delete import tally_mass_delete
@@ -414,7 +414,7 @@ def test_early_confirmation_applies_when_the_guard_ends(lab: Lab) -> None:
 def test_status_advises_compact_while_many_old_versions_remain(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "TELL_SUPERSEDED", 3)
+    monkeypatch.setattr(vault_status, "TELL_SUPERSEDED", 3)
     a = lab.create("a")
     for n in range(36):
         a.write("k", f"text {n}")

@@ -67,7 +67,7 @@ def test_vault_without_revoked_members_lists_no_late_values(lab: Lab) -> None:
 def test_command_line_lists_late_values(sealed_home: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
     late = [Late(place="tone", scope="", member="ab" * 8, dot="ab" * 8 + "-7")]
-    monkeypatch.setattr("ipfsmem.parts.status.late_writes", lambda replica: late)
+    monkeypatch.setattr("ipfsmem.operations.vault_status.late_writes", lambda replica: late)
     monkeypatch.setattr("ipfsmem.operations.conflicts.late_writes", lambda replica: late)
     assert "after it was revoked" in sealed_home.ok("conflicts").out
     assert sealed_home.ok("conflicts", "--json").json["late"] == [

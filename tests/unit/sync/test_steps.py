@@ -12,7 +12,7 @@ from ipfsmem.causal.entries import MemoryName
 from ipfsmem.content.cid import raw_cid
 from ipfsmem.errors import ProviderUnavailable, StorageError
 from ipfsmem.memory import Memory
-from ipfsmem.parts.syncing import followed_by
+from ipfsmem.open_vault.syncing import followed_by
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
 from ipfsmem.sync.context import SyncContext

@@ -1,6 +1,6 @@
 """Shared state of one open vault: its replica, memories, linked folders, and listeners for changes.
 
-Nothing here talks to a provider; that is `parts.syncing`.
+Nothing here talks to a provider; that is `open_vault.syncing`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.errors import ClosedError, ConfigError, IpfsmemError, PassphraseErr
 from ipfsmem.files.working_copies import WorkingCopies
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.mode import Mode
-from ipfsmem.parts.audit import report_doubts
+from ipfsmem.open_vault.audit import report_doubts
 
 if TYPE_CHECKING:
     from ipfsmem.device.access_counts import AccessCounts

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 import msgspec
 
 from ipfsmem.errors import UsageError
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class _MethodParameter(msgspec.Struct, frozen=True):
 _Takes = tuple[list[_MethodParameter], dict[str, _MethodParameter], _MethodParameter | None]
 
 
-class MemoryPart:
+class MethodGroup:
     """A group of methods of an open vault."""
 
     #: What works on a memory that was closed.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipfsmem.device.replica import Replica
 
     class OpenVault(Protocol):
-        """What the audit needs of an open vault (`vault_handle.VaultHandle`)."""
+        """What the audit needs of an open vault (`open_vault.handle.VaultHandle`)."""
 
         closed: bool
 
@@ -154,7 +154,7 @@ def advise_on(opened: OpenVault, word: str, method: str, result: Any, arguments:
     collected = _COLLECTED.get()
     if word not in _WRITES or _INSIDE.get() or (collected is None and acting().face != _LIBRARY.face):
         return
-    from ipfsmem.parts.advising import advise  # few calls write
+    from ipfsmem.open_vault.advising import advise  # few calls write
 
     repeats = acting().face not in (_LIBRARY.face, "cli")
     advise(opened.replica, collected, method, result, arguments, repeats=repeats)
@@ -169,3 +169,13 @@ def note(opened: OpenVault, word: str, scope: str, about: str, outcome: str) -> 
     who, replica = acting(), opened.replica
     one = Operation(replica.world.now(), word, scope, about, who.face, who.by, outcome)
     note_operation(replica, one, opened.operations_kept)
+
+
+def operation_counts(opened: OpenVault) -> dict[str, int]:
+    """Return the number of entries of each operation in the audit log, most frequent first."""
+    from collections import Counter
+
+    from ipfsmem.device.operations import operations
+
+    listed = operations(opened.replica, opened.operations_kept)
+    return dict(Counter(one.operation for one in listed).most_common())

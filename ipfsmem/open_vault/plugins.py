@@ -8,8 +8,8 @@ import msgspec
 
 from ipfsmem.config import settings
 from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
-from ipfsmem.parts.part import MemoryPart, releases_lock
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.method_group import MethodGroup, releases_lock
 
 
 class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class PluginTrial(msgspec.Struct, frozen=True, kw_only=True):
     prefetch: str
 
 
-class MemoryPlugins(MemoryPart):
+class MemoryPlugins(MethodGroup):
     """The plugins of this device. The error of one is logged and omits its answer."""
 
     def __init__(self, opened: VaultHandle) -> None:

@@ -13,7 +13,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.wording import LocalDays, day_of, local_days
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
 
 
 class Noted(msgspec.Struct, frozen=True):

@@ -13,13 +13,13 @@ from ipfsmem.device.events import events_of
 from ipfsmem.device.scopes import live_scopes
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.memories.scopes import Scope
-from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.method_group import MethodGroup
 from ipfsmem.published.history import open_past, published_log
 from ipfsmem.results import ScopeCounts
 
 
-class MemoryScopes(MemoryPart):
+class MemoryScopes(MethodGroup):
     """The scopes of an open memory. What is in one is read and written through `memory.scope(token)`."""
 
     def __init__(self, opened: VaultHandle) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ipfsmem.errors import ChangedError
 from ipfsmem.memories.memory_records import SEEN_LEAST, MemoryRecord, Seen
-from ipfsmem.parts.writing import shown_to_reader
+from ipfsmem.operations.writing import shown_to_reader
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
 
 
 def forget_text(
@@ -66,7 +66,7 @@ def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -
     # No event is added to a scope that is forgotten, where texts that others wrote meanwhile may still go.
     with opened.replica.reading():
         scope_field = {"scope": memories.scope} if memories.forgotten() else {}
-    from ipfsmem.parts.timeline import add_event
+    from ipfsmem.operations.events import add_event
 
     about = {**scope_field, "key": key, **({"reason": reason} if reason else {})}
     # In the scope in which it stood, wherever new events of that one go.

@@ -8,7 +8,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IpfsmemError, NotFoundError
 from ipfsmem.memories.writers import members_of
-from ipfsmem.parts.part import MemoryPart
+from ipfsmem.open_vault.method_group import MethodGroup
 from ipfsmem.published.history import (
     ChangeKind,
     entry_changes,
@@ -21,7 +21,7 @@ from ipfsmem.results import Difference, PublishedVersion, shown_text
 list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
 
-class MemoryVersions(MemoryPart):
+class MemoryVersions(MethodGroup):
     """Published versions as far as this device knows them."""
 
     def list(self) -> list_[PublishedVersion]:

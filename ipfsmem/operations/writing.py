@@ -14,7 +14,7 @@ from ipfsmem.memories.memory_records import Conflict, MemoryRecord, Seen, first_
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
 
 #: Returns the text to write, for the memories of the scope and the text that is replaced.
 Make = Callable[["MemoryStore", bytes | None], bytes]

@@ -19,9 +19,9 @@ from ipfsmem.dream.tidying import Progress
 from ipfsmem.errors import IncompleteError, IpfsmemError, ProviderUnavailable
 from ipfsmem.memories.dreams import Dreams, Outcome
 from ipfsmem.memories.sessions_here import AllSessions
-from ipfsmem.parts.summaries import model_of_the_settings
-from ipfsmem.parts.usage import note_model_use
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.operations.sessions.summaries import model_of_the_settings
+from ipfsmem.operations.usage.recording import note_model_use
 
 _ABORTED: Final = "the dream was aborted before it changed anything"
 _ABORTED_HINT: Final = "Start another one: ipfsmem dream run"

@@ -24,8 +24,8 @@ from ipfsmem.in_thread import in_thread
 from ipfsmem.memories.bundle_tree import BundleScope
 from ipfsmem.memories.importing import import_files
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.opening import LoadRequest, OpeningDetails, OpenResult, ProviderConnection
 from ipfsmem.provider.choice import ProviderChoice, each_of, specs_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ipfsmem.memories.usage import KIND, MOST, Used, as_name, usage_data, used
-from ipfsmem.parts.timeline import add_event
+from ipfsmem.operations.events import add_event
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.vault_handle import VaultHandle
+    from ipfsmem.open_vault.handle import VaultHandle
 
 
 def add_use(

@@ -25,11 +25,11 @@ from ipfsmem.errors import (
     UsageError,
 )
 from ipfsmem.memories.secret_check import SecretCheck, in_words
-from ipfsmem.parts.folder_watching import watched_folders
-from ipfsmem.parts.lock_watching import lock_watch, while_unlocked
-from ipfsmem.parts.part import MemoryPart
-from ipfsmem.parts.vault_handle import VaultHandle
-from ipfsmem.parts.versions import unpublished_kinds
+from ipfsmem.open_vault.folder_watching import watched_folders
+from ipfsmem.open_vault.handle import VaultHandle
+from ipfsmem.open_vault.lock_watching import lock_watch, while_unlocked
+from ipfsmem.open_vault.method_group import MethodGroup
+from ipfsmem.open_vault.versions import unpublished_kinds
 from ipfsmem.provider.car_file import CarFile
 from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
@@ -65,7 +65,7 @@ def followed_by(*steps: Callable[[], object]) -> Iterator[None]:
         raise first
 
 
-class Syncing(MemoryPart):
+class Syncing(MethodGroup):
     """The providers, root keys and syncs of an open vault."""
 
     WHEN_CLOSED = frozenset({"close", "aclose"})

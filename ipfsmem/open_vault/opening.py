@@ -1,5 +1,5 @@
-"""Opens a vault on this device. It imports little, as each read of one memory pays for it: `parts.making` creates vaults and brings
-them back, `parts.syncing` uses providers, imported on first use."""
+"""Opens a vault on this device. It imports little, as each read of one memory pays for it: `open_vault.creating` creates vaults and brings
+them back, `open_vault.syncing` uses providers, imported on first use."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
 from ipfsmem.mode import Mode, ModeName, mode_named
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
 from ipfsmem.vault.home import DevicePassphrase, Home
 from ipfsmem.vault.opening import open_replica
 
 if TYPE_CHECKING:
-    from ipfsmem.parts.syncing import Syncing
+    from ipfsmem.open_vault.syncing import Syncing
     from ipfsmem.provider.choice import ProviderChoice
     from ipfsmem.provider.contract import Provider
     from ipfsmem.results import Opened
@@ -90,7 +90,7 @@ class ProviderConnection:
     def syncing(self) -> Syncing:
         """The providers, root keys and syncs; created on first use."""
         if self._syncing is None:
-            from ipfsmem.parts.syncing import Syncing
+            from ipfsmem.open_vault.syncing import Syncing
 
             with self._open.lock:
                 if self._syncing is None:

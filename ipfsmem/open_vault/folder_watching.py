@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.watching import FolderEye
-from ipfsmem.parts.vault_handle import VaultHandle
+from ipfsmem.open_vault.handle import VaultHandle
 
 #: Seconds between two looks where nobody tells of a change.
 POLL = 5.0
