@@ -427,6 +427,28 @@ def test_no_second_vault_is_created_where_listed_files_cannot_be_read(
     assert "nothing was made" in str(refused.value) or "names" in str(refused.value)
 
 
+@pytest.mark.parametrize("kept", ["single", "list"])
+def test_no_second_vault_is_created_while_all_pins_are_hidden(
+    kept: str, at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(python_at(at, tmp_path / "home", monkeypatch).aclose())
+    pins = at.folder / "pins"
+    for path in (at.folder / "names").iterdir():
+        path.unlink()
+    if kept == "list":
+        lines = sorted(path.read_bytes().rstrip(b"\n") + b"\n" for path in pins.glob("*.json"))
+        for path in pins.glob("*.json"):
+            path.unlink()
+        data = b"".join(lines)
+        (pins / f"{hashlib.sha256(data).hexdigest()}.pins").write_bytes(data)
+    for path in list(pins.iterdir()):
+        path.rename(path.with_name(f".hidden-0123456789abcdef-{path.name}"))
+    with pytest.raises(ClientError, match="nothing was made"):
+        client.ask(
+            {"do": "open", "as": "a", "label": "a", "at": [f"webdav:{at.url}"], "token": TOKEN, "create": True, **by_wallet()}
+        )  # fmt: skip
+
+
 def test_file_that_a_server_accepts_and_does_not_store_is_an_error(
     at: StandIn, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,10 @@ export type Files = ReadonlyMap<string, Bytes>
 export const PACK = /^packs\/([0-9a-f]{64})\.car$/
 export const PIN = /^pins\/([0-9A-Za-z]+)\.([0-9a-f]{16})\.json$/
 export const PIN_LIST = /^pins\/[0-9a-f]{64}\.pins$/
+/** Names next to a file, and copies of one that keeps its name. */
+const NO_STAND_IN = /^pins\/\._|:|conflict/i
+const LIST_WITHIN = /(?<![0-9a-f])([0-9a-f]{64})\.pins/
+const PIN_WITHIN = /(?<![0-9A-Za-z])([0-9A-Za-z]+)\.(?:[0-9a-f]{16}(?![0-9a-f])|[^/]*json$)/
 export const RECORD = /^names\/(k[0-9a-z]{61})\.([0-9a-f]{16})\.ipns-record$/
 const HEAD = utf8('ipmidx1\n')
 /** Magic prefix of an index whose pack had more than the sound blocks that it names. */
@@ -190,6 +194,17 @@ export class SharedFolder {
     const signed = read.filter(one => one !== null)
     return signed.length === 0 ? null : newestRecord(signed).bytes
   }
+}
+
+/** Whether a name, such as a hidden file's, stands for a list or a pin with `tag` that is not there. `known`: paths of whole lists, and roots. */
+export function standsForPins(path: string, tag: string, known: ReadonlySet<string>): boolean {
+  if (NO_STAND_IN.test(path)) return false
+  const list = LIST_WITHIN.exec(path)?.[1]
+  if (list !== undefined && !PIN_LIST.test(path)) return !known.has(`pins/${list}.pins`)
+  if (!path.includes(`.${tag}.json`) || PIN.test(path)) return false
+  const named = PIN_WITHIN.exec(path.slice('pins/'.length))?.[1]
+  const root = named === undefined ? null : unlessRefused(() => parseCid(named).text)
+  return root !== null && !known.has(root)
 }
 
 /** Return the digests of the blocks that a `.lost` file notes; lines that are no CID are ignored. */

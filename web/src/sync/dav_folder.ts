@@ -8,7 +8,7 @@
 
 import { type Bytes, hex, need, same, sha256, unlessRefused } from '../core/bytes.ts'
 import { isBlockOf, parseCid } from '../core/cid.ts'
-import { digestOf, indexFits, linesOf, lookedThrough, lostIn, MOST_BLOCK, MOST_LIST, MOST_PIN, MOST_RECORD, PACK, packFiles, PIN, PIN_LIST, type Place, pinFile, placeIn, RECORD, readPin, recordFile, SharedFolder, tagOf } from '../core/folder.ts'
+import { digestOf, indexFits, linesOf, lookedThrough, lostIn, MOST_BLOCK, MOST_LIST, MOST_PIN, MOST_RECORD, PACK, packFiles, PIN, PIN_LIST, type Place, pinFile, placeIn, RECORD, readPin, recordFile, SharedFolder, standsForPins, tagOf } from '../core/folder.ts'
 import { isSmall, needBoxes, needSmallNames, smallFile, smallOfFile, usedSmall } from '../core/small_objects.ts'
 import type { Environment } from '../device/device.ts'
 import { DavFiles, type FileInfo, type Listing } from './dav_files.ts'
@@ -156,7 +156,10 @@ class DavFolder {
     const single = unread.filter(path => !PIN_LIST.test(path)).map(path => [path, new Uint8Array()] as const)
     const found = new SharedFolder(new Map([...read, ...single]), this.environment.now()).pins(pinName)
     const damaged = [...read].filter(([path, data]) => PIN_LIST.test(path) && !isProved(path, data) && !areLinesPins(data))
-    return [...found.map(pin => pin.cid), ...[...unread.filter(path => PIN_LIST.test(path)), ...damaged].map(() => UNREAD)]
+    const { files, others } = await this.files.list('pins')
+    const known = new Set([...found.map(pin => pin.cid), ...[...read].filter(([path, data]) => PIN_LIST.test(path) && isProved(path, data)).map(([path]) => path)])
+    const absent = [...files.keys(), ...others].filter(path => standsForPins(path, tagOf(pinName), known))
+    return [...found.map(pin => pin.cid), ...[...unread.filter(path => PIN_LIST.test(path)), ...damaged, ...absent].map(() => UNREAD)]
   }
 
   #pinFiles(pinName: string): Promise<Small> {
