@@ -21,6 +21,11 @@ LEAST = 0.1
 #: Seconds from which a short run leaves one out: the slowest case of any test, and the mean of the cases of one that is neither a play
 #: nor a law of many providers or operations, and that no document names.
 LEAST_LONG, LEAST_LONG_MEAN = 0.3, 0.12
+#: Of these packages, whose tests are many of a kind, from this mean.
+LEAST_LONG_MANY, _MANY = (
+    0.1,
+    ("unit/providers/", "unit/sync/", "unit/files/", "unit/published/", "unit/memories/"),
+)
 _PLAYS_AND_LAWS = (
     "faults/", "traces/", "interop/test_cid", "interop/test_contract", "interop/test_killed", "unit/memories/test_operation", "unit/provider/test_contract",
     "unit/providers/test_bucket_policy", "unit/providers/test_contract", "unit/providers/test_sick", "unit/sessions/",
@@ -69,7 +74,8 @@ def long_tests(seconds: Mapping[str, list[float]]) -> set[str]:
     found = set()
     for name, cases in seconds.items():
         may_be_long = not name.startswith(_PLAYS_AND_LAWS) and f"{name.rpartition('::')[2]}`" not in documents
-        if max(cases) >= LEAST_LONG or (may_be_long and fmean(cases) >= LEAST_LONG_MEAN):
+        least = LEAST_LONG_MANY if name.startswith(_MANY) else LEAST_LONG_MEAN
+        if max(cases) >= LEAST_LONG or (may_be_long and fmean(cases) >= least):
             found.add(name)
     found = {name for name in found if not name.startswith(_ALWAYS) or name.startswith(_NOT_ALWAYS)}
     files: dict[str, list[str]] = {}
