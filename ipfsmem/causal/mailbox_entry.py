@@ -38,9 +38,9 @@ _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
 _BOX: Final = b"ipfsmem/v1/mailbox\0"
 _MAX_DEPTH: Final = 6
 
-_is_id = lazy_pattern(r"[0-9a-f]{16}").fullmatch
-_is_32 = lazy_pattern(r"[0-9a-f]{32}").fullmatch
-_is_hash = lazy_pattern(r"[0-9a-f]{64}").fullmatch
+_ID = lazy_pattern(r"[0-9a-f]{16}")
+_HEX32 = lazy_pattern(r"[0-9a-f]{32}")
+_HASH = lazy_pattern(r"[0-9a-f]{64}")
 _ESCAPE = lazy_pattern(rb"\\(?:(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 _NAME = lazy_pattern(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,15})\.([0-9a-f]{64})")
 
@@ -317,13 +317,13 @@ def _check(entry: MailboxEntry, size: int) -> None:
         raise LimitError(f"a mailbox entry has {size} bytes, at most {MAX_JSON} are allowed")
     sound = (
         entry.v == 1
-        and _is_id(entry.agent)
-        and _is_id(entry.ek)
+        and _ID.fullmatch(entry.agent)
+        and _ID.fullmatch(entry.ek)
         and 0 <= entry.i <= canonical.MAX_INT
-        and _is_hash(entry.ring)
-        and _is_32(entry.start)
-        and _is_32(entry.vault)
-        and ((entry.i == 0) if entry.prev is None else (entry.i > 0 and _is_hash(entry.prev)))
+        and _HASH.fullmatch(entry.ring)
+        and _HEX32.fullmatch(entry.start)
+        and _HEX32.fullmatch(entry.vault)
+        and ((entry.i == 0) if entry.prev is None else (entry.i > 0 and _HASH.fullmatch(entry.prev)))
     )
     if not sound:
         raise FormatError("a field of a mailbox entry is malformed")
@@ -342,13 +342,13 @@ def _check(entry: MailboxEntry, size: int) -> None:
 
 
 def _fault(op: MailboxOp) -> str | None:
-    if not _is_id(op.h):
+    if not _ID.fullmatch(op.h):
         return "h is not 16 hex digits"
-    if op.first is not None and not (_is_hash(op.first.sha) and 0 <= op.first.n < MAX_OPS):
+    if op.first is not None and not (_HASH.fullmatch(op.first.sha) and 0 <= op.first.n < MAX_OPS):
         return "first is malformed"
-    if op.author and op.author != FOREIGN and not _is_id(op.author):
+    if op.author and op.author != FOREIGN and not _ID.fullmatch(op.author):
         return "of is neither a device id nor foreign"
-    if len(op.b) > MAX_BASES or len(set(op.b)) < len(op.b) or not all(map(_is_32, op.b)):
+    if len(op.b) > MAX_BASES or len(set(op.b)) < len(op.b) or not all(map(_HEX32.fullmatch, op.b)):
         return f"b is not a list of at most {MAX_BASES} different hashes of 32 hex digits"
     if fault := _replaced_fault(op):
         return fault
@@ -380,12 +380,12 @@ def _replaced_fault(op: MailboxOp) -> str | None:
         split_dot(dot)
     for seen in op.sees:
         good = (
-            _is_id(seen.agent)
-            and _is_32(seen.start)
-            and _is_hash(seen.sha)
+            _ID.fullmatch(seen.agent)
+            and _HEX32.fullmatch(seen.start)
+            and _HASH.fullmatch(seen.sha)
             and 0 <= seen.n < MAX_OPS
-            and _is_id(seen.h)
-            and (not seen.body or _is_hash(seen.body))
+            and _ID.fullmatch(seen.h)
+            and (not seen.body or _HASH.fullmatch(seen.body))
         )
         if not good:
             return "an op in sees is malformed"

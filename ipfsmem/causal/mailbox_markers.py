@@ -31,7 +31,7 @@ FULL: Final = 32 * 1024
 FULL_TOKENS: Final = (FULL - 64) // 18
 
 _KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
-_is_token = lazy_pattern(r"[=+][0-9a-f]{16}").fullmatch
+_TOKEN = lazy_pattern(r"[=+][0-9a-f]{16}")
 
 
 class MarkerName(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ def tokens_of(data: bytes) -> set[str]:
         file = parse_memory(data)
     except FormatError:
         return set()
-    return set(filter(_is_token, file.body.split("\n"))) if file.type == MAILBOX else set()
+    return set(filter(_TOKEN.fullmatch, file.body.split("\n"))) if file.type == MAILBOX else set()
 
 
 def marker_text(tokens: Iterable[str]) -> bytes:

@@ -141,7 +141,7 @@ def test_init_asks_for_a_repository_by_name(monkeypatch: pytest.MonkeyPatch, ans
     answers = iter(["", "-o", "../x", "a b", "https://x", answer])
     monkeypatch.setattr(init_questions, "_text", lambda question: next(answers))
     offer = StorageOffer("git: one", "git:git@host:anna/{}.git", asks="Repository")
-    spec, folder = init_questions._taken(offer)
+    spec, folder = init_questions._accepted(offer)
     assert spec == f"git:git@host:anna/{answer.strip('/').removesuffix('.git')}.git" and folder is None
 
 

@@ -8,6 +8,7 @@ an address that nobody named.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -22,6 +23,7 @@ from ipfsmem.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from ipfsmem.provider.contract import shown_spec
 from ipfsmem_providers.http.answer import Answer
 from ipfsmem_providers.http.client import CutOff, Http
+from ipfsmem_providers.http.per_loop import PerLoop
 from ipfsmem_providers.http.policy import SLOWEST
 from ipfsmem_providers.packs.object_store import FileInfo, Head
 from ipfsmem_providers.remote.files import Listing
@@ -52,6 +54,8 @@ _LOCKED: Final = 423
 _FULL: Final = 507
 #: Characters of an address of a stranger that an error shows.
 _SHOWN: Final = 300
+#: Seconds after which a folder that another device creates at the same moment is there.
+_CREATED_BY_ANOTHER: Final = 0.2
 _MISSING: Final = "the folder is not there"
 _MISSING_HINT: Final = "Create the folder at the server first, or correct the address."
 
@@ -89,6 +93,7 @@ class DavFiles(PlacedFiles):
         self.monotonic = self._http.timing.now
         #: Whether the target of a rename has a host: a server behind a TLS proxy may refuse the scheme that it does not see.
         self._full_target = True
+        self._creating = PerLoop(asyncio.Lock)
         #: Folders of a vault that were seen: one that is gone then is not an empty one.
         self._seen: set[str] = set()
 
@@ -192,7 +197,8 @@ class DavFiles(PlacedFiles):
         temporary = self._temporary(path)
         try:
             if await self._store(temporary, data) in (404, 409):
-                await self._make(folder)
+                async with self._creating():  # of the writes that find none at once, the first one creates it
+                    await self._make(folder)
                 status = await self._store(temporary, data)
                 if status in (404, 409):
                     raise self._failed(status, f"store {name}")
@@ -450,13 +456,18 @@ class DavFiles(PlacedFiles):
 
     async def _made(self, url: str) -> bool:
         """Create a folder; tell whether it is there now, which needs the folder above it."""
-        answer = await self._http.request(
-            "MKCOL",
-            url,
-            idempotent=True,
-            allow={403, 404, 405, 409, _LOCKED, _FULL, *_REDIRECTS},
-            what="create a folder",
-        )
+        for pause in (_CREATED_BY_ANOTHER, None):
+            answer = await self._http.request(
+                "MKCOL",
+                url,
+                idempotent=True,
+                allow={403, 404, 405, 409, _LOCKED, _FULL, *_REDIRECTS},
+                what="create a folder",
+            )
+            # Apache answers 403, and rclone that it is locked, while another request creates the same folder.
+            if answer.status not in (403, _LOCKED) or pause is None:
+                break
+            await self._http.timing.sleep(pause)
         if answer.status in (403, _LOCKED, _FULL, *_REDIRECTS):
             self._check(answer, "create a folder", url.removeprefix(self._at.origin))
         return answer.status not in (404, 409)

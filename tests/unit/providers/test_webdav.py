@@ -638,6 +638,23 @@ def test_refused_access_is_reported(at: StandIn) -> None:
     run(body())
 
 
+@pytest.mark.parametrize("status", [403, 423], ids=["apache", "rclone"])
+def test_folder_that_another_device_creates_at_once_is_used(at: StandIn, status: int) -> None:
+
+    async def created_meanwhile(request: web.Request) -> web.StreamResponse:
+        at.server._path(request.raw_path).mkdir(parents=True)
+        return web.Response(status=status)
+
+    async def body() -> None:
+        provider = at.open()
+        at.server.faults.add("MKCOL", ".*", created_meanwhile)
+        await published(provider)
+        assert await held(provider) and at.server.faults.hits == 1
+        await provider.close()
+
+    run(body())
+
+
 def test_page_of_a_portal_is_not_a_successful_upload(at: StandIn) -> None:
     page = "<html>Accept our terms</html>"
     for method in ("PUT", "MOVE", "MKCOL", "DELETE"):

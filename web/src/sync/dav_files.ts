@@ -105,7 +105,9 @@ export class DavFiles {
       const answer = await this.#ask('PUT', temporary, { ...sent, allow: [404, 409] })
       if (!answer.ok) {
         if (this.#seen.has(folder as Folder)) throw this.failed(`folder ${folder} is gone; sync again in a while`)
-        await this.#ask('MKCOL', `${folder}/`, { allow: [405] })
+        const made = await this.#ask('MKCOL', `${folder}/`, { allow: [403, 405, 423] })
+        // Apache and rclone refuse so to create a folder that another request creates at the same moment.
+        if (made.status === 403 || made.status === 423) await this.#ask('MKCOL', `${folder}/`, { allow: [405] })
         await this.#ask('PUT', temporary, sent)
       }
       await this.#removeLeft(folder).catch(() => undefined)
