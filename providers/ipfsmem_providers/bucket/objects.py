@@ -51,6 +51,9 @@ _LIST_MAX: Final = 200_000
 _PAGE: Final = 1_000
 #: Maximum number of objects in one listing of a snapshot; a longer one would cost more than it saves.
 _SNAPSHOT_MAX: Final = 2 * _PAGE
+#: A listing of all folders for a snapshot may end at this key: `small/`, which may hold any number of objects, sorts after it.
+_SNAPSHOT_END: Final = "pins0"
+_BEFORE_END: Final = frozenset(("names", "packs", "pins"))
 #: Maximum characters of a key with any vendor; obstore panics at much longer ones.
 _KEY_MAX: Final = 1_024
 #: Bytes of an answer that are handed on at once.
@@ -94,6 +97,8 @@ class Objects:
         self._snapshot: dict[str, Future[Listed | None]] | None = None
         #: Folders that cannot be listed for a snapshot.
         self._unsuitable: set[str] = set()
+        #: Whether the snapshot's listing of all folders ended at _SNAPSHOT_END.
+        self._ended = False
 
     @property
     def light(self) -> float:
@@ -114,7 +119,7 @@ class Objects:
 
     def begin_snapshot(self) -> None:
         """Answer `list` from one listing, made when first needed."""
-        self._snapshot = {}
+        self._snapshot, self._ended = {}, False
 
     @property
     def in_snapshot(self) -> bool:
@@ -225,7 +230,7 @@ class Objects:
                     raise
                 self._unsuitable.add(parent)  # it answers, and the failing page may be one of another folder
                 listed = None
-            if listed is not None:
+            if listed is not None and not (not parent and self._ended and folder >= _SNAPSHOT_END):
                 start = f"{folder}/".removeprefix(f"{parent}/" if parent else "")
                 return {key[len(start) :]: info for key, info in listed.items() if key.startswith(start)}
         return self._list(folder)
@@ -265,7 +270,8 @@ class Objects:
     @overload
     def _list(self, folder: str, most: int) -> Listed | None: ...
     def _list(self, folder: str, most: int | None = None) -> Listed | None:
-        """List a folder; return None when it has more than `most` objects."""
+        """List a folder; return None when it has more than `most` objects. Of all folders for a snapshot (`most`), those up to
+        _SNAPSHOT_END suffice if the keys are sorted."""
         import obstore
 
         start = len(folder) + 1 if folder else 0
@@ -277,6 +283,7 @@ class Objects:
 
         def ask_all(at: Any, moved: Callable[[], None]) -> Listed | None:
             files: Listed = {}
+            is_sorted, last = most is not None and not folder, ""
             for page in obstore.list(at, folder or None, chunk_size=_PAGE):
                 heartbeat()
                 moved()
@@ -288,6 +295,14 @@ class Objects:
                     stamp = (changed, entry["size"], entry["e_tag"])
                     files[entry["path"][start:]] = FileInfo(entry["size"], changed, stamp)
                 shown.update(dict.fromkeys(entry["path"] for entry in page))
+                keys = [last, *(entry["path"] for entry in page)]
+                is_sorted, last = is_sorted and keys == sorted(keys), keys[-1]
+                # Not every server sorts: a whole page in order, after all folders that come first, shows that this one does.
+                if is_sorted and len(page) == _PAGE and last >= _SNAPSHOT_END:
+                    first = {key: info for key, info in files.items() if key < _SNAPSHOT_END}
+                    if {key.partition("/")[0] for key in first} >= _BEFORE_END:
+                        self._ended = True
+                        return first if most is None or len(first) <= most else None
                 if most is not None and len(files) > most:
                     return None
                 # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.

@@ -17,6 +17,7 @@ from ipfsmem.content.cid import raw_cid
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
+from ipfsmem.provider.small_objects import small_name
 from ipfsmem.testing import MockClock
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
@@ -290,6 +291,55 @@ def test_many_foreign_objects_cost_few_requests(
     assert sync_by_a_new_process(homes[0], at)["LIST"] <= 4
     monkeypatch.setattr(bucket_objects, "_SNAPSHOT_MAX", 0)  # nor any folder
     sync_by_a_new_process(homes[0], at)
+
+
+def plant_small(at: Bucket, number: int) -> list[str]:
+    """The names of small objects of one box, which are stored under the vault's prefix."""
+    names = [small_name("b" * 32, f"{n:04}", b"x") for n in range(number)]
+    for name in names:
+        at.server.objects[f"{at.prefix}/small/{name}"] = (b"x", "2026-11-01T00:00:00.000Z", {})
+    return names
+
+
+def test_idle_sync_with_many_small_objects_makes_one_list_request(
+    at: Bucket, homes: tuple[Path, Path]
+) -> None:
+    plant_small(at, 2_100)
+    before = at.server.lists
+    assert sync_by_a_new_process(homes[0], at) == {"LIST": 1}
+    assert at.server.lists - before == 1
+
+
+@pytest.mark.parametrize("number", [3, 2_100])
+def test_snapshot_lists_every_small_object(at: Bucket, homes: tuple[Path, Path], number: int) -> None:
+    names = plant_small(at, number)
+
+    async def body() -> None:
+        provider = at.open()
+        pin = await provider.pin(block("x")[0], NAME)
+        for _ in range(2):
+            provider.begin_snapshot(b"")
+            assert await provider.pins(NAME) == [pin]
+            assert [*await provider.list_small(["b" * 32])] == names
+            provider.end_snapshot()
+        await provider.close()
+
+    asyncio.run(body())
+
+
+def test_snapshot_of_a_server_that_does_not_sort_misses_nothing(at: Bucket) -> None:
+    plant_small(at, 2_100)
+
+    async def body() -> None:
+        provider = at.open()
+        pin = await provider.pin(block("x")[0], NAME)
+        at.server.sorts = False  # the pin is listed last
+        for _ in range(2):
+            provider.begin_snapshot(b"")
+            assert await provider.pins(NAME) == [pin]
+        await provider.close()
+
+    asyncio.run(body())
 
 
 def test_concurrent_reads_share_one_list_request_and_its_failure(at: Bucket) -> None:
