@@ -69,6 +69,9 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             f"{count(moved.small_objects_left, 'small object')} could not be copied"
             if moved.small_objects_left
             else "",
+            f"{', '.join(moved.small_unlisted)} did not list all small objects"
+            if moved.small_unlisted
+            else "",
         ]
         if any(problems):
             raise IncompleteError(

@@ -32,7 +32,7 @@ class Moved(msgspec.Struct, frozen=True):
     `incomplete`: roots with a block that is neither here nor at any old provider; `down`: why one of these could not be called.
     `forwarding_at`: old providers that now have a forwarding record for the devices that still use them; `no_forwarding_at`: those
     that did not accept one. `small_objects`: those of its area that were copied; `small_objects_left`: those that
-    could not be copied.
+    could not be copied. `small_unlisted`: old providers that did not list all of theirs.
     """
 
     roots: list[str]
@@ -45,6 +45,7 @@ class Moved(msgspec.Struct, frozen=True):
     no_forwarding_at: list[str] = []
     small_objects: int = 0
     small_objects_left: int = 0
+    small_unlisted: list[str] = []
 
 
 async def move_roots(
@@ -91,6 +92,7 @@ async def move_roots(
         down,
         small_objects=small.copied,
         small_objects_left=small.left,
+        small_unlisted=[*small.unlisted],
     )
 
 

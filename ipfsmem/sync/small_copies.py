@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ipfsmem.errors import ProviderError
-from ipfsmem.provider.contract import Provider, SmallArea, small_area
-from ipfsmem.provider.small_objects import SMALL_BATCH, small_box
+from ipfsmem.provider.contract import Provider, small_area
+from ipfsmem.provider.small_objects import LISTED_MAX, SMALL_BATCH, small_box
 
 
 class SmallCopies(NamedTuple):
-    """The number of small objects that were copied, and of those that could not be."""
+    """The number of small objects that were copied, and of those that could not be. `unlisted`: sources that may have more."""
 
     copied: int
     left: int
+    unlisted: tuple[str, ...]
 
 
 async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target: Provider) -> SmallCopies:
     """Copy the objects in the box of the vault with this anchor that `target` lacks.
 
-    A source that does not list is left out, as it may be gone. What it lists and does not have is not there. Raises
-    the ProviderError of `target`.
+    A source that does not list, or only the first LISTED_MAX, is reported. What it lists and does not have is not there.
+    Raises the ProviderError of `target`.
     """
     box, area = small_box(anchor), small_area(target)
     there = set(await area.list_small([box])) if area is not None else set[str]()
     copied = 0
     left: set[str] = set()
-    for source in filter(None, map(small_area, sources)):
-        missing = [name for name in await _listed(source, box) if name not in there]
+    unlisted: list[str] = []
+    for provider in sources:
+        source = small_area(provider)
+        if source is None or provider is target:
+            continue
+        try:
+            shown = await source.list_small([box])
+        except ProviderError:  # its objects are unknown; it may be gone for good
+            unlisted.append(provider.name)
+            continue
+        if len(shown) >= LISTED_MAX:
+            unlisted.append(provider.name)
+        missing = [name for name in shown if name not in there]
         if area is None:
             left.update(missing)
             continue
@@ -44,10 +55,4 @@ async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target:
                 await area.put_small(name, data)
                 there.add(name)
                 copied += 1
-    return SmallCopies(copied, len(left - there))
-
-
-async def _listed(source: SmallArea, box: str) -> list[str]:
-    with contextlib.suppress(ProviderError):
-        return [*await source.list_small([box])]
-    return []
+    return SmallCopies(copied, len(left - there), tuple(unlisted))

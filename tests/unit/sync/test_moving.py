@@ -14,7 +14,7 @@ from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import IncompleteError, ProviderRefused, ProviderUnavailable, UsageError
 from ipfsmem.provider.contract import Capabilities
 from ipfsmem.provider.probe import OVERALL, probe
-from ipfsmem.provider.small_objects import SMALL_BATCH, small_box, small_name
+from ipfsmem.provider.small_objects import LISTED_MAX, SMALL_BATCH, small_box, small_name
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from ipfsmem.vault.owner import Unlock
@@ -193,7 +193,7 @@ def test_move_of_small_objects_reports_what_the_target_cannot_keep(tmp_path: Pat
         result.raise_if_incomplete("new")
 
 
-def test_move_from_a_provider_that_shows_no_small_objects_completes(tmp_path: Path) -> None:
+def test_move_reports_a_provider_that_lists_no_small_objects(tmp_path: Path) -> None:
     class Failing(SimProvider):
         async def list_small(self, boxes: Collection[str]) -> dict[str, int]:
             raise ProviderUnavailable("not now")
@@ -202,7 +202,20 @@ def test_move_from_a_provider_that_shows_no_small_objects_completes(tmp_path: Pa
     a = device(tmp_path, "a", old)
     a.write("k", "text")
     asyncio.run(a.sync())
-    assert asyncio.run(a.providers.move(new)).moved.roots
+    result = asyncio.run(a.providers.move(new))
+    assert result.moved.roots and result.moved.small_unlisted == ["old"]
+    with pytest.raises(IncompleteError, match="old did not list all small objects"):
+        result.raise_if_incomplete("new")
+
+
+def test_move_of_a_full_box_reports_that_more_may_be_there(tmp_path: Path) -> None:
+    old, new = SimProvider(SimCloud(), name="old"), SimProvider(SimCloud(), name="new")
+    a = device(tmp_path, "a", old)
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    box = small_box(bytes.fromhex(a.replica.config.vault.anchor))
+    old.cloud.small = {f"{box}/{n:05}.{n:064x}": b"x" for n in range(LISTED_MAX + 1)}
+    assert asyncio.run(a.providers.move(new)).moved.small_unlisted == ["old"]
 
 
 def test_small_objects_that_an_outage_hides_are_reported_by_a_move(tmp_path: Path) -> None:
