@@ -142,7 +142,7 @@ def sweep_leftovers(store: SweptStore, oldest: float, passed_over: PassedOver | 
         names = names[:budget]
         try:
             unsettled = _settle(store, own, names, files, uploads)
-            if own not in files:
+            if own not in files or not is_pack(own):  # of two packs each may have blocks that the other lacks
                 passed.worthless.update(settled_by(name, files) for name in unsettled)
         except (OSError, ProviderError):
             unsettled = names

@@ -35,7 +35,7 @@ class PassedOver(set[tuple[str, Hashable, Hashable]]):
         """`limit`: the most bytes that a sweep reads."""
         super().__init__()
         self.limit = limit
-        #: Those without a file of their name, which were read and have nothing that could be restored.
+        #: Those that were read, as was the file of their name, and have nothing that could be restored or saved.
         self.worthless: set[tuple[str, Hashable, Hashable]] = set()
 
 

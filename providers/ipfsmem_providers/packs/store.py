@@ -16,7 +16,8 @@ import hashlib
 import logging
 import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import BinaryIO, Final
 
 from ipfsmem.content.car import header
@@ -517,7 +518,7 @@ class Packs:
         before = self.passed_over.copy()
         self.store.sweep(oldest, self.passed_over)
         inventory = self.inventory()
-        if self._save_hidden({name for name, _, _ in self.passed_over - before}, inventory):
+        if self._save_hidden(self.passed_over - before, inventory):
             inventory = self.inventory()
         # Of a pack that is hidden just now, too.
         packs = {name[-68:-4] for name in inventory.files if is_pack(name[-68:])}
@@ -528,16 +529,22 @@ class Packs:
                     self.store.unlink(name)
         return inventory
 
-    def _save_hidden(self, names: Iterable[str], inventory: Inventory) -> bool:
+    def _save_hidden(
+        self, passed_over: Iterable[tuple[str, Hashable, Hashable]], inventory: Inventory
+    ) -> bool:
         """Store the blocks that only damaged hidden packs hold, next to a damaged pack of their name. Tells whether a file was
         written or removed."""
         left, changed = self.passed_over.limit, False
-        for name in sorted(names):
+        for key in sorted(passed_over, key=itemgetter(0)):
+            name = key[0]
             size = inventory.files[name].size if name in inventory.files else 0
             if own_name(name) in inventory.packs and 0 < size <= left:
                 left -= size
                 with contextlib.suppress(OSError, ProviderError):
-                    changed = self._save_blocks(name) or changed
+                    if self._save_blocks(name):
+                        changed = True
+                    else:
+                        self.passed_over.worthless.add(key)
         return changed
 
     def _save_blocks(self, name: str) -> bool:

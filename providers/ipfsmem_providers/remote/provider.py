@@ -138,7 +138,11 @@ class RemoteFolder(PackedStore):
         now, passed_over = self._clock() // 1_000_000, self._packs.passed_over
         for name, file in cached.items():
             if 0 <= now - file.read < DAY_MS:
-                key = name, file.version, None
+                try:
+                    own = msgspec.json.decode(file.data or b"null", type=tuple[int | str | None, ...] | None)
+                except msgspec.DecodeError:
+                    continue
+                key = name, file.version, own
                 passed_over.add(key)
                 passed_over.worthless.add(key)
                 self._worthless_at[key] = file.read
@@ -146,9 +150,10 @@ class RemoteFolder(PackedStore):
     def _dump_worthless(self, now: int) -> dict[str, CachedFile]:
         files: dict[str, CachedFile] = {}
         for key in self._packs.passed_over.worthless:
-            name, version, _ = key
+            name, version, own = key
             if isinstance(version, tuple) and len(files) < _HIDDEN_FILES:
-                files[name] = CachedFile(version, self._worthless_at.setdefault(key, now), b"")
+                data = msgspec.json.encode(own) if own is not None else b""
+                files[name] = CachedFile(version, self._worthless_at.setdefault(key, now), data)
         return files
 
     async def collect(self) -> int:

@@ -611,6 +611,46 @@ def test_later_processes_read_a_worthless_hidden_pack_once_a_day(
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("folder", ["packs", "pins", "small"])
+def test_later_processes_read_equally_damaged_files_once_a_day(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    if isinstance(devices.open(), DirectoryProvider):
+        pytest.skip("a folder on a disk is read at no cost, and keeps no snapshot")
+
+    async def body() -> None:
+        first = devices.open()
+        await first.put_car(MANY.cid, MANY.blocks, name="n")
+        pack = devices.pack()
+        data = _rotten(pack.read_bytes(), 5) if folder == "packs" else b"damaged"
+        box = f"{'0' * 16}.a.{'e' * 64}"
+        own = {"packs": pack, "pins": devices.folder / "pins" / LIST, "small": devices.folder / "small" / box}
+        file = own[folder]
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(data)
+        os.utime(file, (time.time() - 2 * 86_400,) * 2)
+        hidden = _hide(file, data)
+        opened, cache = _opened(first, monkeypatch), b""
+
+        async def publish(number: int) -> None:
+            nonlocal cache
+            process = devices.open()
+            process.begin_snapshot(cache)
+            await _publish(process, b"%d" % number)
+            await _sweep_packs(process)
+            cache = process.end_snapshot()
+
+        for number in range(3):
+            await publish(number)
+        assert opened.count(hidden.name) == 1 and hidden.exists()
+        file.write_bytes(data + b"more")  # another verdict
+        await publish(3)
+        assert opened.count(hidden.name) == 2
+        await devices.close()
+
+    asyncio.run(body())
+
+
 def test_collection_settles_a_pack_behind_many_that_it_cannot(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
