@@ -77,8 +77,10 @@ class MovedTo(Answer, frozen=True, kw_only=True):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
                 hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
-                if moved.no_forwarding_at or not moved.incomplete
-                else "Run on a device that has the missing data: ipfsmem sync",
+                if moved.no_forwarding_at
+                else "Run on a device that has the missing data: ipfsmem sync"
+                if moved.incomplete
+                else "Add the old provider, then move again: ipfsmem provider add SPEC",
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from ipfsmem_providers.directory import DirectoryProvider
 
 from ipfsmem.content.cid import CID, raw_cid
 from ipfsmem.errors import IncompleteError, ProviderRefused, ProviderUnavailable, UsageError
@@ -206,6 +207,35 @@ def test_move_reports_a_provider_that_lists_no_small_objects(tmp_path: Path) -> 
     assert result.moved.roots and result.moved.small_unlisted == ["old"]
     with pytest.raises(IncompleteError, match="old did not list all small objects"):
         result.raise_if_incomplete("new")
+
+
+def test_move_copies_small_objects_when_the_old_provider_is_added_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(self: DirectoryProvider, boxes: Collection[str]) -> dict[str, int]:
+        if self.name != specs[0]:
+            return {}
+        raise ProviderUnavailable("not now")
+
+    specs = [f"directory:{tmp_path / name}" for name in ("old", "new")]
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    a = device(tmp_path, "a", [specs[0]])
+    a.write("k", "text")
+    asyncio.run(a.sync())
+    name = small_name(small_box(bytes.fromhex(a.replica.config.vault.anchor)), "n", b"x")
+    asyncio.run(DirectoryProvider(str(tmp_path / "old")).put_small(name, b"x"))
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryProvider, "list_small", failing)
+        result = asyncio.run(a.providers.move(specs[1]))
+    with pytest.raises(IncompleteError, match="did not list all small objects") as caught:
+        result.raise_if_incomplete(specs[1])
+    hinted("Add the old provider, then move again: ipfsmem provider add SPEC", caught.value.hint)
+    a.providers.add(specs[0])
+    again = asyncio.run(a.providers.move(specs[1]))
+    again.raise_if_incomplete(specs[1])
+    assert again.moved.small_objects == 1
+    assert [one.name for one in a.providers.in_use] == [specs[1]]
 
 
 def test_move_of_a_full_box_reports_that_more_may_be_there(tmp_path: Path) -> None:
