@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import OwnerKey
 else:  # a read does not import them: what uses such an argument checks it
     ContextBlock = OwnerKey = ProviderChoice = object
+    OnAttempt = Callable
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sized
@@ -483,6 +484,8 @@ class Operation(Generic[P, R]):
         self.audit = unsaid if declared.audit is None else declared.audit
         self.work: Callable[P, R] = function
         self._function = function
+        #: Types of results that are not imported with the module, and the modules of each.
+        self._late: Mapping[str, str] = function.__globals__.get("LATE", {})
         code = function.__code__
         #: Whether it is a coroutine.
         self.is_coroutine = bool(code.co_flags & _COROUTINE)
@@ -561,14 +564,10 @@ class Operation(Generic[P, R]):
         if (
             name == "return"
         ):  # the fields of a result have such types too, which msgspec looks up in the module
-            names |= {
-                one: getattr(import_module(module), one) for one, module in names.get("LATE", {}).items()
-            }
+            names |= {one: getattr(import_module(module), one) for one, module in self._late.items()}
         words = re.findall(r"\w+", str(hint))
         late = {
-            one: getattr(import_module(module), one)
-            for one, module in names.get("LATE", {}).items()
-            if one in words
+            one: getattr(import_module(module), one) for one, module in self._late.items() if one in words
         }
         # `typing.get_type_hints` does the same in ten times as many calls.
         return eval(hint, names | late) if isinstance(hint, str) else hint  # noqa: S307
@@ -586,10 +585,20 @@ class Operation(Generic[P, R]):
         if self.is_coroutine:
             return typing.cast(R, self._noted_later(view, face, arguments))
         if self.declared.waits:
-            return self._noted(view, face, arguments)
-        with opened.lock:
-            opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
-            return self._noted(view, face, arguments)
+            result = self._noted(view, face, arguments)
+        else:
+            with opened.lock:
+                opened.refuse_closed(self.name)  # another thread may have closed it before the lock was free
+                result = self._noted(view, face, arguments)
+        if self._late:
+            self._name_late_types()
+        return result
+
+    def _name_late_types(self) -> None:
+        """Name in the module what the work of the operation imported, so that msgspec can decode an answer by its type."""
+        for name, module in self._late.items():
+            if module in sys.modules:
+                self._function.__globals__.setdefault(name, getattr(sys.modules[module], name))
 
     def run_alone(self, arguments: Mapping[str, Any], face: Face) -> R:
         """Run an operation about the user without a vault, so that no list of operations has it. Raises UsageError for wrong arguments, and
@@ -639,9 +648,13 @@ class Operation(Generic[P, R]):
     async def _noted_later(self, view: View, face: Face, arguments: Mapping[str, Any]) -> Any:
         work: Callable[..., Awaitable[Any]] = typing.cast(Any, self.work)
         if not self.audit:
-            return await work(view, **arguments)
+            result = await work(view, **arguments)
+            self._name_late_types()
+            return result
         with self._auditing(view, face, arguments):
-            return await work(view, **arguments)
+            result = await work(view, **arguments)
+        self._name_late_types()
+        return result
 
     def _auditing(
         self, view: View, face: Face, arguments: Mapping[str, Any]

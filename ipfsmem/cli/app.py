@@ -489,6 +489,8 @@ def _run(arguments: Sequence[str] | None, about: dict[str, Any], failed: BaseExc
     as_json = "--json" in argv[: argv.index("--")] if "--" in argv else "--json" in argv
     try:
         if failed is not None:
+            if isinstance(failed, KeyboardInterrupt) and not as_json:
+                click.echo(err=True)  # as click does: the terminal shows ^C on the present line
             raise failed
         if output_is_closed() and (argv[:1] == ["--version"] or not {"-h", "--help"}.isdisjoint(argv)):
             raise output_closed_error("this")

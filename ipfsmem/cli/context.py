@@ -236,6 +236,9 @@ class CommandContext:
 
     def advice(self, text: str) -> str:
         """Return a text for a terminal: clean, and its commands with the vault, home and scope of this call."""
+        from ipfsmem.cli.light_imports import load_click
+
+        load_click()
         from ipfsmem.cli.app import group
         from ipfsmem.cli.hint_commands import with_call_options
         from ipfsmem.cli.printing import clean

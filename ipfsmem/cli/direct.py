@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ipfsmem.cli import exit_at_once, flush_output
-from ipfsmem.cli.light_imports import load_msgspec
+from ipfsmem.cli.light_imports import load_click, load_msgspec
 from ipfsmem.cli.printing import is_utf8
 from ipfsmem.ending_signals import ended_as_by_ctrl_c
 
@@ -107,6 +107,7 @@ def run_direct(call: DirectCall, words: Sequence[str], *, ends: bool) -> int:
             sys.stdout.flush()
             code = 0
         except BaseException as error:  # also Ctrl-C; all are reported as those of any command
+            load_click()
             from ipfsmem.cli.app import report_error
 
             code = report_error(error, words, about)

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ipfsmem.cli.light_imports import load_click
+
 # C0 and C1 controls, and bidirectional controls.
 _UNSAFE = dict.fromkeys(
     [
@@ -86,6 +88,7 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Do as `click.echo`. Click itself, which takes long to import, prints colours, to a terminal, and where not UTF-8 is written."""
     stream = sys.stderr if err else sys.stdout
     if "\x1b" in text or is_terminal(stream) or not is_utf8(stream):
+        load_click()
         import click
 
         click.echo(text, err=err, nl=nl)
@@ -117,6 +120,7 @@ def style(text: str, **how: Any) -> str:
     """Return coloured text, plain if NO_COLOR is set. click strips colours without a terminal."""
     if os.environ.get("NO_COLOR"):
         return text
+    load_click()
     import click
 
     return click.style(text, **how)

@@ -67,9 +67,11 @@ def ask(prompt: str, *, twice: bool = False, otherwise: str | None = None) -> st
 
     Raises PassphraseError without a terminal or input, with the hint `otherwise`.
     """
-    import click
-
+    from ipfsmem.cli.light_imports import load_click
     from ipfsmem.wallet.passphrases import require_strong
+
+    load_click()
+    import click
 
     if not can_ask():
         raise PassphraseError(f"{prompt} is required, and there is no terminal", hint=otherwise)

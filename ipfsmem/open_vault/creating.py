@@ -234,7 +234,7 @@ async def recover(
     damaged_ok: bool = False,
 ) -> OpenResult:
     """Bring a vault back from its provider: see `Memory.recover`."""
-    if not provider:
+    if not each_of(provider):
         raise ConfigError(
             "no provider to search",
             hint="Name the provider: --provider (in Python: provider=).",

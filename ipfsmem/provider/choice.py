@@ -17,7 +17,7 @@ def each_of(provider: ProviderChoice) -> list[str | Provider]:
         return []
     if isinstance(provider, str | Provider):
         return [provider]
-    if not isinstance(provider, Sequence):
+    if not isinstance(provider, Sequence) or isinstance(provider, bytes | bytearray | memoryview | range):
         raise _wrong(provider)
     for one in provider:
         if not isinstance(one, str | Provider):
@@ -26,7 +26,10 @@ def each_of(provider: ProviderChoice) -> list[str | Provider]:
 
 
 def _wrong(given: object) -> UsageError:
-    return UsageError(f"provider is a text, an open provider or a list of these, not {type(given).__name__}")
+    return UsageError(
+        f"provider is a text, an open provider or a list of these, not {type(given).__name__}",
+        hint="Give the path of a folder as a text, or an address such as git:PATH.",
+    )
 
 
 def specs_of(provider: ProviderChoice) -> tuple[str, ...]:

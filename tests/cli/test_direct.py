@@ -132,3 +132,19 @@ def test_outcome_without_click_is_that_of_click(line: str, cli: Cli, monkeypatch
         patch.setattr("ipfsmem.cli.direct.direct_call", lambda words: None)
         by_click = cli(*words)
     assert vars(by_click) == vars(direct)
+
+
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_interrupted_call_without_click_prints_what_click_prints(
+    option: str, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*args: object, **kwargs: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ipfsmem.memory.Memory.load", interrupted)
+    words = ["write", "tone", "--body", "x", *option.split()]
+    direct = cli(*words)
+    monkeypatch.setattr("ipfsmem.cli.direct.direct_call", lambda words: None)
+    by_click = cli(*words)
+    assert (direct.code, direct.err.strip()) == (by_click.code, by_click.err.strip()) and direct.code == 130
+    assert option or (direct.err == by_click.err and direct.err.startswith("\n"))

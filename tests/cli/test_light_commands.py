@@ -290,6 +290,19 @@ for name in ("click", "msgspec"):
     assert (refused in done.stdout) == ("nothing" in needs) and len(done.stdout.splitlines()) == 2
 
 
+def test_failed_write_loads_click_without_modules_for_other_programs(tmp_path: Path) -> None:
+    Memory.create("default", "local", home=tmp_path / "home").close()
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, "write", "A", "--body", "x"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "IPFSMEM_HOME": str(tmp_path / "home")},
+    )
+    _, loaded = json.loads(done.stderr.splitlines()[-1])
+    assert "click" in loaded and not OF_LIBRARIES & set(loaded), done.stderr
+
+
 def test_noting_a_missing_text_loads_no_sync_modules() -> None:
     """A read imports this module to note that the text is missing."""
     code = "import json, sys; import ipfsmem.sync.local_repair; print(json.dumps(sorted(sys.modules)))"

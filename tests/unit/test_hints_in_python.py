@@ -46,6 +46,13 @@ def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
         yield memory
 
 
+def test_hint_about_a_path_as_the_provider_works(stick: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"home": tmp_path / "new", "unlock": WALLET, "passphrase": False}
+    with Refused("Give the path of a folder as a text, or an address such as git:PATH."):
+        Memory.create("m", "encrypted-ipfs", provider=stick, **options)
+    Memory.create("m", "encrypted-ipfs", provider=str(stick), **options).close()
+
+
 def test_hint_about_a_missing_vault_works(sealed: Memory, stick: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"home": tmp_path / "new", "provider": str(stick)}
     with Refused("Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init."):

@@ -6,6 +6,8 @@ import ast
 import asyncio
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
@@ -329,3 +331,22 @@ def test_parameter_name_differs_by_interface() -> None:
     )
     words = load("recall").parameter("query")
     assert words.cli == Cli(metavar="WORDS", joined=True) and words.called("cli") == "WORDS"
+
+
+_DECODES = """
+import sys, tempfile, warnings
+import msgspec
+from ipfsmem import Memory
+warnings.simplefilter("ignore")
+with Memory.create("alex", "local", home=sys.argv[1]) as memory:
+    memory.facts.add("likes tea", "preference")
+    memory.values.set("k", 1)
+    for call in (memory.facts.list, memory.values.list, memory.pending, memory.dreams.run, memory.duplicates, memory.list, memory.undo):
+        answer = call()
+        assert msgspec.json.decode(msgspec.json.encode(answer), type=type(answer)) == answer, call
+"""
+
+
+def test_python_decodes_an_answer_by_its_type(tmp_path: Path) -> None:
+    """In a process of its own: the schemas of other interfaces import all types."""
+    subprocess.run([sys.executable, "-c", _DECODES, tmp_path], check=True)
