@@ -90,8 +90,8 @@ class AdmittedOps(msgspec.Struct, frozen=True):
 class Admitting(msgspec.Struct, frozen=True, kw_only=True):
     """What an admission needs besides state and entries.
 
-    `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices, `rights` holds those of each
-    agent that is a member now, and `bodies` returns the texts of the state. `accepted` and `discarded` are the marks of
+    `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices and agents: entries of other
+    agents are left to the devices of their person. `rights` holds those of each agent that is a member now, and `bodies` returns the texts of the state. `accepted` and `discarded` are the marks of
     ops that waited and on which a person decided; no person accepts one that writes to a protected scope.
     """
 
@@ -116,11 +116,17 @@ def pending_ops(
     marks: Marks,
     rights: Mapping[str, AgentRights],
     now_ms: int,
+    mine: IsMine,
     forgotten: frozenset[str] = frozenset(),
 ) -> PendingOps:
-    """Return the ops that no marker names, each once, in the order of admission. `forgotten`: scopes that are forgotten."""
+    """Return the ops of the person's agents that no marker names, each once, in the order of admission.
+
+    `forgotten`: scopes that are forgotten.
+    """
     found: dict[str, PlacedOp] = {}
     for stored in entries:
+        if not mine(stored.entry.agent):
+            continue
         for placed in ops_of(stored):
             mark = placed.mark
             done = marks.has_entry(placed.agent, placed.start, placed.place.sha)
@@ -178,11 +184,11 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
     """
     if marks.missing:
         raise UsageError(
-            f"the marker {marks.missing[0]} is not fetched: nothing can be admitted before it is"
+            f"the marker {marks.missing[0][0]} is not fetched: nothing can be admitted before it is"
         )
-    found = sorted(entries, key=lambda each: each.sha)
+    found = sorted((each for each in entries if by.mine(each.entry.agent)), key=lambda each: each.sha)
     gone = forgotten_scopes(state.entries, (op for each in found for op in each.entry.ops))
-    pending = pending_ops(found, marks, by.rights, by.now_ms, gone)
+    pending = pending_ops(found, marks, by.rights, by.now_ms, by.mine, gone)
     work = _Work(state, by, marks)
     accepted = {
         each.op.mark
@@ -193,6 +199,7 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
     for placed in sorted(ready, key=lambda each: each.order):
         if op_token(placed.mark) not in work.tokens and placed.mark not in by.discarded:
             work.admit(placed)
+    work.unite_lines()
     every = (*pending.ready, *(each.op for each in pending.waiting))
     work.discard(each for each in every if each.mark in by.discarded)
     decided = accepted | by.discarded
@@ -207,32 +214,21 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
 
 
 def replaced_dots(entry: Entry, op: MailboxOp) -> set[str]:
-    """Return the dots of `entry` that an op names: those that its writer was shown, and the ops that it was shown, if
-    somebody admitted them meanwhile."""
+    """Return the dots of `entry` that an op removes: those that its writer was shown, and the ops that it was shown, if
+    somebody admitted them meanwhile. A value that is later than the op was not shown to its writer."""
     if not (op.dots or op.sees):
         return set()
     seen = {(h, each.body or None) for each in op.sees for h in (each.h, without_time(each.h))}
-    return {dot for dot, value in entry.items() if dot in op.dots or (value.h, value.body) in seen}
+    return {
+        dot
+        for dot, value in entry.items()
+        if value.h <= op.h and (dot in op.dots or (value.h, value.body) in seen)
+    }
 
 
-def dots_to_remove(entry: Entry, placed: PlacedOp, mine: IsMine) -> set[str]:
-    """Return the dots that an op removes: those that it replaces, except for the reader's own texts when its agent is of
-    another person (format section 5.2)."""
-    gone = replaced_dots(entry, placed.op)
-    if mine(placed.agent):
-        return gone
-    return {dot for dot in gone if not is_own(dot, entry[dot].author, mine)}
-
-
-def superseded_marks(placed: PlacedOp, mine: IsMine) -> list[str]:
-    """Return the marks of the ops that this one replaces, whether or not they arrived; an agent of another person replaces
-    none of the reader's own agents."""
-    own = mine(placed.agent)
-    return [
-        op_mark(each.agent, each.start, each.sha, each.n, placed.op.e)
-        for each in placed.op.sees
-        if own or not mine(each.agent)
-    ]
+def superseded_marks(placed: PlacedOp) -> list[str]:
+    """Return the marks of the ops that this one replaces, whether or not they arrived."""
+    return [op_mark(each.agent, placed.op.e, each.id) for each in placed.op.sees]
 
 
 def is_admitted(entry: Entry, op: MailboxOp, body: str | None) -> bool:
@@ -265,21 +261,24 @@ class _Work:
         self.texts: dict[str, bytes] = {}
         self.events: list[AdmittedEvent] = []
         self.waiting: list[Waiting] = []
+        self.parts: dict[tuple[str, str], list[PlacedOp]] = {}
 
     def admit(self, placed: PlacedOp) -> None:
         op = placed.op
         if op.kind == EVENT:
             self.events.append(AdmittedEvent(op.scope, (op.text or "").encode()))
         elif op.kind == LINES:
-            self._lines(placed)
-        elif op.kind == FORGOTTEN and not self.by.mine(placed.agent) and placed.mark not in self.by.accepted:
-            self.waiting.append(Waiting(placed, "its agent key is of another person"))
+            self.parts.setdefault((op.e, self._author(placed)), []).append(placed)
             return
         elif not self._memory(placed):
             self.waiting.append(Waiting(placed, "the device has no free dot for it"))
             return
+        self._mark_done(placed)
+
+    def _mark_done(self, placed: PlacedOp) -> None:
+        op = placed.op
         ahead = is_ahead(max([op.h, *(each.h for each in op.sees)]), self.by.now_ms)
-        for mark in [placed.mark, *superseded_marks(placed, self.by.mine)]:
+        for mark in [placed.mark, *superseded_marks(placed)]:
             self._mark(op_token(mark), ahead)
 
     def discard(self, ops: Iterable[PlacedOp]) -> None:
@@ -297,7 +296,7 @@ class _Work:
     def _memory(self, placed: PlacedOp) -> bool:
         op = placed.op
         entry = self.entries.get(op.e, {})
-        gone = dots_to_remove(entry, placed, self.by.mine)
+        gone = replaced_dots(entry, op)
         rest = {dot: value for dot, value in entry.items() if dot not in gone}
         h = without_time(op.h) if is_ahead(op.h, self.by.now_ms) else op.h
         body = op.body
@@ -345,25 +344,34 @@ class _Work:
         as_theirs = Value(b=(), body="", h=ZERO, kind=LIVE, author=placed.op.author)
         return of_when_copied(make_dot(placed.agent, 1), as_theirs, self.by.mine)
 
-    def _lines(self, placed: PlacedOp) -> None:
-        """Unite the lines of an op with those of the part, and move a line whose numbers another one has."""
-        op = placed.op
-        name = parse_entry(op.e)
-        file = parse_memory((op.text or "").encode())
-        if not isinstance(name, MemoryName):
-            return
-        stem, _, number = name.key.rpartition("-")
-        author = self._author(placed)
-        left = self._put_lines(name.scope, stem, int(number), file, _lines_in(file), author, op.h)
-        if left:
-            moved = f"{PART_PREFIX}{session_token(file.session)}-{placed.mark}"
-            self._put_lines(name.scope, moved, 0, file, left, author, op.h)
+    def unite_lines(self) -> None:
+        """Unite the lines of all ops of a part with those that it has, and move a line whose numbers another one has."""
+        for (e, author), ops in self.parts.items():
+            name = parse_entry(e)
+            if not isinstance(name, MemoryName):
+                continue
+            stem, _, number = name.key.rpartition("-")
+            new = [_NewLine(each, line) for each in ops for line in _lines_in(_file_of(each))]
+            moved, unfit = self._put_lines(name.scope, stem, int(number), new, author)
+            for each in ops:
+                if own := [line for line in moved if line.op is each]:
+                    token = session_token(_file_of(each).session)
+                    there = f"{PART_PREFIX}{token}-{each.mark[:16]}"
+                    unfit += self._put_lines(name.scope, there, 0, own, author)[1]
+            waits = {line.op.mark for line in unfit}
+            for each in ops:
+                if each.mark in waits:
+                    self.waiting.append(Waiting(each, "a line of it fits into no part of a session"))
+                else:
+                    self._mark_done(each)
 
     def _put_lines(
-        self, scope: str, stem: str, i: int, file: MemoryFile, lines: list[bytes], author: str, h: str
-    ) -> list[bytes]:
-        """Write lines into the first part from `i` on with space. Returns those whose numbers another line there has."""
-        while True:
+        self, scope: str, stem: str, i: int, new: list[_NewLine], author: str
+    ) -> tuple[list[_NewLine], list[_NewLine]]:
+        """Write lines into the parts from `i` on. Returns those whose numbers another line there has, and those that fit
+        into no part."""
+        moved: list[_NewLine] = []
+        while new:
             name = memory_entry(f"{stem}-{i}", scope)
             entry = self.entries.get(name, {})
             until = max(
@@ -374,32 +382,48 @@ class _Work:
                 ),
                 default=-1,
             )
-            wanted = [line for line in lines if line_numbers(line).at > until]
-            held, texts = self._held_parts(name, entry, author)
-            there = {line for text in texts for line in text}
-            taken = {_numbers(line) for line in there} - {None}
-            left = [line for line in wanted if line not in there and _numbers(line) in taken]
-            new = set(wanted) - there - set(left)
-            if not new:
-                return left
+            held, files = self._held_parts(name, entry, author)
+            there = {line for file in files for line in _lines_in(file)}
+            numbers = {_numbers(line) for line in there} - {None}
             kept = {line for line in there if line_numbers(line).at > until}
-            text = render_memory(file.with_fields({}, _body(kept | new)))
+            header = files[0] if files else _file_of(new[0].op)
+            size = len(render_memory(header.with_fields({}, "x"))) - 1 + sum(len(line) + 1 for line in kept)
             rest = {dot: value for dot, value in entry.items() if dot not in held}
-            if len(text) <= MAX_PART and self._has_room(entry, rest, LIVE):
-                clock = without_time(h) if is_ahead(h, self.by.now_ms) else h
-                clock = max([clock, *(entry[dot].h for dot in held)])
+            room = self._has_room(entry, rest, LIVE)
+            clocks = [entry[dot].h for dot in held]
+            added: set[bytes] = set()
+            left: list[_NewLine] = []
+            for each in new:
+                line = each.line
+                if line in there or line in added or line_numbers(line).at <= until:
+                    continue
+                if _numbers(line) in numbers:
+                    moved.append(each)
+                elif left or not room or size + len(line) > MAX_PART:
+                    left.append(each)
+                else:
+                    numbers.add(_numbers(line))
+                    added.add(line)
+                    size += len(line) + 1
+                    h = each.op.op.h
+                    clocks.append(without_time(h) if is_ahead(h, self.by.now_ms) else h)
+            if added:
+                text = render_memory(header.with_fields({}, _body(kept | added)))
                 body = sha256(text).hexdigest()
-                self._write(name, held, Value(b=(), body=body, h=clock, kind=LIVE, author=author))
+                self._write(name, held, Value(b=(), body=body, h=max(clocks), kind=LIVE, author=author))
                 self.texts[body] = text
-                return left
+            elif left and not entry:
+                return moved, left
+            new = left
             i += 1
+        return moved, []
 
-    def _held_parts(self, name: str, entry: Entry, author: str) -> tuple[list[str], list[list[bytes]]]:
-        """Return the dots of an entry whose text is a part of this author here, and the lines of each."""
+    def _held_parts(self, name: str, entry: Entry, author: str) -> tuple[list[str], list[MemoryFile]]:
+        """Return the dots of an entry whose text is a part of this author here, and these parts."""
         dots: list[str] = []
-        texts: list[list[bytes]] = []
+        files: list[MemoryFile] = []
         key = name.rpartition("/")[2]
-        for dot, value in entry.items():
+        for dot, value in sorted(entry.items()):
             if value.body is None or of_when_copied(dot, value, self.by.mine) != author:
                 continue
             data = self.texts.get(value.body) or self.by.bodies(value.body)
@@ -407,13 +431,10 @@ class _Work:
                 file = parse_memory(data or b"")
             except FormatError:
                 continue
-            if not is_part(key, file):
-                continue
-            lines = _lines_in(file)
-            if all(_numbers(line) != UNREADABLE for line in lines):
+            if is_part(key, file) and all(_numbers(line) != UNREADABLE for line in _lines_in(file)):
                 dots.append(dot)
-                texts.append(lines)
-        return dots, texts
+                files.append(file)
+        return dots, files
 
     def _write(self, name: str, replaces: Iterable[str], value: Value) -> None:
         n = self.ctx.get(self.by.dev, 0) + 1
@@ -428,16 +449,13 @@ class _Work:
             self.entries.pop(name, None)
 
     def close(self, entries: Iterable[StoredEntry]) -> None:
-        """Write the markers: of an entry whose ops are all done its own token replaces those of the ops."""
+        """Write the markers: of an entry that was read, and whose new ops are all done, its own token replaces those of the ops."""
         for stored in entries:
-            of: dict[str, list[str]] = {}
-            for placed in ops_of(stored):
-                of.setdefault(placed.place.sha, []).append(op_token(placed.mark))
-            for sha, ops in of.items():
-                done = entry_token(stored.entry.agent, stored.entry.start, sha)
-                if done not in self.tokens and self.tokens.issuperset(ops):
-                    self._mark(done, not self.forever.isdisjoint(ops))
-                    self.new.difference_update(ops)
+            done = entry_token(stored.entry.agent, stored.entry.start, stored.sha)
+            ops = [op_token(placed.mark) for placed in ops_of(stored) if placed.op.first is None]
+            if done not in self.tokens and self.tokens.issuperset(ops):
+                self._mark(done, not self.forever.isdisjoint(ops))
+                self.new.difference_update(ops)
         self._put_marker(self.by.now_ms // WEEK_MS, self.new - self.forever)
         self._put_marker(FOREVER, self.new & self.forever)
 
@@ -461,6 +479,17 @@ class _Work:
 
     def _text(self, value: Value) -> bytes | None:
         return None if value.body is None else self.texts.get(value.body) or self.by.bodies(value.body)
+
+
+class _NewLine(NamedTuple):
+    """A line of a session, and the op that adds it."""
+
+    op: PlacedOp
+    line: bytes
+
+
+def _file_of(placed: PlacedOp) -> MemoryFile:
+    return parse_memory((placed.op.text or "").encode())
 
 
 #: The numbers of a line that is not of the form of section 5.1: such a part is left as it is.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from hashlib import sha256
 from typing import Final, NamedTuple
 
@@ -10,7 +11,7 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.bundle.keys import is_scope
-from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory
+from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import is_part, is_part_key
 from ipfsmem.bundle.timeline import event_line, parse_line, split_own_id
 from ipfsmem.causal.entries import memory_name
@@ -33,16 +34,17 @@ CUMULATIVE: Final = 64 * 1024
 MAX_PART: Final = 512 * 1024
 #: Greatest number of a part in an op: a device that admits it may need the next ones.
 MAX_PART_NUMBER: Final = 99_999
+#: Greatest number of an entry: a label of a small object has at most 64 characters.
+MAX_ENTRY_NUMBER: Final = 9_999_999_999
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
-_BOX: Final = b"ipfsmem/v1/mailbox\0"
 _MAX_DEPTH: Final = 6
 
 _ID = lazy_pattern(r"[0-9a-f]{16}")
 _HEX32 = lazy_pattern(r"[0-9a-f]{32}")
 _HASH = lazy_pattern(r"[0-9a-f]{64}")
 _ESCAPE = lazy_pattern(rb"\\(?:(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
-_NAME = lazy_pattern(r"([0-9a-f]{32})\.(0|[1-9][0-9]{0,15})\.([0-9a-f]{64})")
+_NAME = lazy_pattern(r"([0-9a-f]{16})\.([0-9a-f]{32})\.(0|[1-9][0-9]{0,9})\.([0-9a-f]{64})")
 
 
 class OpPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
@@ -53,15 +55,13 @@ class OpPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
-    """An op that the writer of another one was shown before it was admitted: its place, clock and body.
+    """An op that the writer of another one was shown before it was admitted: its agent, id, clock and body.
 
-    `body`: SHA-256 of its text, "" for a wish to forget.
+    `id` is that of `op_id`; `body` the SHA-256 of its text, "" for a wish to forget.
     """
 
     agent: str
-    start: str
-    sha: str
-    n: int
+    id: str
     h: str
     body: str
 
@@ -119,14 +119,15 @@ class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class EntryName(NamedTuple):
-    """The name of a stored entry in the box of its agent: the label `<start>.<i>` and its SHA-256."""
+    """The name of a stored entry in the box of its vault (section 7.8): the label `<agent>.<start>.<i>` and its SHA-256."""
 
+    agent: str
     start: str
     i: int
     sha: str
 
     def __str__(self) -> str:
-        return f"{self.start}.{self.i}.{self.sha}"
+        return f"{self.agent}.{self.start}.{self.i}.{self.sha}"
 
 
 class StoredEntry(msgspec.Struct, frozen=True):
@@ -136,7 +137,7 @@ class StoredEntry(msgspec.Struct, frozen=True):
     sha: str
 
 
-class PlacedOp(msgspec.Struct, frozen=True):
+class PlacedOp(msgspec.Struct, frozen=True, dict=True):
     """An op with the agent and start that wrote it, and the entry in which it first stood."""
 
     agent: str
@@ -144,10 +145,15 @@ class PlacedOp(msgspec.Struct, frozen=True):
     place: OpPlace
     op: MailboxOp
 
-    @property
+    @cached_property
+    def id(self) -> str:
+        """The SHA-256 of place and content: see `op_id`."""
+        return op_id(self.start, self.place, self.op)
+
+    @cached_property
     def mark(self) -> str:
         """The name of this op in markers: see `op_mark`."""
-        return op_mark(self.agent, self.start, self.place.sha, self.place.n, self.op.e)
+        return op_mark(self.agent, self.op.e, self.id)
 
     @property
     def order(self) -> tuple[str, str]:
@@ -156,7 +162,7 @@ class PlacedOp(msgspec.Struct, frozen=True):
 
     def as_seen(self) -> SeenOp:
         """Return how a later op names this one."""
-        return SeenOp(self.agent, self.start, self.place.sha, self.place.n, self.op.h, self.op.body or "")
+        return SeenOp(self.agent, self.id, self.op.h, self.op.body or "")
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -172,38 +178,49 @@ class LineNumbers(msgspec.Struct, frozen=True):
     gone: tuple[int, str, int] | None = None
 
 
+class _NewLine(LineNumbers, frozen=True):
+    """A line that an agent adds."""
+
+    item: object = None
+
+
 _decode_line = msgspec.json.Decoder(LineNumbers).decode
+_decode_new_line = msgspec.json.Decoder(_NewLine).decode
 
 
 def line_numbers(line: bytes) -> LineNumbers:
     """Read the numbers of a line. Raises DecodeError or RecursionError when it is no object with these, FormatError when nested too deep."""
+    return _decode_line(_plain(line))
+
+
+def _plain(line: bytes) -> bytes:
     canonical.check_depth(line, "a line of a session", 512)
     # Half of a surrogate pair as an escape is part of the format and refused by the decoder.
-    plain = _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line
-    return _decode_line(plain)
+    return _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line
 
 
-def op_mark(agent: str, start: str, sha: str, n: int, e: str) -> str:
-    """Return 16 hex digits that name an op in markers.
+def op_id(start: str, place: OpPlace, op: MailboxOp) -> str:
+    """Return the SHA-256 of an op's place and of all that it says: a repeat with another content is another op."""
+    said = _encode(msgspec.structs.replace(op, first=place))
+    return sha256(b"ipfsmem/v1/mailbox-id\0" + start.encode() + b"\0" + said).hexdigest()
 
-    They bind the entry `e` that it writes: an agent that names an op of somebody else in `sees` supersedes nothing
-    outside the entry that it writes itself.
+
+def op_mark(agent: str, e: str, of: str) -> str:
+    """Return 32 hex digits that name the op with the id `of` in markers.
+
+    They bind agent and the entry `e` that it writes: an agent that names an op of somebody else in `sees` supersedes
+    nothing outside the entry that it writes itself.
     """
-    text = canonical.encode([agent, start, sha, n, e])
-    return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:16]
-
-
-def mailbox_box(vault: bytes, agent: str) -> str:
-    """Return the box of an agent's entries among small objects (section 7.8); it reveals neither vault nor agent."""
-    return sha256(_BOX + vault + bytes.fromhex(agent)).hexdigest()[:32]
+    text = canonical.encode([agent, e, of])
+    return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:32]
 
 
 def parse_entry_name(name: str) -> EntryName:
     """Parse the name of a stored entry. Raises FormatError."""
     found = _NAME.fullmatch(name)
-    if found is None or int(found[2]) > canonical.MAX_INT:
+    if found is None:
         raise FormatError(f"{name[:120]!r} is not the name of a mailbox entry")
-    return EntryName(found[1], int(found[2]), found[3])
+    return EntryName(found[1], found[2], int(found[3]), found[4])
 
 
 def ops_of(stored: StoredEntry) -> Iterator[PlacedOp]:
@@ -231,15 +248,31 @@ def repeated_ops(last: StoredEntry | None, new: Iterable[MailboxOp]) -> tuple[Ma
     return (*earlier, *ops)
 
 
-def names_to_read(listed: Iterable[EntryName], read: Iterable[StoredEntry]) -> list[EntryName]:
-    """Return the listed entries that no entry read so far is or repeats, newest of each start first.
+def names_to_read(
+    listed: Iterable[EntryName],
+    read: Iterable[StoredEntry],
+    broken: Collection[EntryName] = (),
+    *,
+    repeated: bool = False,
+) -> list[EntryName]:
+    """Return the listed entries that were not read and are not in `broken` (absent, or refused), newest of each start first.
 
-    A caller reads the first and asks again: of a start that was never copied it reads one entry for each 64 KiB.
+    A caller reads the first and asks again: of a start that was never copied it reads one entry for each 64 KiB. Entries
+    that an entry read later in the same start claims to repeat are left out, unless `repeated`: a device reads these too
+    before it admits, since only a read entry is marked as done and may be deleted.
     """
-    known = {place.sha for stored in read for place in (each.place for each in ops_of(stored))}
-    return sorted(
-        (name for name in listed if name.sha not in known), key=lambda name: (name.start, -name.i, name.sha)
-    )
+    known: set[EntryName] = set(broken)
+    for stored in read:
+        entry = stored.entry
+        known.add(EntryName(entry.agent, entry.start, entry.i, stored.sha))
+        if not repeated:
+            of = {op.first.sha for op in entry.ops if op.first is not None}
+            known.update(
+                name
+                for name in listed
+                if name.sha in of and name.i < entry.i and name[:2] == (entry.agent, entry.start)
+            )
+    return sorted(set(listed) - known, key=lambda name: (name.agent, name.start, -name.i, name.sha))
 
 
 def sign_entry(signer: Signer25519, entry: MailboxEntry) -> bytes:
@@ -263,9 +296,9 @@ def entry_context(agent: str, start: str, i: int) -> str:
 
 
 def open_entry(
-    name: EntryName, agent: str, data: bytes, sealers: Iterable[Sealer], public: bytes, vault: bytes
+    name: EntryName, data: bytes, sealers: Iterable[Sealer], public: bytes, vault: bytes
 ) -> StoredEntry:
-    """Open and check the bytes stored under `name` in the box of `agent`, whose Ed25519 key is `public`.
+    """Open and check the bytes stored under `name`; `public` is the Ed25519 key of its agent.
 
     Raises FormatError, LimitError when the bytes or the entry are not what the name says or the format allows,
     OpenError when no key opens them, SignatureError when the agent did not sign them.
@@ -275,21 +308,19 @@ def open_entry(
         raise FormatError("the bytes of a mailbox entry do not have the hash in its name")
     for sealer in sealers:
         try:
-            payload = sealer.open(MAILBOX_ENTRY, entry_context(agent, name.start, name.i), data)
+            payload = sealer.open(MAILBOX_ENTRY, entry_context(name.agent, name.start, name.i), data)
         except OpenError:
             continue
-        return StoredEntry(_verified(payload, name, agent, sealer.epoch_key.id, public, vault), sha)
+        return StoredEntry(_verified(payload, name, sealer.epoch_key.id, public, vault), sha)
     raise OpenError("a mailbox entry is sealed under a key that this device does not hold")
 
 
-def _verified(
-    payload: bytes, name: EntryName, agent: str, ek: str, public: bytes, vault: bytes
-) -> MailboxEntry:
+def _verified(payload: bytes, name: EntryName, ek: str, public: bytes, vault: bytes) -> MailboxEntry:
     signature, text = payload[:SIGNATURE_BYTES], payload[SIGNATURE_BYTES:]
     if not verify(public, _DOMAIN + text, signature):
         raise SignatureError("a mailbox entry is not signed by its agent")
     entry = parse_mailbox_entry(text)
-    if (entry.agent, entry.start, entry.i) != (agent, name.start, name.i):
+    if (entry.agent, entry.start, entry.i) != (name.agent, name.start, name.i):
         raise FormatError("a mailbox entry is of another agent or place than its name")
     if entry.ek != ek or entry.vault != vault.hex():
         raise FormatError("a mailbox entry names another vault or epoch key than the one it is sealed for")
@@ -319,7 +350,7 @@ def _check(entry: MailboxEntry, size: int) -> None:
         entry.v == 1
         and _ID.fullmatch(entry.agent)
         and _ID.fullmatch(entry.ek)
-        and 0 <= entry.i <= canonical.MAX_INT
+        and 0 <= entry.i <= MAX_ENTRY_NUMBER
         and _HASH.fullmatch(entry.ring)
         and _HEX32.fullmatch(entry.start)
         and _HEX32.fullmatch(entry.vault)
@@ -336,7 +367,7 @@ def _check(entry: MailboxEntry, size: int) -> None:
     if len(set(places)) < len(places):
         raise FormatError("a mailbox entry repeats an op twice")
     for n, op in enumerate(entry.ops):
-        fault = _fault(op)
+        fault = _fault(op) or (_start_fault(entry.start, op) if op.kind == LINES else None)
         if fault:
             raise FormatError(f"op {n} of a mailbox entry: {fault}")
 
@@ -381,9 +412,7 @@ def _replaced_fault(op: MailboxOp) -> str | None:
     for seen in op.sees:
         good = (
             _ID.fullmatch(seen.agent)
-            and _HEX32.fullmatch(seen.start)
-            and _HASH.fullmatch(seen.sha)
-            and 0 <= seen.n < MAX_OPS
+            and _HASH.fullmatch(seen.id)
             and _ID.fullmatch(seen.h)
             and (not seen.body or _HASH.fullmatch(seen.body))
         )
@@ -413,6 +442,8 @@ def _event_fault(e: str, text: str) -> str | None:
         return "the text is not the line of an event"
     if split_own_id(event["id"]) is not None:
         return "an event has the id of a device's own event"
+    if str(event["type"]).startswith("ipfsmem-"):
+        return "an event has a type of ipfsmem"
     return None
 
 
@@ -426,10 +457,25 @@ def _lines_fault(e: str, text: str) -> str | None:
         return "e and text are not of a session's part"
     if int(name.key.rpartition("-")[2]) > MAX_PART_NUMBER:
         return f"the number of a session's part is more than {MAX_PART_NUMBER}"
+    if render_memory(file) != data:
+        return "a session's part is not in its one form"
     try:
-        lines = [line_numbers(line.encode()) for line in file.body.split("\n")]
+        lines = [_decode_new_line(_plain(line.encode())) for line in file.body.removesuffix("\n").split("\n")]
     except (msgspec.DecodeError, FormatError, RecursionError):
         return "a line of a session's part is malformed"
     if any(not (0 <= line.at <= canonical.MAX_INT and 0 <= line.n <= canonical.MAX_INT) for line in lines):
         return "a line of a session's part has a number out of range"
+    if any(line.gone is not None or line.piece is not None or _has_marks(line.item) for line in lines):
+        return "a line of a session's part is not an item of an agent"
     return None
+
+
+def _has_marks(item: object) -> bool:
+    """Tell whether an item has the marks by which a device imports and approves."""
+    return isinstance(item, dict) and "ipfsmem" in item
+
+
+def _start_fault(start: str, op: MailboxOp) -> str | None:
+    if op.e.rpartition("-")[0].endswith(f"-{start[:16]}"):
+        return None
+    return "a session's part is of another start"

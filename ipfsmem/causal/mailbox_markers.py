@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -10,6 +10,7 @@ import msgspec
 
 from ipfsmem import canonical
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
+from ipfsmem.causal.authorship import IsMine, is_own
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name
 from ipfsmem.causal.value import LIVE, Entry, Value
@@ -28,10 +29,10 @@ FOREVER: Final = 0
 #: Bytes of a full marker: each admission uploads one again.
 FULL: Final = 32 * 1024
 #: Tokens of a full marker.
-FULL_TOKENS: Final = (FULL - 64) // 18
+FULL_TOKENS: Final = (FULL - 64) // 34
 
 _KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
-_TOKEN = lazy_pattern(r"[=+][0-9a-f]{16}")
+_TOKEN = lazy_pattern(r"[=+][0-9a-f]{32}")
 
 
 class MarkerName(msgspec.Struct, frozen=True):
@@ -48,13 +49,13 @@ class MarkerName(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What all markers of a state say: `=` and the mark of an entry whose new ops are all done, `+` and the mark of an op.
+    """What the markers of a person's devices say: `=` and the mark of an entry whose new ops are all done, `+` and the mark of an op.
 
-    `missing` names markers that could not be read: nothing may be admitted then.
+    `missing` are (name, body) of markers that could not be read: nothing may be admitted for this person then.
     """
 
     tokens: frozenset[str] = frozenset()
-    missing: tuple[str, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
 
     def has_entry(self, agent: str, start: str, sha: str) -> bool:
         """Tell whether every new op of this entry is done: only then may it be deleted at a provider."""
@@ -67,7 +68,7 @@ def entry_token(agent: str, start: str, sha: str) -> str:
     It binds agent and start: an agent that claims to repeat another one's ops marks nothing of that one.
     """
     text = canonical.encode([agent, start, sha])
-    return "=" + sha256(b"ipfsmem/v1/mailbox-done\0" + text).hexdigest()[:16]
+    return "=" + sha256(b"ipfsmem/v1/mailbox-done\0" + text).hexdigest()[:32]
 
 
 def op_token(mark: str) -> str:
@@ -89,22 +90,28 @@ def is_marker(name: str, file: MemoryFile) -> bool:
     return file.type == MAILBOX and marker_name(name) is not None
 
 
-def read_marks(entries: Mapping[str, Entry], bodies: Bodies) -> Marks:
-    """Return the union of all markers among these entries. Lines of another form are ignored."""
+def read_marks(
+    entries: Mapping[str, Entry], bodies: Bodies, mine: IsMine, lost: Collection[str] = ()
+) -> Marks:
+    """Return the union of the markers that the devices of the person in `mine` wrote. Lines of another form are ignored.
+
+    `lost`: bodies of markers that the person gave up; ops that only these named may be admitted again.
+    """
     tokens: set[str] = set()
-    missing: list[str] = []
+    missing: set[tuple[str, str]] = set()
     for name, entry in entries.items():
         if marker_name(name) is None:
             continue
-        for value in entry.values():
-            if value.body is None:
+        for dot, value in entry.items():
+            if value.body is None or not is_own(dot, value.author, mine):
                 continue
             data = bodies(value.body)
             if data is None:
-                missing.append(name)
+                if value.body not in lost:
+                    missing.add((name, value.body))
             else:
                 tokens.update(tokens_of(data))
-    return Marks(frozenset(tokens), tuple(sorted(set(missing))))
+    return Marks(frozenset(tokens), tuple(sorted(missing)))
 
 
 def tokens_of(data: bytes) -> set[str]:

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from ipfsmem.causal.authorship import IsMine
 from ipfsmem.causal.clock import MAX_COUNTER, hlc, next_hlc
-from ipfsmem.causal.mailbox_admission import dots_to_remove, superseded_marks
+from ipfsmem.causal.mailbox_admission import replaced_dots, superseded_marks
 from ipfsmem.causal.mailbox_entry import EVENT, MAX_SEES, MailboxOp, PlacedOp
 from ipfsmem.causal.state import next_bases
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value, hash32
@@ -25,16 +24,14 @@ class EntryWithOps(msgspec.Struct, frozen=True):
     texts: dict[str, bytes]
 
 
-def entry_with_ops(entry: Entry, pending: Iterable[PlacedOp], mine: IsMine) -> EntryWithOps:
+def entry_with_ops(entry: Entry, pending: Iterable[PlacedOp]) -> EntryWithOps:
     """Return `entry` with the pending ops that write it, those of `pending_ops`: each is a sibling unless another one saw it.
-
-    `mine` tells the ids of the reader's person: an agent of another person hides none of the reader's own texts.
 
     The dot of an op is not one of the state: it has the id of its agent, for whose text it is, and a number from its mark.
     """
     ops = list(pending)
-    gone = {dot for each in ops for dot in dots_to_remove(entry, each, mine)}
-    hidden = {mark for each in ops for mark in superseded_marks(each, mine)}
+    gone = {dot for each in ops for dot in replaced_dots(entry, each.op)}
+    hidden = {mark for each in ops for mark in superseded_marks(each)}
     held = {(value.kind, value.body, value.h) for dot, value in entry.items() if dot not in gone}
     shown: Entry = {dot: value for dot, value in entry.items() if dot not in gone}
     placed: dict[str, PlacedOp] = {}

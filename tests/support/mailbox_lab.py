@@ -37,9 +37,9 @@ from ipfsmem.causal.mailbox_entry import (
     EntryName,
     MailboxEntry,
     MailboxOp,
+    OpPlace,
     PlacedOp,
     StoredEntry,
-    mailbox_box,
     open_entry,
     parse_entry_name,
     repeated_ops,
@@ -63,9 +63,10 @@ SESSION = "work"
 
 
 class Agent:
-    """An agent's key; of the second one the person is another."""
+    """An agent's key, and the number of its person."""
 
     def __init__(self, number: int) -> None:
+        self.person = number - 1
         self.signer = Signer25519(bytes([number]) * 32)
         self.id = sha256(self.signer.public).hexdigest()[:16]
 
@@ -74,9 +75,13 @@ AGENTS = (Agent(1), Agent(2))
 OTHERS = AGENTS[1].id
 
 
-def mine(dev: str) -> bool:
-    """All ids are of one person, except for the second agent."""
-    return dev != OTHERS
+#: The device of the second person, in plays of a shared vault.
+OTHERS_DEVICE = "f" * 16
+
+
+def mine_of(person: int) -> Callable[[str], bool]:
+    """What tells the devices and agents of a person."""
+    return lambda dev: (dev in (OTHERS, OTHERS_DEVICE)) == bool(person)
 
 
 class World:
@@ -97,10 +102,11 @@ class World:
         self.opened: dict[str, StoredEntry] = {}
         self.heads: dict[str, State] = {}
         self.keepers = [FullDevice(self, f"{i + 1:x}" * 16) for i in range(keepers)]
+        self.shared = rng.random() < 0.6
+        if self.shared:
+            self.keepers.append(FullDevice(self, OTHERS_DEVICE))
         #: Acknowledged writes by (entry, h, body), each with the writes that replaced it after having been shown it.
         self.written: dict[tuple[str, str, str | None], set[tuple[str, str, str | None]]] = {}
-        #: Those of another person's agent: they remove no text of the owner.
-        self.theirs: set[tuple[str, str, str | None]] = set()
         self.events: set[bytes] = set()
         self.lines: set[tuple[str, bytes]] = set()
         self.returned: set[str] = set()
@@ -143,8 +149,8 @@ class World:
                 continue
             if name not in self.opened:
                 key = next(each for each in AGENTS if each.id == agent)
-                parsed = parse_entry_name(name.partition("/")[2])
-                stored = open_entry(parsed, agent, data, [SEALER], key.signer.public, VAULT)
+                parsed = parse_entry_name(name)
+                stored = open_entry(parsed, data, [SEALER], key.signer.public, VAULT)
                 self.opened[name] = stored
             found.append(self.opened[name])
         self.rng.shuffle(found)
@@ -156,6 +162,7 @@ class FullDevice:
 
     def __init__(self, world: World, dev: str) -> None:
         self.world, self.dev, self.state = world, dev, State()
+        self.mine = mine_of(int(dev == OTHERS_DEVICE))
         self.skew = world.rng.choice([0, 0, -40_000, 40_000])
         self.waiting: set[tuple[str, str, str | None]] = set()
 
@@ -176,13 +183,13 @@ class FullDevice:
 
     def admission(self, entries: list[StoredEntry]) -> AdmittedOps:
         bodies = self.world.texts.get
-        marks = read_marks(self.state.entries, bodies)
+        marks = read_marks(self.state.entries, bodies, self.mine)
         now = self.world.clock + self.skew
         return admit(
             self.state,
             entries,
             marks,
-            Admitting(dev=self.dev, now_ms=now, mine=mine, rights=self.world.rights, bodies=bodies),
+            Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.world.rights, bodies=bodies),
         )
 
     def append(self, scope: str, line: bytes) -> None:
@@ -214,7 +221,8 @@ class Start:
     """A process with an agent key and no home."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.agent = world, world.rng.choice(AGENTS)
+        self.world, self.agent = world, world.rng.choice(AGENTS if world.shared else AGENTS[:1])
+        self.mine = mine_of(self.agent.person)
         self.start = f"{world.rng.getrandbits(128):032x}"
         self.skew = world.rng.choice([0, 0, 0, -40_000, 40_000, 10**10])
         self.last: StoredEntry | None = None
@@ -269,7 +277,7 @@ class Start:
         )
         data = seal_entry(SEALER, entry, sign_entry(self.agent.signer, entry))
         self.last = StoredEntry(entry, sha256(data).hexdigest())
-        name = f"{mailbox_box(VAULT, self.agent.id)}/{EntryName(self.start, entry.i, self.last.sha)}"
+        name = str(EntryName(self.agent.id, self.start, entry.i, self.last.sha))
         if name not in world.mailbox and name not in world.deleted:
             world.mailbox[name] = (self.agent.id, data)
         NUMBERS[self.last.sha] = entry.i
@@ -278,8 +286,9 @@ class Start:
         world.counts["ops"] += len(ops)
 
     def pending(self) -> list[PlacedOp]:
-        marks = read_marks(self.state.entries, self.world.texts.get)
-        return pending_ops(self.seen.values(), marks, self.world.rights, self.world.clock + self.skew).ready
+        marks = read_marks(self.state.entries, self.world.texts.get, self.mine)
+        now = self.world.clock + self.skew
+        return pending_ops(self.seen.values(), marks, self.world.rights, now, self.mine).ready
 
     def _clock(self, seen: Entry) -> str:
         self.clock = op_clock(seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16))
@@ -287,7 +296,7 @@ class Start:
 
     def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
         world = self.world
-        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []), mine)
+        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []))
         if forget and not shown.entry:
             return
         text = None if forget else world.text_for(e, f"start {self.start[:4]}")
@@ -298,8 +307,6 @@ class Start:
 
         def fact() -> None:
             world.written.setdefault((e, op.h, op.body), set())
-            if self.agent.id == OTHERS:
-                world.theirs.add((e, op.h, op.body))
             for each in old:
                 world.replaced(e, each, (e, op.h, op.body))
 
@@ -365,11 +372,15 @@ def collect(world: World) -> None:
     """Delete entries at the provider that markers in every published head name."""
     if len(world.heads) < len(world.keepers):
         return
-    marks = [read_marks(head.entries, world.texts.get) for head in world.heads.values()]
+    marks = {
+        agent.id: [
+            read_marks(head.entries, world.texts.get, mine_of(agent.person)) for head in world.heads.values()
+        ]
+        for agent in AGENTS
+    }
     for name in list(world.mailbox):
-        agent = world.mailbox[name][0]
-        start, _, sha = parse_entry_name(name.partition("/")[2])
-        if all(each.has_entry(agent, start, sha) for each in marks):
+        agent, start, _, sha = parse_entry_name(name)
+        if all(each.has_entry(agent, start, sha) for each in marks[agent]):
             world.deleted[name] = world.mailbox.pop(name)
 
 
@@ -407,13 +418,10 @@ def judge(world: World) -> None:
     left = [
         (e, body)
         for (e, h, body), by in world.written.items()
-        if body
-        and by - waiting - (set() if (e, h, body) in world.theirs else world.theirs)
-        and body not in world.returned
-        and (e, body) in held
+        if body and by - waiting and body not in world.returned and (e, body) in held
     ]
     world.counts["left"] = len(left)
-    assert len(world.keepers) > 1 or not left, (
+    assert len(world.keepers) - world.shared > 1 or not left, (
         f"a replaced text returned: {left[0][0]} {world.texts[left[0][1]]!r}"
     )
 
@@ -449,22 +457,20 @@ NUMBERS: dict[str, int] = {}
 def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
     """Each rule whose absence a play notices: (object, attribute, what it is without the rule)."""
     work = mailbox_admission._Work
-    real_mark = mailbox_entry.op_mark
 
-    def by_place(agent: str, start: str, sha: str, n: int, e: str) -> str:
-        return real_mark(agent, start, str(NUMBERS[sha]), n, e)
+    def by_place(start: str, place: OpPlace, op: MailboxOp) -> str:
+        return sha256(f"{start}.{NUMBERS[place.sha]}.{place.n}".encode()).hexdigest()
 
     return {
         "identity by content": [
-            (mailbox_entry, "op_mark", by_place),
-            (mailbox_admission, "op_mark", by_place),
+            (mailbox_entry, "op_id", by_place),
         ],
         "markers": [(mailbox_markers, "tokens_of", lambda data: set())],
         "text beside": [(work, "_beside", lambda self, op, body, value: True)],
         "ops seen are replaced": [
             (mailbox_admission, "replaced_dots", lambda entry, op: set(op.dots) & set(entry))
         ],
-        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda placed, mine: [])],
+        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda placed: [])],
         "equal text needs equal clock": [
             (
                 mailbox_admission,

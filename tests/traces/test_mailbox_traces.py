@@ -35,7 +35,7 @@ TEXTS: dict[str, bytes] = {}
 
 def _admitted(state: State, *entries: StoredEntry, **more: Any) -> AdmittedOps:
     given = {"dev": DEV, "now_ms": NOW, "mine": lambda dev: True, "rights": MAY, "bodies": TEXTS.get, **more}
-    done = admit(state, entries, read_marks(state.entries, TEXTS.get), Admitting(**given))
+    done = admit(state, entries, read_marks(state.entries, TEXTS.get, lambda dev: True), Admitting(**given))
     TEXTS.update(done.texts)
     return done
 
@@ -97,7 +97,7 @@ def test_sharing_trace_06_old_text_is_brought_back() -> None:
     state = _admitted(State(), old, new).state
     back = replacing_op(
         E,
-        entry_with_ops(state.entries[E], [], lambda dev: True),
+        entry_with_ops(state.entries[E], []),
         list(state.entries[E]),
         text("old"),
         later(9),
@@ -165,7 +165,7 @@ def test_sharing_trace_19_start_with_many_writes_is_read_by_one_entry() -> None:
     for n in range(60):
         last = stored(live(f"text {n}", n, e=f"m/k{n}"), last=last)
         entries.append(last)
-    names = [EntryName(one.entry.start, one.entry.i, one.sha) for one in entries]
+    names = [EntryName(AGENT, one.entry.start, one.entry.i, one.sha) for one in entries]
     by_sha = {one.sha: one for one in entries}
     read: list[StoredEntry] = []
     while left := names_to_read(names, read):

@@ -20,7 +20,6 @@ from ipfsmem.causal.mailbox_entry import (
     MailboxEntry,
     MailboxOp,
     StoredEntry,
-    mailbox_box,
     ops_of,
     repeated_ops,
     seal_entry,
@@ -29,6 +28,7 @@ from ipfsmem.causal.mailbox_entry import (
 from ipfsmem.causal.mailbox_markers import Marks
 from ipfsmem.causal.state import State
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value
+from ipfsmem.provider.small_objects import small_box
 from ipfsmem.seal.objects import Sealer, epoch_key
 from ipfsmem.seal.primitives import Signer25519
 
@@ -36,6 +36,7 @@ VECTORS = Path(__file__).parents[3] / "fixtures" / "vectors"
 VAULT = bytes.fromhex("3973bff87388964db243992eeb7c6506")
 SEALER = Sealer(epoch_key(1, bytes(range(32)), VAULT), VAULT)
 SIGNER = Signer25519(bytes([1]) * 32)
+ANCHOR = Signer25519(bytes([3]) * 32).public
 AGENT = sha256(SIGNER.public).hexdigest()[:16]
 DEV, OTHER = "d" * 16, "c" * 16
 START = "0f" * 16
@@ -124,8 +125,8 @@ def _entries() -> list[dict[str, Any]]:
                 "about": about,
                 "json": canonical.encode(each.entry).decode(),
                 "stored": canonical.b64(data),
-                "box": mailbox_box(VAULT, AGENT),
-                "name": str(EntryName(each.entry.start, each.entry.i, each.sha)),
+                "box": small_box(ANCHOR),
+                "name": str(EntryName(AGENT, each.entry.start, each.entry.i, each.sha)),
                 "marks": [placed.mark for placed in ops_of(each)],
             }
         )
@@ -136,10 +137,18 @@ def refused() -> list[dict[str, Any]]:
     """JSON texts that are no entries."""
     good = msgspec.to_builtins(entry(live("one")))
     op = good["ops"][0]
-    seen = [AGENT, START, "ab" * 32, 0, CLOCK, ""]
+    seen = [AGENT, "ab" * 32, CLOCK, ""]
 
     def with_op(**more: Any) -> dict[str, Any]:
         return {**good, "ops": [{**op, **more}]}
+
+    part = msgspec.to_builtins(lines((1, 0, "x")))
+
+    def with_part(**more: Any) -> dict[str, Any]:
+        return {**good, "ops": [{**part, **more}]}
+
+    def with_line(line: str) -> dict[str, Any]:
+        return with_part(text=f"---\ntype: session\nsession: work\n---\n\n{line}\n")
 
     bad: dict[str, Any] = {
         "an unknown field": {**good, "x": 1},
@@ -157,12 +166,14 @@ def refused() -> list[dict[str, Any]]:
         "an op repeated twice": {**good, "ops": [*[{**op, "first": ["ab" * 32, 0]}] * 2, op]},
         "an empty list that is written": with_op(b=[]),
         "dots out of order": with_op(dots=[f"{OTHER}-3", f"{OTHER}-2"]),
+        "dots in the order of their numbers": with_op(dots=[f"{OTHER}-9", f"{OTHER}-10"]),
+        "seen ops out of order": with_op(sees=[[AGENT, f"{n:064x}", *seen[2:]] for n in (2, 1)]),
         "a dot twice": with_op(dots=[f"{OTHER}-3", f"{OTHER}-3"]),
         "a malformed dot": with_op(dots=["3"]),
         "a seen op twice": with_op(sees=[seen, seen]),
-        "a seen op without a start": with_op(sees=[[AGENT, "", *seen[2:]]]),
+        "a seen op without an id": with_op(sees=[[AGENT, "", *seen[2:]]]),
         "a seen op with another field": with_op(sees=[[*seen, 1]]),
-        "more than 256 seen ops": with_op(sees=[[*seen[:3], n, *seen[4:]] for n in range(257)]),
+        "more than 256 seen ops": with_op(sees=[[AGENT, f"{n:064x}", *seen[2:]] for n in range(257)]),
         "five bases": with_op(b=[f"{n:032x}" for n in range(5)]),
         "a clock that is not hex": with_op(h="now"),
         "an unknown kind": with_op(kind="moved"),
@@ -202,6 +213,19 @@ def refused() -> list[dict[str, Any]]:
                 }
             ],
         },
+        "a number of more than ten digits": {**good, "i": 10**10, "prev": "ab" * 32},
+        "a part of another start": with_part(e=f"m/session-work-{OTHER}-0"),
+        "a part that is not in its one form": with_part(text=(part["text"]).replace("---\n\n", "---\n")),
+        "a line that removes an item": with_line(f'{{"at":6,"gone":[5,"{OTHER}",1]}}'),
+        "a line that approves items": with_line('{"at":6,"item":{"ipfsmem":{"approved":{}}}}'),
+        "a piece of an item": with_line('{"at":6,"piece":[0,2],"text":"x"}'),
+        "an event of a type of ipfsmem": with_op(
+            kind="event",
+            e="t",
+            text=event_line(
+                {"ts": "2026-04-14T12:03:12.000Z", "type": "ipfsmem-moved", "id": f"{START}-1"}
+            ).decode(),
+        ),
     }
     return [{"about": about, "json": canonical.encode(each).decode()} for about, each in bad.items()]
 
@@ -217,6 +241,10 @@ def cases() -> list[tuple[str, State, list[StoredEntry], AgentRights]]:
     taken = State({OTHER: 2}, {E: {f"{OTHER}-2": value("one", 1)}})
     full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 4)}
     ahead = later(0, 3_600_000)
+    repeated = msgspec.structs.replace(live("false"), first=op.place)
+    false = entry(repeated, live("two", 2), last=None)
+    false = msgspec.structs.replace(false, i=1, prev=one.sha)
+    liar = StoredEntry(false, sha256(put(false)).hexdigest())
     kept = msgspec.structs.replace(live("one"), h=later(0, -91 * 24 * 3_600_000))
     part = lines((NOW - 5, 1, "one"), (NOW + 5, 2, "two"))
     forgot = State(
@@ -259,6 +287,14 @@ def cases() -> list[tuple[str, State, list[StoredEntry], AgentRights]]:
             [stored(lines((5, 1, "one"))), stored(lines((5, 1, "two"), h=later(2)))],
             may,
         ),
+        ("a repeat with another content is another op", empty, [liar, one], may),
+        ("a false repeat marks no entry that was not read", empty, [liar], may),
+        (
+            "a dot of a value later than the op stays",
+            State({OTHER: 1}, {E: {f"{OTHER}-1": value("later", 9)}}),
+            [two],
+            may,
+        ),
     ]
 
 
@@ -290,7 +326,9 @@ def vectors() -> dict[str, Any]:
                 "ctx": state.ctx,
                 "state": _as_json(state.entries),
                 "stored": [canonical.b64(put(each.entry)) for each in entries],
-                "names": [str(EntryName(each.entry.start, each.entry.i, each.sha)) for each in entries],
+                "names": [
+                    str(EntryName(AGENT, each.entry.start, each.entry.i, each.sha)) for each in entries
+                ],
                 "rights": {
                     "role": rights.role,
                     "scopes": None if rights.scopes is None else sorted(rights.scopes),

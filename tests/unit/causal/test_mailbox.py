@@ -10,12 +10,24 @@ import msgspec
 import pytest
 
 from ipfsmem import canonical
-from ipfsmem.causal.mailbox_admission import WRITER, AdmittedOps, Admitting, AgentRights, admit, pending_ops
+from ipfsmem.bundle.memory_file import parse_memory, render_memory
+from ipfsmem.causal.mailbox_admission import (
+    APPEND,
+    WRITER,
+    AdmittedOps,
+    Admitting,
+    AgentRights,
+    admit,
+    pending_ops,
+)
 from ipfsmem.causal.mailbox_entry import (
     CUMULATIVE,
     MAX_OPS,
+    MAX_PART,
     MAX_SEES,
+    EntryName,
     MailboxOp,
+    OpPlace,
     SeenOp,
     StoredEntry,
     names_to_read,
@@ -33,13 +45,16 @@ from ipfsmem.causal.mailbox_markers import (
     WEEK_MS,
     MarkerName,
     Marks,
+    entry_token,
     marker_name,
+    marker_text,
+    marker_value,
     read_marks,
     stale_markers,
 )
 from ipfsmem.causal.mailbox_view import by_entry, entry_with_ops, op_clock, pending_events, replacing_op
 from ipfsmem.causal.state import State
-from ipfsmem.causal.value import FOREIGN, FORGOTTEN, Entry
+from ipfsmem.causal.value import FOREIGN, Entry
 from ipfsmem.causal.view import view_entry
 from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError, UsageError
 from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer, epoch_key
@@ -83,7 +98,7 @@ def _admit(
 ) -> AdmittedOps:
     known = {} if texts is None else texts
     by = Admitting(**{"dev": DEV, "now_ms": NOW, "mine": _all, "rights": MAY, "bodies": known.get, **more})
-    done = admit(state, entries, read_marks(state.entries, known.get), by)
+    done = admit(state, entries, read_marks(state.entries, known.get, by.mine), by)
     known.update(done.texts)
     return done
 
@@ -96,7 +111,7 @@ def test_mailbox_vectors_are_those_of_the_script() -> None:
 def test_entry_of_a_vector_opens(row: dict[str, Any]) -> None:
     name = parse_entry_name(row["name"])
     data = canonical.unb64(row["stored"], "stored")
-    opened = open_entry(name, AGENT, data, [SEALER], SIGNER.public, VAULT)
+    opened = open_entry(name, data, [SEALER], SIGNER.public, VAULT)
     assert canonical.encode(opened.entry).decode() == row["json"]
     assert [placed.mark for placed in ops_of(opened)] == row["marks"]
 
@@ -110,9 +125,7 @@ def test_malformed_entry_is_refused(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", FILE["admissions"], ids=lambda row: row["about"])
 def test_admission_of_a_vector(row: dict[str, Any]) -> None:
     entries = [
-        open_entry(
-            parse_entry_name(name), AGENT, canonical.unb64(data, "stored"), [SEALER], SIGNER.public, VAULT
-        )
+        open_entry(parse_entry_name(name), canonical.unb64(data, "stored"), [SEALER], SIGNER.public, VAULT)
         for name, data in zip(row["names"], row["stored"], strict=True)
     ]
     state = State(row["ctx"], msgspec.convert(row["state"], dict[str, Entry]))
@@ -128,20 +141,20 @@ def test_admission_of_a_vector(row: dict[str, Any]) -> None:
 def test_entry_with_other_bytes_name_signer_vault_or_key_is_refused() -> None:
     made = entry(live("one"))
     data = put(made)
-    name = parse_entry_name(f"{made.start}.0.{stored(live('one')).sha}")
+    name = parse_entry_name(f"{AGENT}.{made.start}.0.{stored(live('one')).sha}")
     other = Sealer(epoch_key(2, bytes(range(32)), VAULT), VAULT)
     with pytest.raises(FormatError):
-        open_entry(name, AGENT, data[:-1] + b"x", [SEALER], SIGNER.public, VAULT)
+        open_entry(name, data[:-1] + b"x", [SEALER], SIGNER.public, VAULT)
     with pytest.raises(OpenError):
-        open_entry(name._replace(i=1), AGENT, data, [SEALER], SIGNER.public, VAULT)
+        open_entry(name._replace(i=1), data, [SEALER], SIGNER.public, VAULT)
     with pytest.raises(OpenError):
-        open_entry(name, OTHER, data, [SEALER], SIGNER.public, VAULT)
+        open_entry(name._replace(agent=OTHER), data, [SEALER], SIGNER.public, VAULT)
     with pytest.raises(OpenError):
-        open_entry(name, AGENT, data, [other], SIGNER.public, VAULT)
+        open_entry(name, data, [other], SIGNER.public, VAULT)
     with pytest.raises(SignatureError):
-        open_entry(name, AGENT, data, [SEALER], Signer25519(bytes([2]) * 32).public, VAULT)
+        open_entry(name, data, [SEALER], Signer25519(bytes([2]) * 32).public, VAULT)
     with pytest.raises(FormatError):
-        open_entry(name, AGENT, data, [SEALER], SIGNER.public, bytes(16))
+        open_entry(name, data, [SEALER], SIGNER.public, bytes(16))
 
 
 @pytest.mark.parametrize("field", ["agent", "start", "i", "ek"])
@@ -154,13 +167,13 @@ def test_entry_that_names_another_place_than_it_is_sealed_for_is_refused(field: 
         else msgspec.structs.replace(made, **{field: false[field]})
     )
     data = SEALER.seal(MAILBOX_ENTRY, f"{AGENT}/{made.start}/0", sign_entry(SIGNER, wrong))
-    name = parse_entry_name(f"{made.start}.0.{sha256(data).hexdigest()}")
+    name = parse_entry_name(f"{AGENT}.{made.start}.0.{sha256(data).hexdigest()}")
     with pytest.raises(FormatError, match="than"):
-        open_entry(name, AGENT, data, [SEALER], SIGNER.public, VAULT)
+        open_entry(name, data, [SEALER], SIGNER.public, VAULT)
 
 
 @pytest.mark.parametrize(
-    "name", ["", "0f.0.ab", f"{'0f' * 16}.00.{'ab' * 32}", f"{'0f' * 16}.9999999999999999.{'ab' * 32}"]
+    "name", ["", "0f.0.ab", f"{AGENT}.{START}.00.{'ab' * 32}", f"{AGENT}.{START}.10000000000.{'ab' * 32}"]
 )
 def test_malformed_name_of_an_entry_is_refused(name: str) -> None:
     with pytest.raises(FormatError):
@@ -186,7 +199,7 @@ def test_session_line_nested_too_deep_is_refused() -> None:
 
 
 def test_session_line_with_half_of_a_surrogate_pair_is_accepted() -> None:
-    line = r'{"at":1,"piece":[0,2],"text":"\ud83d"}'
+    line = r'{"at":1,"item":{"content":"\ud83d"}}'
     part = (lines((1, 0, "x")).text or "").partition("{")[0] + line + "\n"
     op = msgspec.structs.replace(lines((1, 0, "x")), text=part)
     done = _admit(State(), stored(op))
@@ -201,7 +214,8 @@ def test_newest_entry_repeats_the_ops_of_its_start_up_to_64_kib() -> None:
     assert len(long.entry.ops) == 1
     twin = stored(live("other", 2), last=first)
     names = [
-        parse_entry_name(f"{each.entry.start}.{each.entry.i}.{each.sha}") for each in (first, second, twin)
+        parse_entry_name(f"{AGENT}.{each.entry.start}.{each.entry.i}.{each.sha}")
+        for each in (first, second, twin)
     ]
     assert names_to_read(names, [])[0].i == 1
     assert names_to_read(names, [second]) == [names[2]]
@@ -247,7 +261,7 @@ def test_part_that_cannot_be_parsed_does_not_end_the_admission() -> None:
 
 def test_entry_that_names_very_many_ops_fills_several_markers() -> None:
     def sees(k: int) -> tuple[SeenOp, ...]:
-        return tuple(SeenOp(AGENT, START, f"{k:064x}", n, later(0), "") for n in range(MAX_SEES))
+        return tuple(SeenOp(AGENT, f"{k * 1000 + n:064x}", later(0), "") for n in range(MAX_SEES))
 
     texts: dict[str, bytes] = {}
     many = stored(*(live("x", k, e=f"m/k{k}", sees=sees(k)) for k in range(18)))
@@ -256,7 +270,7 @@ def test_entry_that_names_very_many_ops_fills_several_markers() -> None:
     assert len(markers) > 2
     held = [texts[v.body or ""] for found in markers for v in done.state.entries[found.entry].values()]
     assert all(len(text) <= FULL for text in held)
-    marks = read_marks(done.state.entries, texts.get)
+    marks = read_marks(done.state.entries, texts.get, _all)
     assert marks.has_entry(AGENT, START, many.sha) and len(marks.tokens) == 18 * MAX_SEES + 1
     assert not _admit(done.state, many, texts=texts).changed
 
@@ -274,7 +288,7 @@ def test_person_accepts_or_discards_an_op_that_waits() -> None:
     done = _admit(State(), one, two, protected, texts=texts, **decided)
     assert E in done.state.entries and "m/x" not in done.state.entries
     assert [w.op.mark for w in done.waiting] == [marks[text("bad")]]
-    read = read_marks(done.state.entries, texts.get)
+    read = read_marks(done.state.entries, texts.get, _all)
     assert read.has_entry(AGENT, two.entry.start, two.sha)
     assert not read.has_entry(AGENT, protected.entry.start, protected.sha)
 
@@ -290,8 +304,10 @@ def test_admission_without_a_marker_that_is_not_fetched_is_refused() -> None:
     texts: dict[str, bytes] = {}
     done = _admit(State(), stored(live("one")), texts=texts)
     marker = next(name for name in done.changed if marker_name(name))
-    missing = read_marks(done.state.entries, {}.get)
-    assert missing == Marks(frozenset(), (marker,))
+    missing = read_marks(done.state.entries, {}.get, _all)
+    (value,) = done.state.entries[marker].values()
+    assert missing == Marks(frozenset(), ((marker, value.body or ""),))
+    assert read_marks(done.state.entries, {}.get, _all, [value.body or ""]) == Marks()
     by = Admitting(dev=DEV, now_ms=NOW, mine=lambda dev: True, rights=MAY, bodies={}.get)
     with pytest.raises(UsageError, match="not fetched"):
         admit(done.state, [], missing, by)
@@ -307,14 +323,14 @@ def test_markers_are_split_by_size_and_week() -> None:
                 n,
                 e=f"m/k{k}",
                 sees=tuple(
-                    sorted(SeenOp(AGENT, f"{n:032x}", "ab" * 32, i, later(0), "") for i in range(MAX_SEES))
+                    SeenOp(AGENT, f"{n * 1000 + k * 500 + i:064x}", later(0), "") for i in range(MAX_SEES)
                 ),
             )
             for k in range(2)
         ]
         state = _admit(state, stored(*ops, start=f"{n:032x}"), texts=texts).state
     names = [found for name in state.entries if (found := marker_name(name))]
-    assert {found.i for found in names} == {0, 1}
+    assert {found.i for found in names} == {0, 1, 2, 3}
     assert all(len(texts[v.body or ""]) <= FULL for f in names for v in state.entries[f.entry].values())
     week = NOW // WEEK_MS
     mine = [MarkerName(DEV, w, 0).entry for w in (0, week, week - KEPT_WEEKS, week - KEPT_WEEKS - 1)]
@@ -331,47 +347,127 @@ def test_mark_of_a_clock_ahead_is_kept_for_ever() -> None:
     assert again.state == done.state
 
 
-def test_text_of_another_persons_agent_names_its_author() -> None:
-    def mine(dev: str) -> bool:
-        return dev != AGENT
-
-    done = _admit(State(), stored(live("one"), live("two", 2, e="m/x", author=FOREIGN)), mine=mine)
+def test_text_that_an_agent_repeats_from_another_person_names_its_author() -> None:
+    done = _admit(State(), stored(live("one"), live("two", 2, e="m/x", author=FOREIGN)))
     authors = {name: [v.author for v in e.values()] for name, e in done.state.entries.items()}
-    assert (authors[E], authors["m/x"]) == ([AGENT], [FOREIGN])
+    assert (authors[E], authors["m/x"]) == ([""], [FOREIGN])
 
 
-def test_agent_of_another_person_removes_no_text_of_the_owner() -> None:
-    signer = Signer25519(bytes([2]) * 32)
-    other = sha256(signer.public).hexdigest()[:16]
-
-    def theirs(*ops: MailboxOp) -> StoredEntry:
-        made = msgspec.structs.replace(entry(*ops), agent=other)
-        return StoredEntry(made, sha256(sign_entry(signer, made)).hexdigest())
-
+def test_device_leaves_entries_of_another_persons_agents_to_that_person() -> None:
     def mine(dev: str) -> bool:
-        return dev != other
+        return dev not in (AGENT, OTHER)
 
-    own = stored(live("own"))
-    seen = (next(ops_of(own)).as_seen(),)
-    new = theirs(live("theirs", 2, sees=seen, dots=(f"{OTHER}-1",)))
-    forget = theirs(MailboxOp(e=E, h=later(3), kind=FORGOTTEN, sees=seen, dots=(f"{OTHER}-1",)))
-    state = State({OTHER: 1}, {E: {f"{OTHER}-1": value("held", 0)}})
-    rights = {**MAY, other: AgentRights(role=WRITER)}
-    kept = {hashed("held"), hashed("own"), hashed("theirs")}
-    for order in ([new, forget, own], [own, new, forget]):
-        texts: dict[str, bytes] = {}
-        done = AdmittedOps(state)
-        for each in order:
-            done = _admit(done.state, each, texts=texts, rights=rights, mine=mine)
-            if each is forget:
-                assert [w.reason for w in done.waiting] == ["its agent key is of another person"]
-        assert {v.body for v in done.state.entries[E].values()} == kept
-    pending = pending_ops([new, forget, own], Marks(), rights, NOW).ready
-    shown = entry_with_ops(state.entries[E], pending, mine)
-    assert {v.body for v in shown.entry.values()} == {*kept, None}
-    decided = {"accepted": frozenset(each.mark for each in pending)}
-    done = _admit(state, forget, rights=rights, mine=mine, **decided)
-    assert None in {v.body for v in done.state.entries[E].values()}
+    one, texts = stored(live("one"), lines((5, 1, "x"))), dict[str, bytes]()
+    done = _admit(State(), one, mine=mine, texts=texts)
+    assert (done.state, done.waiting) == (State(), ())
+    assert not pending_ops([one], Marks(), MAY, NOW, mine).ready
+    theirs = _admit(State(), one, dev=OTHER, mine=lambda dev: dev in (AGENT, OTHER), texts=texts)
+    assert {v.author for v in theirs.state.entries[E].values()} == {""}
+
+
+def test_marker_of_another_persons_device_marks_nothing() -> None:
+    def mine(dev: str) -> bool:
+        return dev != OTHER
+
+    one = stored(live("one"))
+    body = marker_text([entry_token(AGENT, START, one.sha)])
+    name = MarkerName(DEV, NOW // WEEK_MS, 0).entry
+    sha = sha256(body).hexdigest()
+    state = State({OTHER: 1}, {name: {f"{OTHER}-1": marker_value(sha)}})
+    assert E in _admit(state, one, mine=mine, texts={sha: body}).state.entries
+    assert E in _admit(state, one, mine=mine).state.entries
+
+
+def test_repeat_with_another_text_is_not_what_a_person_accepted() -> None:
+    rights = {AGENT: AgentRights(role=WRITER, scopes=frozenset({"web"}))}
+    shown = stored(live("harmless"))
+    (waiting,) = _admit(State(), shown, rights=rights).waiting
+    evil = msgspec.structs.replace(live("evil"), first=OpPlace(shown.sha, 0))
+    second = _repeating(shown, evil, live("x", 2, e="m/web/x"))
+    for order in ((shown, second), (second, shown)):
+        done = _admit(State(), *order, rights=rights, accepted=frozenset([waiting.op.mark]))
+        assert {v.body for v in done.state.entries[E].values()} == {hashed("harmless")}
+
+
+def test_false_repeat_marks_no_entry_of_another_process_as_done() -> None:
+    rights, texts = {AGENT: AgentRights(role=APPEND)}, dict[str, bytes]()
+    victim = stored(live("one"), live("two", 2, e="m/acme/second"))
+    false = msgspec.structs.replace(live("noise", e="m/acme/noise"), first=OpPlace(victim.sha, 0))
+    thief = _repeating(victim, false, live("y", 2, e="m/acme/y"))
+    first = _admit(State(), thief, rights=rights, texts=texts)
+    assert not read_marks(first.state.entries, texts.get, _all).has_entry(AGENT, START, victim.sha)
+    done = _admit(first.state, victim, rights=rights, texts=texts)
+    assert E in done.state.entries and "m/acme/second" in done.state.entries
+    name = EntryName(AGENT, START, 0, victim.sha)
+    assert names_to_read([name], [thief], repeated=True) == [name]
+
+
+def _repeating(before: StoredEntry, *ops: MailboxOp) -> StoredEntry:
+    made = msgspec.structs.replace(entry(*ops), i=1, prev=before.sha)
+    return StoredEntry(made, sha256(put(made)).hexdigest())
+
+
+def test_name_that_proved_broken_is_not_returned_again() -> None:
+    bad, good = EntryName(AGENT, "0" * 32, 9, "1" * 64), EntryName(AGENT, "1" * 32, 0, "2" * 64)
+    assert names_to_read([good, bad], [])[0] == bad
+    assert names_to_read([good, bad], [], [bad]) == [good]
+
+
+def test_dot_of_a_value_that_came_later_is_not_removed() -> None:
+    op = stored(live("evil", dots=tuple(sorted(f"{DEV}-{n}" for n in range(1, 50)))))
+    held = {f"{DEV}-7": value("written later", 100), f"{DEV}-8": value("old", 0)}
+    done = _admit(State({DEV: 8}, {E: held}), op)
+    assert {v.body for v in done.state.entries[E].values()} == {hashed("written later"), hashed("evil")}
+    shown = entry_with_ops(held, pending_ops([op], Marks(), MAY, NOW, _all).ready)
+    assert {v.body for v in shown.entry.values()} == {hashed("written later"), hashed("evil")}
+
+
+def test_lines_keep_the_header_of_the_part_that_they_join() -> None:
+    part, texts = lines((5, 1, "hello")), dict[str, bytes]()
+    other = (lines((6, 2, "x")).text or "").replace("session: work\n", "session: work\ndescription: other\n")
+    parsed = render_memory(parse_memory(other.encode())).decode()
+    first = _admit(State(), stored(part), texts=texts)
+    done = _admit(first.state, stored(msgspec.structs.replace(part, h=later(2), text=parsed)), texts=texts)
+    ((_, held),) = done.state.entries[part.e].items()
+    body = texts[held.body or ""]
+    assert b"other" not in body and body.count(b'"at"') == 2
+
+
+def test_lines_beyond_512_kib_go_to_the_next_part() -> None:
+    big, texts = "x" * 300_000, dict[str, bytes]()
+    ops = [lines((5 + n, n, big), h=later(n)) for n in range(3)]
+    state = State()
+    for op in ops:
+        state = _admit(state, stored(op), texts=texts).state
+    together = _admit(State(), stored(*ops[:2]), stored(ops[2])).state
+    for made in (state, together):
+        names = sorted(name for name in made.entries if marker_name(name) is None)
+        assert names == [ops[0].e[:-1] + str(n) for n in range(3)]
+
+
+def test_greatest_part_is_admitted() -> None:
+    small = lines((5, 1, "")).text or ""
+    op = lines((5, 1, "x" * (MAX_PART - len(small))))
+    assert len(op.text or "") == MAX_PART
+    assert op.e in _admit(State(), stored(op)).state.entries
+    loose = msgspec.structs.replace(op, text=(op.text or "").replace("---\n\n", "---\n"))
+    with pytest.raises(FormatError, match="form"):
+        sign_entry(SIGNER, entry(loose))
+
+
+def test_very_many_lines_are_united_with_one_reading_of_the_part() -> None:
+    part, texts = lines((5, 1, "hello")), dict[str, bytes]()
+    first = _admit(State(), stored(part), texts=texts)
+    read: list[str] = []
+
+    def bodies(body: str) -> bytes | None:
+        read.append(body)
+        return texts.get(body)
+
+    held = next(iter(first.state.entries[part.e].values())).body
+    many = stored(*(lines((6, n, "x"), h=later(n + 2)) for n in range(200)))
+    _admit(first.state, many, bodies=bodies, texts=texts)
+    assert read.count(held or "") == 1
 
 
 def test_text_without_a_free_dot_under_its_other_key_waits() -> None:
@@ -384,7 +480,7 @@ def test_text_without_a_free_dot_under_its_other_key_waits() -> None:
 
 def test_wish_to_forget_without_a_free_dot_waits_and_is_admitted_later() -> None:
     full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 5)}
-    wish = stored(replacing_op(E, entry_with_ops({}, [], _all), (), None, later(9)))
+    wish = stored(replacing_op(E, entry_with_ops({}, []), (), None, later(9)))
     done = _admit(State({DEV: 4}, {E: full}), wish)
     assert [w.reason for w in done.waiting] == ["the device has no free dot for it"] and not done.changed
     later_on = _admit(State({DEV: 4}, {E: {f"{DEV}-1": full[f"{DEV}-1"]}}), wish)
@@ -394,8 +490,8 @@ def test_wish_to_forget_without_a_free_dot_waits_and_is_admitted_later() -> None
 def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
     old: Entry = {f"{OTHER}-1": value("old", 0)}
     one = stored(live("one", dots=(f"{OTHER}-1",)), event(1))
-    pending = pending_ops([one], Marks(), MAY, NOW).ready
-    shown = entry_with_ops(old, by_entry(pending)[E], _all)
+    pending = pending_ops([one], Marks(), MAY, NOW, _all).ready
+    shown = entry_with_ops(old, by_entry(pending)[E])
     assert view_entry("tone", shown.entry, shown.texts.get, {}.get).data == text("one").encode()
     assert pending_events(pending) == {"acme": [(event(1).text or "").encode()]}
     clock = op_clock(shown.entry, later(0), NOW, 5)
@@ -403,7 +499,7 @@ def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
     op = replacing_op(E, shown, list(shown.entry), text("two"), clock)
     assert op.dots == (f"{OTHER}-1",) and [seen.body for seen in op.sees] == [hashed("one")]
     two = stored(op, start="1e" * 16)
-    both = entry_with_ops(old, by_entry(pending_ops([two, one], Marks(), MAY, NOW).ready)[E], _all)
+    both = entry_with_ops(old, by_entry(pending_ops([two, one], Marks(), MAY, NOW, _all).ready)[E])
     assert [v.body for v in both.entry.values()] == [hashed("two")]
     done = _admit(State({OTHER: 1}, {E: old}), two, one)
     assert [v.body for v in done.state.entries[E].values()] == [hashed("two")]
@@ -411,13 +507,13 @@ def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
 
 def test_reader_shows_no_op_that_waits() -> None:
     one = stored(live("one", e="m/agents/agent-1"))
-    pending = pending_ops([one], Marks(), MAY, NOW)
+    pending = pending_ops([one], Marks(), MAY, NOW, _all)
     assert not pending.ready and [w.reason for w in pending.waiting] == ["no agent writes to this scope"]
 
 
 def test_op_sees_at_most_256_ops() -> None:
     ops = [stored(live(str(n), n), start=f"{n:032x}") for n in range(MAX_SEES + 4)]
-    shown = entry_with_ops({}, pending_ops(ops, Marks(), MAY, NOW).ready, _all)
+    shown = entry_with_ops({}, pending_ops(ops, Marks(), MAY, NOW, _all).ready)
     op = replacing_op(E, shown, list(shown.entry), text("last"), later(9999))
     assert len(op.sees) == MAX_SEES and min(seen.h for seen in op.sees) == later(4)
     assert parse_mailbox_entry(canonical.encode(entry(op))).ops == (op,)
