@@ -361,7 +361,7 @@ class _Work:
             waits = {line.op.mark for line in unfit}
             for each in ops:
                 if each.mark in waits:
-                    self.waiting.append(Waiting(each, "a line of it fits into no part of a session"))
+                    self.waiting.append(Waiting(each, "one of its lines does not fit into a part"))
                 else:
                     self._mark_done(each)
 
