@@ -261,6 +261,8 @@ def names_to_read(
     that an entry read later in the same start claims to repeat are left out, unless `repeated`: a device reads these too
     before it admits, since only a read entry is marked as done and may be deleted.
     """
+    names = set(listed)
+    of_sha = {name.sha: name for name in names}
     known: set[EntryName] = set(broken)
     for stored in read:
         entry = stored.entry
@@ -269,10 +271,10 @@ def names_to_read(
             of = {op.first.sha for op in entry.ops if op.first is not None}
             known.update(
                 name
-                for name in listed
-                if name.sha in of and name.i < entry.i and name[:2] == (entry.agent, entry.start)
+                for name in map(of_sha.get, of)
+                if name and name.i < entry.i and name[:2] == (entry.agent, entry.start)
             )
-    return sorted(set(listed) - known, key=lambda name: (name.agent, name.start, -name.i, name.sha))
+    return sorted(names - known, key=lambda name: (name.agent, name.start, -name.i, name.sha))
 
 
 def sign_entry(signer: Signer25519, entry: MailboxEntry) -> bytes:

@@ -12,7 +12,7 @@ import msgspec
 from ipfsmem import canonical
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.bundle.timeline import event_line
-from ipfsmem.causal.mailbox_admission import APPEND, WRITER, Admitting, AgentRights, admit
+from ipfsmem.causal.mailbox_admission import APPEND, WRITER, Admitting, AgentRights, admit, pending_ops
 from ipfsmem.causal.mailbox_entry import (
     EVENT,
     LINES,
@@ -25,7 +25,16 @@ from ipfsmem.causal.mailbox_entry import (
     seal_entry,
     sign_entry,
 )
-from ipfsmem.causal.mailbox_markers import Marks
+from ipfsmem.causal.mailbox_markers import (
+    MarkerName,
+    Marks,
+    entry_token,
+    marker_text,
+    marker_value,
+    op_token,
+    read_marks,
+)
+from ipfsmem.causal.mailbox_view import entry_with_ops
 from ipfsmem.causal.state import State
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value
 from ipfsmem.provider.small_objects import small_box
@@ -127,7 +136,9 @@ def _entries() -> list[dict[str, Any]]:
                 "stored": canonical.b64(data),
                 "box": small_box(ANCHOR),
                 "name": str(EntryName(AGENT, each.entry.start, each.entry.i, each.sha)),
+                "ids": [placed.id for placed in ops_of(each)],
                 "marks": [placed.mark for placed in ops_of(each)],
+                "done": entry_token(AGENT, each.entry.start, each.sha),
             }
         )
     return rows
@@ -313,6 +324,57 @@ def admitted(
     }
 
 
+def readings() -> list[dict[str, Any]]:
+    """What a reader of the agent's person, whose devices are DEV and the agent, shows of an entry of the state."""
+    may, other = {AGENT: AgentRights(role=WRITER)}, {AGENT: AgentRights(role=APPEND)}
+    one = stored(live("one"))
+    op = next(ops_of(one))
+    two = stored(live("two", 2, sees=(op.as_seen(),), dots=(f"{OTHER}-1",)), start="1e" * 16)
+    held: Entry = {f"{OTHER}-1": value("old", 0)}
+    done, single = entry_token(AGENT, START, one.sha), op_token(op.mark)
+    rows = []
+    for about, entries, rights, mine, marks in [
+        ("an op is a sibling", [one], may, [DEV, AGENT], {}),
+        ("an op hides what it replaces", [one, two], may, [DEV, AGENT], {}),
+        ("an op that waits is not shown", [one, two], other, [DEV, AGENT], {}),
+        ("an op of another person's agent is not shown", [one], may, [DEV], {}),
+        ("a replayed entry is done", [one], may, [DEV, AGENT], {DEV: [done]}),
+        ("a replayed op is done", [one], may, [DEV, AGENT], {DEV: [single]}),
+        (
+            "markers are united",
+            [one, two],
+            may,
+            [DEV, AGENT, "b" * 16],
+            {DEV: [single], "b" * 16: [op_token(next(ops_of(two)).mark)]},
+        ),
+        ("a marker of another person's device is ignored", [one], may, [DEV, AGENT], {OTHER: [done]}),
+    ]:
+        state: dict[str, Entry] = {E: held}
+        texts: dict[str, bytes] = {}
+        for dev, tokens in marks.items():
+            data = marker_text(tokens)
+            texts[sha256(data).hexdigest()] = data
+            marker = marker_value(sha256(data).hexdigest())
+            state[MarkerName(dev, NOW // (7 * 24 * 3_600_000), 0).entry] = {f"{dev}-1": marker}
+        read = read_marks(state, texts.get, mine.__contains__)
+        pending = pending_ops(entries, read, rights, NOW, mine.__contains__)
+        rows.append(
+            {
+                "about": about,
+                "mine": mine,
+                "role": rights[AGENT].role,
+                "state": _as_json(state),
+                "texts": {body: data.decode() for body, data in texts.items()},
+                "stored": [canonical.b64(put(each.entry)) for each in entries],
+                "names": [
+                    str(EntryName(AGENT, each.entry.start, each.entry.i, each.sha)) for each in entries
+                ],
+                "shown": _as_json(entry_with_ops(held, pending.ready).entry),
+            }
+        )
+    return rows
+
+
 def _as_json(given: object) -> Any:
     return msgspec.json.decode(msgspec.json.encode(given))
 
@@ -347,6 +409,7 @@ def vectors() -> dict[str, Any]:
         "entries": _entries(),
         "refused": refused(),
         "admissions": admissions,
+        "readings": readings(),
     }
 
 

@@ -85,6 +85,17 @@ from tests.unit.causal.make_mailbox_vectors import (
 )
 
 FILE: dict[str, Any] = json.loads((VECTORS / "mailbox.json").read_text("utf-8"))
+#: Texts that each reading shows.
+SHOWN = {
+    "an op is a sibling": {"old", "one"},
+    "an op hides what it replaces": {"two"},
+    "an op that waits is not shown": {"old", "one"},
+    "an op of another person's agent is not shown": {"old"},
+    "a replayed entry is done": {"old"},
+    "a replayed op is done": {"old"},
+    "markers are united": {"old"},
+    "a marker of another person's device is ignored": {"old", "one"},
+}
 MAY = {AGENT: AgentRights(role=WRITER)}
 
 
@@ -114,6 +125,25 @@ def test_entry_of_a_vector_opens(row: dict[str, Any]) -> None:
     opened = open_entry(name, data, [SEALER], SIGNER.public, VAULT)
     assert canonical.encode(opened.entry).decode() == row["json"]
     assert [placed.mark for placed in ops_of(opened)] == row["marks"]
+    assert [placed.id for placed in ops_of(opened)] == row["ids"]
+
+
+@pytest.mark.parametrize("row", FILE["readings"], ids=lambda row: row["about"])
+def test_reading_of_a_vector(row: dict[str, Any]) -> None:
+    entries = [
+        open_entry(parse_entry_name(name), canonical.unb64(data, "stored"), [SEALER], SIGNER.public, VAULT)
+        for name, data in zip(row["names"], row["stored"], strict=True)
+    ]
+    state = msgspec.convert(row["state"], dict[str, Entry])
+    texts = {body: said.encode() for body, said in row["texts"].items()}
+    mine = row["mine"].__contains__
+    rights = {AGENT: AgentRights(role=row["role"])}
+    ready = pending_ops(reversed(entries), read_marks(state, texts.get, mine), rights, NOW, mine).ready
+    shown = entry_with_ops(state[E], ready).entry
+    said = {"old": hashed("old"), "one": hashed("one"), "two": hashed("two")}
+    bodies = {name for name, body in said.items() if any(v.body == body for v in shown.values())}
+    assert shown == msgspec.convert(row["shown"], Entry)
+    assert bodies == SHOWN[row["about"]]
 
 
 @pytest.mark.parametrize("row", FILE["refused"], ids=lambda row: row["about"])
