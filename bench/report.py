@@ -115,7 +115,7 @@ def _growth(rows: list[Row]) -> list[str]:
 BESIDE = (
     ("first run, files to a published, encrypted copy", "import and first publish", "first backup"),
     ("after one change", "publish one changed memory, whole process", "backup of one change"),
-    ("bring it all back", "restore from the wallet", "restore"),
+    ("full restore", "restore from the wallet", "restore"),
 )
 TOOLS = ("restic", "borg")
 

@@ -1054,7 +1054,7 @@ class ValueMethods:
         return list_.run(self._view(), {"prefix": prefix, "level": level, "expired": expired, "limit": limit, "cursor": cursor})
 
     def get(self, key: str) -> KeyValue | None:
-        """Return the value of a key, or nothing if the key has no value or the value expired.
+        """Return the value of a key, or fail if the key has no value or the value expired (in Python: return None).
 
         Args:
             key: Its key: 1 to 256 bytes of any characters.

@@ -28,7 +28,7 @@ def command() -> None:
 
 def _show(context: CommandContext, settings: SettingList, arguments: Arguments) -> None:
     table(
-        ("setting", "value", "default", "unit", "from", "what it is"),
+        ("setting", "value", "default", "unit", "source", "description"),
         [
             (one.name, _text(one.value), _text(one.default), one.unit, one.source, one.about)
             for one in settings
@@ -46,14 +46,14 @@ def _check_value(context: CommandContext, arguments: Arguments) -> None:
     if (arguments["value"] is None) != arguments["back"]:
         raise UsageError(
             "config set requires a NAME and a VALUE, or a NAME and --default",
-            hint="All of them: ipfsmem config show",
+            hint="List all settings: ipfsmem config show",
         )
 
 
 def _show_changed(context: CommandContext, change: SettingChanged, arguments: Arguments) -> None:
     one, unit = change.setting, f" {change.setting.unit}" if change.setting.unit else ""
     click.echo(
-        f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if change.changed else 'So it was in'} {clean(change.file)}"
+        f"{one.name} is {clean(_text(one.value))}{unit}. {'Written to' if change.changed else 'Already set in'} {clean(change.file)}"
     )
     if one.source not in ("file", "default"):
         click.echo(f"note: {one.source} overrides the file", err=True)
@@ -75,9 +75,9 @@ set_command = operation_command(
 )
 
 
-@cli_command("path", secrets=False, short_help="Print the path of the settings file")
+@cli_command("path", secrets=False, short_help="List the settings files in order of precedence")
 def path_command(context: CommandContext) -> None:
-    """Print the settings files in order of precedence. Only the first is used."""
+    """List the settings files in order of precedence. Only the first is used."""
     from ipfsmem.operations.settings import settings_files
 
     files = settings_files()
@@ -85,9 +85,9 @@ def path_command(context: CommandContext) -> None:
         context.emit(files)
         return
     table(
-        ("file", "named by", "", ""),
+        ("file", "set by", "", ""),
         [
-            (one.path, one.by, "there" if one.there else "not there", "counts" if one.counts else "")
+            (one.path, one.by, "exists" if one.there else "missing", "in use" if one.counts else "")
             for one in files
         ],
         styles=("bold", "", "dim", "green"),

@@ -39,8 +39,9 @@ from ipfsmem.sessions.compaction import (
     unapproved,
 )
 
-#: Bytes of a part after which the next item begins a new one: a whole part is sealed and sent with each addition.
+#: Maximum bytes of a part.
 MAX_PART = 512 * 1024
+#: Bytes after which the next item starts a new part, because each addition seals and uploads the whole part.
 FULL = 16 * 1024
 #: Maximum characters of a title.
 _MAX_TITLE = 200

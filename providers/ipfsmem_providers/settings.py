@@ -37,12 +37,12 @@ def choice(settings: Mapping[str, Any], name: str, allowed: tuple[str, ...]) -> 
 
 
 def seconds(settings: Mapping[str, Any], name: str, default: float) -> float:
-    """Return a number of seconds. ConfigError for anything else."""
+    """Return a number of seconds: at least 0, below a million. ConfigError for anything else."""
     text = setting(settings, name)
     try:
         value = float(text) if text else default
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e6:
-        raise ConfigError(f"{name} must be a number of seconds (got {text!r})")
+        raise ConfigError(f"{name} must be 0-999999 seconds (got {text!r})")
     return value

@@ -122,7 +122,7 @@ pathlib.Path({str(given)!r}).write_text(sys.argv[1] + chr(10) + pathlib.Path(pat
     assert "url=http://127.0.0.1:8790/#code=a&amp;&lt;secret&gt;" in page and not list(folder.iterdir())
 
 
-def test_new_token_is_audited_with_its_maker(cli: Cli) -> None:
+def test_token_new_is_audited_with_its_interface(cli: Cli) -> None:
     made = cli.ok("token", "new", "--name", "editor", "--json").json["token"]["id"]
     (one,) = cli.ok("vault", "log", "--operations", "--operation", "tokens", "--json").json["operations"]
     assert (one["operation"], one["key"], one["face"], one["outcome"]) == ("tokens new", made, "cli", "")

@@ -18,7 +18,7 @@ from tests.support.patience import PATIENCE
 def two(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Cli, Path, Cli, Path]]:
-    """Two devices of one wallet with encrypted memories, each with a folder of plain files, and `sync --every 1h` on the first."""
+    """Two devices of one wallet, each with a linked folder."""
     other = Cli(tmp_path / "second", monkeypatch)
     folders = tmp_path / "plain a", tmp_path / "plain b"
     for device, folder in zip((bare, other), folders, strict=True):

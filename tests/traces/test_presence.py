@@ -106,7 +106,7 @@ def test_gc_after_a_failed_sync_keeps_pending_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["a state node", "the head", "the ring", "a folder"])
-def test_root_with_an_absent_structural_block_is_not_published(lab: Lab, which: str) -> None:
+def test_missing_structural_block_is_rebuilt_or_blocks_publish(lab: Lab, which: str) -> None:
     a, c = two(lab, 3)
     a.write("more", "a text that makes a new root")
     lab.clock.advance(86_400)
@@ -153,7 +153,7 @@ def test_root_with_an_absent_structural_block_is_not_published(lab: Lab, which: 
         assert which in ("a state node", "a folder")
         assert lab.record_root(a.replica.device.sign_public) == before
         assert a.status().unpublished
-    else:  # made anew from what it is derived from
+    else:  # rebuilt from the data that it is derived from
         assert lab.cloud.blocks.keys() >= set(live_set(db, newest(a)).structure)
     lab.restore("d")
 

@@ -22,6 +22,6 @@ LATE = {"KeyValue": "ipfsmem.memories.values"}
     http="GET /v1/value",
 )
 def get(view: View, key: ValueKey) -> KeyValue | None:
-    """Return the value of a key, or nothing if the key has no value or the value expired."""
+    """Return the value of a key, or fail if the key has no value or the value expired (in Python: return None)."""
     view.opened.ingest_edits()
     return values_of(view).get(key)

@@ -109,7 +109,7 @@ def test_import_that_omits_texts_has_an_exit_code(tmp_path: Path) -> None:
     asked(tmp_path, ask)
 
 
-def test_pages_have_each_memory_once_despite_concurrent_writes(tmp_path: Path) -> None:
+def test_write_between_pages_repeats_no_memory(tmp_path: Path) -> None:
     async def ask(client: Client) -> None:
         for number in range(7):
             await good(client.put(f"/v1/memories/k{number}", json={"body": "x"}, headers=NEW), 201)
@@ -121,6 +121,12 @@ def test_pages_have_each_memory_once_despite_concurrent_writes(tmp_path: Path) -
             if len(seen) == 3:
                 await good(client.put("/v1/memories/a", json={"body": "x"}, headers=NEW), 201)
         assert seen == [f"k{number}" for number in range(7)]
+
+    asked(tmp_path, ask)
+
+
+def test_invalid_limit_or_cursor_is_refused(tmp_path: Path) -> None:
+    async def ask(client: Client) -> None:
         for wrong in ("0", "1001", "-1", "x", "", "99999", "\u0661"):
             await told(client.get("/v1/memories", params={"limit": wrong}), 400, "UsageError")
         await told(client.get("/v1/memories?cursor=../x"), 400, "KeyNameError")
