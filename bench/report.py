@@ -114,7 +114,7 @@ def _growth(rows: list[Row]) -> list[str]:
 #: What stands beside what: our row, and what the same is called in the rows of a backup tool.
 BESIDE = (
     ("first run, files to a published, encrypted copy", "import and first publish", "first backup"),
-    ("after one change", "publish one changed memory, whole process", "backup of one change"),
+    ("sync after one change", "publish one changed memory, whole process", "backup of one change"),
     ("full restore", "restore from the wallet", "restore"),
 )
 TOOLS = ("restic", "borg")
@@ -134,11 +134,11 @@ def _beside(rows: list[Row]) -> list[str]:
         found.get(("first publish", size)),
         *(found.get((f"{tool}: first backup", size)) for tool in TOOLS),
     ]
-    lines.append(["bytes of the first run", *("" if row is None else _bytes(row.bytes) for row in first)])
+    lines.append(["uploaded, first run", *("" if row is None else _bytes(row.bytes) for row in first)])
     sent = found.get(("publish one changed memory", size))
     grown = [found.get((f"{tool}: backup of one change", size)) for tool in TOOLS]
     lines.append(
-        ["bytes for one change", *("" if row is None else _bytes(row.bytes) for row in (sent, *grown))]
+        ["uploaded, one change", *("" if row is None else _bytes(row.bytes) for row in (sent, *grown))]
     )
     return [
         "",
@@ -148,7 +148,7 @@ def _beside(rows: list[Row]) -> list[str]:
         "encrypting, storing and bringing back. The tools write plain files back, ipfsmem a sealed memory whose every signature it "
         "has checked.",
         "",
-        *_table(("what", "ipfsmem", *TOOLS), lines),
+        *_table(("operation", "ipfsmem", *TOOLS), lines),
     ]
 
 
