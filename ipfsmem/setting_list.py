@@ -115,7 +115,7 @@ def setting(name: str) -> Described:
     near = ends or get_close_matches(name, settings_by_name, n=1)
     raise UsageError(
         f"unknown setting {name[:60]!a}{f'; perhaps {near[0]}' if near else ''}",
-        hint="All of them: ipfsmem config show",
+        hint="List all settings: ipfsmem config show",
     )
 
 
