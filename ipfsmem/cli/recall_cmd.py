@@ -34,9 +34,7 @@ def _show(context: CommandContext, answer: Recalled, arguments: Mapping[str, Any
         noun = {"memory": "memory", "event": "event", "message": "message", "all": "entry"}[arguments["kind"]]
         summary = f"{nothing}{count(answer.searched, noun)} searched, ranked by {answer.ranking}"
         if answer.not_fetched:
-            summary += (
-                f"; {count(answer.not_fetched, 'text')} could not be searched, as they are not on this device"
-            )
+            summary += f"; {count(answer.not_fetched, 'text')} not on this device, not searched"
         if not hits and arguments["kind"] == "memory":
             summary += "; --kind all also searches the timeline and sessions"
         click.echo(style(summary, dim=True), err=True)
@@ -46,7 +44,7 @@ def _of_memory(hit: RecallHit) -> tuple[str, list[str], str]:
     """Return the scope and key of a hit, its details, and its text."""
     about = [hit.fields.get("name", ""), hit.written, f"by {hit.by}" if hit.by else ""]
     about += [] if hit.own else ["pending"]
-    about += [f"hides the one of {', '.join(map(_scope_text, hit.hides))}"] if hit.hides else []
+    about += [f"overrides the memory in {', '.join(map(_scope_text, hit.hides))}"] if hit.hides else []
     return f"{hit.scope}/{hit.key}" if hit.scope else hit.key, about, hit.body
 
 

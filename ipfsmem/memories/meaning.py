@@ -159,7 +159,7 @@ class Meaning:
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return QueryEmbedding(None, self._once(f"recall uses words only: {error}"), error)
+            return QueryEmbedding(None, self._once(f"recall ranks by words only: {error}"), error)
         if embedder is None:
             return QueryEmbedding(None, "", named=False)
         self._load(embedder)
@@ -183,7 +183,7 @@ class Meaning:
             vector = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
             if isinstance(vector, ProviderRefused):
                 return QueryEmbedding(
-                    None, self._once(f"this question uses words only: {vector}") or notice, vector
+                    None, self._once(f"query ranked by words only: {vector}") or notice, vector
                 )
             with self._alone:
                 ready = vectors.comparable()
@@ -192,13 +192,13 @@ class Meaning:
             return QueryEmbedding(ready, notice, None, True, knows, question, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
-                f"{embedder.identity.version} answers as another model than before: {error}",
+                f"{embedder.identity.version} returns vectors of another model or dimension: {error}",
                 hint="Rebuild all vectors: ipfsmem index rebuild. Or set model or dimensions under [embeddings] in the settings file.",
             )
         except IpfsmemError as error:
             problem = error
         self._failed(embedder, problem)
-        return QueryEmbedding(None, self._once(f"recall uses words only: {problem}") or notice, problem)
+        return QueryEmbedding(None, self._once(f"recall ranks by words only: {problem}") or notice, problem)
 
     @property
     def named(self) -> bool:
@@ -213,7 +213,7 @@ class Meaning:
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return [f"recall uses words only: {error}"]
+            return [f"recall ranks by words only: {error}"]
         if embedder is None:
             return []
         with self._alone:
@@ -629,7 +629,9 @@ class Meaning:
     def _refusal(self) -> str:
         """Return the message about texts that the model refused; "" if there are none."""
         refused = len(self._refused | self._refused_before)
-        return f"the model refuses {count(refused, 'text')}, found by words only" if refused else ""
+        return (
+            f"the model rejected {count(refused, 'text')}; recall finds them by words only" if refused else ""
+        )
 
     def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:
         """Do not ask the model for a while."""
@@ -648,9 +650,9 @@ class Meaning:
         if self._later:
             notice, self._later = self._once(self._later), ""
         if not notice and not len(vectors):
-            anew = f" again, as the earlier model was {self._before}" if self._before else ""
+            again = f", again because the earlier model was {self._before}" if self._before else ""
             notice = self._once(
-                f"the texts of this memory are being embedded{anew} by the model {embedder.identity.name}, {where(embedder)}; until then recall uses words only"
+                f"indexing this vault with the model {embedder.identity.name}{again}: {where(embedder)}; until it is done, recall ranks by words only"
             )
         return notice
 
@@ -668,8 +670,8 @@ def where(embedder: Embedder) -> str:
     url = urlsplit(embedder.identity.version)
     if is_loopback(url.hostname or ""):
         return f"texts and questions go to {embedder.identity.version} on this machine"
-    open_air = ", UNENCRYPTED on the way" if url.scheme == "http" else ""
-    return f"texts and questions LEAVE this device readable for {url.hostname}{open_air}"
+    unsealed = "; the connection is not encrypted" if url.scheme == "http" else ""
+    return f"WARNING: texts and queries are sent to {url.hostname}, which can read them{unsealed}"
 
 
 class _DroppedError(Exception):

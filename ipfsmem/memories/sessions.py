@@ -106,7 +106,7 @@ class Sessions(SessionReader):
             last = max(last + 1, min(at or 0, now))
             lines += cut_item(last, 0, text)
         if last > MAX_INT:
-            raise LimitError("an item of this session has nearly the last moment that there is")
+            raise LimitError("import failed: a timestamp exceeds the maximum")
         mark = imported_mark(source, self._replica.device.id, (lines[0].at, 0), (last, 0))
         lines += cut_item(last, 1, item_text(mark))
         self._append(change, session, parts, lines)
@@ -222,8 +222,8 @@ class Sessions(SessionReader):
         at = max(self._replica.world.now(), 1 + max([after, *times]))
         if at > MAX_INT:
             raise LimitError(
-                "an item of this session has the last moment that there is, so nothing can come after it",
-                hint="Take it away (in Python: memory.sessions.pop), or begin a session of another name.",
+                "cannot add to this session: its last timestamp is the maximum",
+                hint="Use a session with another name, or remove the item (in Python: memory.sessions.pop).",
             )
         return at
 
@@ -241,7 +241,7 @@ class Sessions(SessionReader):
             if part is None or (size and size + more > FULL):
                 number, size = number + 1, 0
                 if number > 999_999:
-                    raise LimitError(f"the session {session} has a million parts of this device")
+                    raise LimitError(f"session {session}: at most 1,000,000 parts per device")
                 key = f"session-{session_token(session)}-{device}-{number}"
                 part = SessionPart(key, device, number, [], self._dots(change, key))
             part.lines.append(line)
@@ -267,14 +267,16 @@ class Sessions(SessionReader):
         body = "\n".join(text.decode() for text in (*part.rest, *map(encoded_line, part.lines)))
         data = render_memory(MemoryFile(fields, body))
         if len(data) > MAX_PART:
-            raise LimitError(f"a part of the session {session} would have {len(data):,} bytes")
+            raise LimitError(
+                f"part of session {session} too large: at most {MAX_PART:,} bytes (got {len(data):,})"
+            )
         with change.by_session():
             self._memories.write_in(change, part.key, data, seen=part.dots)
 
 
 def overlap(stored: Sequence[str], new: Sequence[str]) -> int:
-    """Return how many of the first of `new` are stored: all if they occur in `stored` consecutively, else those with which
-    `stored` ends."""
+    """Return the length of the longest prefix of `new` that `stored` already contains: all of `new` anywhere, otherwise a
+    prefix with which `stored` ends."""
     many = len(new)
     if any(stored[at : at + many] == list(new) for at in range(len(stored) - many + 1)):
         return many

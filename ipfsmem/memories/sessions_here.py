@@ -256,7 +256,7 @@ class _ScopeSessions:
             before = max(before, newest.at)
         at = max(self._replica.world.now(), before + 1)
         if at > MAX_INT:
-            raise LimitError("an item of this session has the last moment that there is")
+            raise LimitError("cannot add to this session: its last timestamp is the maximum")
         first = 0 if last is None else last[0] + 1
         seal = self._replica.codec.seal_row
         rows = [

@@ -34,7 +34,7 @@ def test_recall_filters_results_and_searches_one_scope(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct and formal", "--scope", "work")
     found = cli.ok("recall", "direct", "--stack", "work", "--json").json
     assert [(hit["scope"], hit["hides"]) for hit in found["hits"]] == [("work", [""])]
-    assert "hides the one of the default scope" in cli.ok("recall", "direct", "--stack", "work").out
+    assert "overrides the memory in the default scope" in cli.ok("recall", "direct", "--stack", "work").out
     assert cli.ok("recall", "direct", "--category", "none").out == ""
     writer = cli.ok("recall", "direct", "--json").json["hits"][0]["by"]
     assert len(cli.ok("recall", "direct", "--by", writer, "--json").json["hits"]) == 1
@@ -64,7 +64,7 @@ def test_recall_applies_threshold_and_reasons_of_a_configured_model(
     with serve(EmbeddingsServer().app) as address:
         settings.write_text(f'[embeddings]\nmodel = "hashed-words"\nbase_url = "{address}/v1"\n')
         first = cli.ok("recall", "espresso")
-        assert "being embedded" in first.err and "on this machine" in first.err
+        assert "indexing this vault" in first.err and "on this machine" in first.err
         # The command let its batch end, so that the next one has vectors.
         found = cli.ok("recall", "expresso machines", "--threshold", "0.25", "--explain", "--json").json
         assert [hit["key"] for hit in found["hits"]] == ["drinks"] and found["ranking"] == "words and meaning"
@@ -74,7 +74,7 @@ def test_recall_applies_threshold_and_reasons_of_a_configured_model(
     down = cli("recall", "espresso", "--threshold", "0.25")
     assert down.code not in (0, 2) and "embeddings" in down.err
     words = cli.ok("recall", "espresso")
-    assert "drinks" in words.out and "recall uses words only" in words.err
+    assert "drinks" in words.out and "recall ranks by words only" in words.err
 
 
 def test_recall_without_hits_says_so(cli: Cli) -> None:

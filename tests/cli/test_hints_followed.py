@@ -710,7 +710,7 @@ ELSEWHERE = {
     "Compare with ipfsmem list, and write missing texts again.": "tests/faults/test_removed_log.py::test_unsaved_removed_log_is_reported",
     "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.": "tests/unit/memories/test_recall_asking.py::test_words_without_a_time_are_refused_with_examples",
     "Writers: VALUE.": "tests/cli/test_cli_recall.py::test_recall_by_an_unknown_writer_names_the_writers",
-    "Take it away (in Python: memory.sessions.pop), or begin a session of another name.": "tests/unit/memories/test_sessions.py::test_message_after_the_greatest_possible_time_is_not_lost",
+    "Use a session with another name, or remove the item (in Python: memory.sessions.pop).": "tests/unit/memories/test_sessions.py::test_message_after_the_greatest_possible_time_is_not_lost",
     "Keep the memory in a folder without such a character: --home DIR (in Python: home=).": "tests/unit/agents/test_service.py::test_service_file_with_invalid_character_is_refused",
     "In a login session of this user, run: VALUE": "tests/unit/agents/test_service.py::test_unreachable_service_manager_is_reported_with_the_commands",
     "Connect each separately: ipfsmem connect claude-code --project DIR": "tests/cli/test_cli_projects.py::test_connect_all_connects_listed_projects_and_names_open_questions",

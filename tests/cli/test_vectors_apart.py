@@ -241,7 +241,7 @@ def test_embedding_process_for_a_refused_text_is_not_restarted(
     assert not asked_again()
     with Memory.load("m", home=home) as memory:
         (said,) = memory._view().opened.meaning().notices()
-        assert said.endswith("; the model refuses 2 texts, found by words only")
+        assert said.endswith("; the model rejected 2 texts; recall finds them by words only")
     with Memory.load("m", home=home) as memory:
         memory.write("pan", "A pan hangs on the wall")
     assert asked_again()

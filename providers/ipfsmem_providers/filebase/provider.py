@@ -116,7 +116,7 @@ class FilebaseProvider(PinnedSmallObjects):
             try:
                 await self._alias.point(answered)
             except ProviderError as error:  # the vault is published without it
-                _log.warning("the alias at filebase was not moved: %s", error)
+                _log.warning("Filebase alias not updated: %s", error)
         return answered
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -136,8 +136,8 @@ class FilebaseProvider(PinnedSmallObjects):
         """Pin through the Pinning Service API; with S3 only an upload pins."""
         if self._via != "rpc":
             raise ProviderRefused(
-                f"{self.name} pins by S3 only uploaded content",
-                hint="FILEBASE_VIA=rpc pins roots that are known to the network.",
+                f"{self.name} cannot pin this root: over S3 it pins only what it uploads",
+                hint="Set FILEBASE_VIA=rpc to pin roots that are on the network.",
             )
         return await self._rpc.pin(root, name)
 

@@ -23,7 +23,7 @@ FOLDER: Final = "folder"
 #: A CAR of at most this many bytes is sent without probing: a probe would cost more than a failed upload.
 SMALL: Final = 256 * 1024
 _NAME: Final = "ipfsmem-probe"
-_TEXT: Final = b"ipfsmem asked with this whether the plan of this account takes CARs. It can be deleted.\n"
+_TEXT: Final = b"ipfsmem uploaded this file to test whether this account's plan accepts CARs. You can delete it.\n"
 _log = logging.getLogger("ipfsmem.providers")
 
 
@@ -47,10 +47,10 @@ async def takes_cars(api: Api) -> bool:
         try:
             file = await api.upload([(f"{_NAME}.car", car)], _NAME, {}, car=True)
         except NoCars as error:
-            _log.info("%s; it gets folders", error)
+            _log.info("%s; uploading folders instead", error)
             return False
     try:
         await api.delete(file.id)
     except ProviderError as error:  # it is small and describes itself
-        _log.info("the probe at pinata stays: %s", error)
+        _log.info("could not delete the probe file at Pinata: %s", error)
     return True

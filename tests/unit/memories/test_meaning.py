@@ -179,7 +179,7 @@ def test_another_model_replaces_all_vectors_and_two_are_never_mixed(
     name(model="other-words", base_url=url)
     said = [line for line in memory.status().notices if "other-words" in line]
     assert "the earlier model hashed-words are not used" in said[0] and "2 texts not embedded yet" in said[0]
-    assert "again, as the earlier model was hashed-words" in memory.recall("kitchen").notice
+    assert "again because the earlier model was hashed-words" in memory.recall("kitchen").notice
     until = time.monotonic() + 60
     while time.monotonic() < until:
         kept = load_vectors(memory.replica)
@@ -343,7 +343,7 @@ def test_recall_falls_back_to_words_with_one_notice_if_endpoint_fails(
     server.sick = ill
     found = memory.recall("kitchen")
     assert keys(found) == ["drinks"] and not found.by_meaning
-    assert "recall uses words only" in found.notice
+    assert "recall ranks by words only" in found.notice
     asked = len(server.asked)
     again = memory.recall("kitchen")
     assert keys(again) == ["drinks"] and again.notice == "" and len(server.asked) == asked
@@ -363,7 +363,7 @@ def test_text_refused_by_the_model_delays_no_other_vector(
     made_all(memory, 23)
     found = memory.maintenance.reindex()
     assert (found.vectors, found.without_vector) == (23, 1)
-    assert found.problem == "the model refuses 1 text, found by words only"
+    assert found.problem == "the model rejected 1 text; recall finds them by words only"
     asked = len(server.asked)
     # One question more: whether the model has the same dimensions still.
     assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked + 1
@@ -380,7 +380,7 @@ def test_question_refused_by_the_model_blocks_no_other_question(
     made_all(memory, 2)
     refused = memory.recall("POISON kitchen")
     assert keys(refused) == ["drinks"] and not refused.by_meaning
-    assert "this question uses words only" in refused.notice
+    assert "query ranked by words only" in refused.notice
     with pytest.raises(ProviderError):
         memory.recall("POISON kitchen", threshold=0.1)
     assert memory.recall("lisboa trains").by_meaning
@@ -429,7 +429,7 @@ def test_api_key_is_read_from_its_variable_and_sent_to_one_address(
         made_all(memory, 2)
         monkeypatch.setenv("MY_KEY", "another-key")
         said = memory.recall("kitchen").notice
-        assert "recall uses words only" in said and "another-key" not in said
+        assert "recall ranks by words only" in said and "another-key" not in said
     name(model="hashed-words", base_url="http://127.0.0.1:9/v1", api_key="a-long-key")
     assert "unknown field `api_key`" in memory.recall("kitchen").notice
     name(model="hashed-words", base_url="http://:a-long-key@127.0.0.1:9/v1")
@@ -441,13 +441,13 @@ def test_status_names_the_embedding_host_and_whether_it_is_local(memory: Memory,
     assert not [line for line in memory.status().notices if "model" in line]
     name(provider="ollama")
     (said,) = [line for line in memory.status().notices if "nomic-embed-text" in line]
-    assert "on this machine" in said and "LEAVE" not in said
+    assert "on this machine" in said and "WARNING" not in said
     name(model="m", base_url="http://192.0.2.1/v1")
     (said,) = [line for line in memory.status().notices if "192.0.2.1" in line]
-    assert "LEAVE this device" in said and "UNENCRYPTED" in said
+    assert "WARNING: texts and queries are sent to" in said and "not encrypted" in said
     name(model="m", base_url="https://192.0.2.1/v1")
     (said,) = [line for line in memory.status().notices if "192.0.2.1" in line]
-    assert "LEAVE this device" in said and "UNENCRYPTED" not in said
+    assert "WARNING: texts and queries are sent to" in said and "not encrypted" not in said
     name(provider="someone")
     assert [line for line in memory.status().notices if "unknown provider 'someone' for embeddings" in line]
 
@@ -517,7 +517,7 @@ def test_changed_vector_length_under_same_name_is_another_model(
     name(model="hashed-words", base_url=url)
     made_all(memory, 2)
     server.models["hashed-words"] = 100
-    with pytest.raises(ProviderError, match="answers as another model than before"):
+    with pytest.raises(ProviderError, match="returns vectors of another model or dimension"):
         memory.recall("kitchen", threshold=0.1)
     kept = load_vectors(memory.replica)
     assert kept is not None and kept.dimension == 256
@@ -537,7 +537,7 @@ def test_embeddings_without_a_provider_follow_that_of_the_model(
     agent = '[model]\nprovider = "openai"\n'
     file.write_text(f"[embeddings]\ndimensions = 64\n{agent}")
     (said,) = [line for line in memory.status().notices if "text-embedding-3-small" in line]
-    assert "LEAVE this device readable for api.openai.com" in said
+    assert "sent to api.openai.com, which can read them" in said
     file.write_text(f'[embeddings]\nprovider = "ollama"\n{agent}')
     assert [line for line in memory.status().notices if "nomic-embed-text" in line]
     # Nobody who names a model for dreams alone sends it all texts.

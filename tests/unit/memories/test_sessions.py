@@ -267,7 +267,7 @@ def test_message_after_the_greatest_possible_time_is_not_lost(memory: Memory) ->
     assert reading is not None
     memory._open.memories.write(key, reading.data + b'{"at":9007199254740991,"item":{"content":"last"}}\n')
     assert heard(memory) == ["one", "last"]
-    with pytest.raises(LimitError, match="last moment"):
+    with pytest.raises(LimitError, match="last timestamp"):
         memory.sessions.add("chat", said("swallowed"))
     memory.sessions.pop("chat")
     memory.sessions.add("chat", said("two"))

@@ -97,7 +97,7 @@ def test_hints_about_filebase_keys_and_buckets_work(s3: Account) -> None:
         asks(s3, filebase_secret="wrong")
     with Refused("Make an IPFS bucket in the console, or name another: filebase:<bucket>."):
         asks(s3, rest="nobody-made-this")
-    with Refused("FILEBASE_VIA=rpc pins roots that are known to the network."):
+    with Refused("Set FILEBASE_VIA=rpc to pin roots that are on the network."):
         asks(s3, "pin", CID, "m")
     assert asks(s3) == []
 
