@@ -130,7 +130,7 @@ def _show(context: CommandContext, state: Status, arguments: Arguments) -> None:
             ("open it by", clean(public_address.way_in(state))),
             ("provider", clean(", ".join(state.providers)) or ("none chosen" if vault else "")),
             *(("copy", _copy(one)) for one in state.presence),
-            ("names published", f"{moment(state.names_put)} (oldest)" if state.names_put else ""),
+            ("names", f"published {moment(state.names_put)} (oldest)" if state.names_put else ""),
             ("readers", _readers(state)),
             ("wallet", wallet),
             ("vault id", vault.tag if vault else ""),

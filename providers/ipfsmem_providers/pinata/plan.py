@@ -23,7 +23,9 @@ FOLDER: Final = "folder"
 #: A CAR of at most this many bytes is sent without probing: a probe would cost more than a failed upload.
 SMALL: Final = 256 * 1024
 _NAME: Final = "ipfsmem-probe"
-_TEXT: Final = b"ipfsmem uploaded this file to test whether this account's plan accepts CARs. You can delete it.\n"
+_TEXT: Final = (
+    b"ipfsmem uploaded this file to test whether this account's plan accepts CARs. You can delete it.\n"
+)
 _log = logging.getLogger("ipfsmem.providers")
 
 

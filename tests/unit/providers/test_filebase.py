@@ -229,7 +229,7 @@ def test_invalid_entries_of_a_pin_list_are_ignored(at: Account) -> None:
 
 def test_s3_pins_only_by_upload(at: Account) -> None:
     assert not at.open().capabilities.pin
-    with pytest.raises(ProviderRefused, match="uploaded"):
+    with pytest.raises(ProviderRefused, match="pins only what it uploads"):
         asyncio.run(at.open().pin(tree().cid, NAME))
 
 
