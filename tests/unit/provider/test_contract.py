@@ -7,6 +7,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from datetime import UTC, datetime
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ipfsmem_providers.peer import PeerProvider
 from ipfsmem.content.cid import CID, ipns_name, parse_cid, raw_cid
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.http import blocks as blocks_app
+from ipfsmem.provider import contract
 from ipfsmem.provider.contract import Block, Capabilities, Pin, Provider, open_provider, same_root
 from ipfsmem.published import ipns_record
 from ipfsmem.seal.primitives import Signer25519
@@ -327,3 +329,13 @@ def test_blocks_are_checked_by_digest_length_too(connect: Open) -> None:
             await provider.put_car(odd, [(odd, b"x")], name="n")
 
     run(body())
+
+
+def test_every_kind_with_functions_about_an_address_is_listed() -> None:
+    """Otherwise they are never called: a relative address would be stored as it is."""
+    names = ("lasting", "require_address", "warning")
+    ours = [
+        one for one in entry_points(group="ipfsmem.providers") if one.value.startswith("ipfsmem_providers.")
+    ]
+    having = {one.name for one in ours if any(hasattr(one.load(), name) for name in names)}
+    assert len(ours) > 10 and having == contract._WITH_FUNCTIONS
