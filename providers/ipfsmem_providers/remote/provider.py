@@ -139,7 +139,11 @@ class RemoteFolder(PackedStore):
         for name, file in cached.items():
             if 0 <= now - file.read < DAY_MS:
                 try:
-                    own = msgspec.json.decode(file.data or b"null", type=tuple[int | str | None, ...] | None)
+                    own = (
+                        None
+                        if file.data in (b"", b"null")
+                        else read_json(file.data, tuple[int | str | None, ...])
+                    )
                 except msgspec.DecodeError:
                     continue
                 key = name, file.version, own
