@@ -221,7 +221,7 @@ _notes = st.dictionaries(
 
 
 @given(_notes)
-def test_dream_loses_no_sentence_and_a_second_one_changes_nothing(notes: list[Note]) -> None:
+def test_no_sentence_is_lost_and_a_second_dream_has_nothing_to_do(notes: list[Note]) -> None:
     made = tidy(notes)
     assert once(made)
     after = {one.key: one.file for one in notes} | texts(made)
