@@ -21,6 +21,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.plugins.fitting import PluginText, fitted
 from ipfsmem.plugins.running import FAILURES, REST, Breaker, Plugins
 from tests.support.plugin_lab import Lab, plugin_lab
+from tests.support.processes import is_running
 
 GOOD = """
 class Plugin:
@@ -168,7 +169,7 @@ def test_process_started_by_a_plugin_ends_with_it_and_blocks_nobody(
         os.kill(pid, signal.SIGKILL)
     else:
         until = time.monotonic() + 60
-        while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split()[2]:
+        while is_running(pid):
             assert time.monotonic() < until
             time.sleep(0.02)
 
@@ -323,9 +324,8 @@ def test_plugin_that_forks_and_returns_twice_leaves_no_extra_process(
     )
     lab.switch_on("forks", more="seconds = 20\n")
     assert memory.plugins.test("forks", "one").prefetch == "Of one."
-    copy = Path(f"/proc/{pid.read_text()}/stat")
     until = time.monotonic() + 60
-    while copy.exists() and " Z " not in copy.read_text() and time.monotonic() < until:
+    while is_running(int(pid.read_text())) and time.monotonic() < until:
         time.sleep(0.01)
     assert time.monotonic() < until, "it runs on"
     assert memory.plugins.test("forks", "two").prefetch == "Of two."

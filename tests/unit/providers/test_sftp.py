@@ -38,6 +38,7 @@ from tests.support.cli_lab import KEY, Cli
 from tests.support.device_lab import load
 from tests.support.hints import Refused
 from tests.support.patience import PATIENCE
+from tests.support.processes import is_running
 from tests.unit.providers.sftp_lab import SftpFolder, SshConnection, sftp
 
 DAY = 86_400
@@ -979,16 +980,9 @@ def test_session_of_an_unclosed_provider_ends(at: SftpFolder) -> None:
 
 def _until_gone(pid: int) -> None:
     ends = time.monotonic() + PATIENCE
-    while _runs(pid):
+    while is_running(pid):
         assert time.monotonic() < ends, f"{pid} still runs"
         time.sleep(0.02)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or since
-        return False
 
 
 # -- hostile servers ---------------------------------------------------------------------------------------------------
