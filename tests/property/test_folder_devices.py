@@ -775,7 +775,7 @@ def play(folder: Path, world: str, plan: Plan) -> None:
         st.tuples(st.sampled_from(WEIGHED), st.integers(0, 2**32 - 1)), min_size=8, max_size=longest(20, 60)
     ),
 )
-def test_hand_edited_folders_lose_no_word_and_converge(world: str, plan: Plan) -> None:
+def test_no_word_is_lost_and_all_come_to_rest(world: str, plan: Plan) -> None:
     folder = Path(tempfile.mkdtemp(prefix="people-"))
     try:
         play(folder, world, plan)
