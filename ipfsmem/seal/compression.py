@@ -25,14 +25,14 @@ def deflate(data: bytes, level: int = _LEVEL) -> bytes:
     return zlib.compress(data, level, _RAW)
 
 
-def inflate(stream: bytes) -> bytes:
-    """Decompress a stream. Raises OpenError if it is unfinished, has trailing data, or exceeds MAX_INFLATED bytes."""
+def inflate(stream: bytes, most: int = MAX_INFLATED) -> bytes:
+    """Decompress a stream. Raises OpenError if it is unfinished, has trailing data, or exceeds `most` bytes."""
     inflater = zlib.decompressobj(_RAW)
     try:
         # One byte more than allowed reveals an oversized stream without inflating it all.
-        data = inflater.decompress(stream, MAX_INFLATED + 1)
+        data = inflater.decompress(stream, most + 1)
     except zlib.error:
         raise OpenError from None
-    if not inflater.eof or inflater.unused_data or len(data) > MAX_INFLATED:
+    if not inflater.eof or inflater.unused_data or len(data) > most:
         raise OpenError
     return data

@@ -23,8 +23,8 @@ from tests.support.ring_lab import Attacker
 from tests.support.ring_vectors import full_join_rows, rings, view_of
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
-#: Blocks of w3up services are the business of a provider, and no part of the format; the client reads no mailbox yet.
-NOT_OF_THE_CLIENT = {"mailbox.json", "ucan.json"}
+#: Blocks of w3up services are the business of a provider, and no part of the format; the client reads no mailbox and no agent keys yet.
+NOT_OF_THE_CLIENT = {"agent_keys.json", "mailbox.json", "ucan.json"}
 
 
 def judged(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
