@@ -1,4 +1,4 @@
-"""Project folders, repositories written as git writes them, and what Claude Code keeps, for the tests of agents' programs."""
+"""Project folders, git repositories and Claude Code memory folders for tests of agent programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ ORIGIN = "https://github.com/acme/api.git"
 
 
 def repository(folder: Path, origin: str | None = ORIGIN, *, more: str = "") -> Path:
-    """A folder with a repository as `git init` and `git remote add` leave it. Without links on the way."""
+    """Create a repository as `git init` and `git remote add` leave it; the path contains no symbolic
+    links."""
     git = folder / ".git"
     for part in ("objects", "refs"):
         (git / part).mkdir(parents=True)
@@ -26,7 +27,7 @@ def repository(folder: Path, origin: str | None = ORIGIN, *, more: str = "") -> 
 
 
 def worktree(main: Path, folder: Path, *, back: Path | None = None) -> Path:
-    """A further working tree of a repository, as `git worktree add` leaves it. `back`: where its entry points back to."""
+    """Create a further working tree as `git worktree add` does. `back`: where its entry points back to."""
     entry = main / ".git" / "worktrees" / folder.name
     entry.mkdir(parents=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,7 +39,8 @@ def worktree(main: Path, folder: Path, *, back: Path | None = None) -> Path:
 
 
 class Claude:
-    """What Claude Code has on one machine: its configuration folder, and the memories of projects in it."""
+    """The files of Claude Code on one machine: its configuration folder with one memory folder per
+    project."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / ".claude"
@@ -48,13 +50,13 @@ class Claude:
         self._known: dict[str, object] = {}
 
     def used_in(self, project: Path) -> Path:
-        """It was started in a project, whose memory folder this is."""
+        """Start Claude Code in a project; return the project's memory folder."""
         self._known[str(project)] = {"allowedTools": [], "history": []}
         self.state.write_text(json.dumps({"numStartups": 3, "projects": self._known}))
         return self.folder / "projects" / project_name(str(project)) / "memory"
 
     def remembers(self, project: Path, key: str, body: str, description: str = "said") -> Path:
-        """It writes a memory as it does: a file with a header, and a line in MEMORY.md."""
+        """Write a memory as Claude Code does: a file with a header, and a line in MEMORY.md."""
         folder = self.used_in(project)
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{key}.md"

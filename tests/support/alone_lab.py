@@ -1,4 +1,5 @@
-"""Pages that need no server of ours, in Chromium: driven by Playwright, with a wallet that a test holds. Nothing here is a test."""
+"""Static pages in Chromium, driven by Playwright, with a wallet whose key the test holds. Contains no
+tests."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _WALLET = """(() => {
 
 @contextlib.asynccontextmanager
 async def hosted(folder: Path) -> AsyncIterator[str]:
-    """The address of a host that serves the files of a folder, which may hold a page in each of its folders, and nothing else."""
+    """Serve a folder (with `index.html` in any subfolder) and yield the address."""
     app = web.Application()
 
     async def first(request: web.Request) -> web.FileResponse:
@@ -43,11 +44,14 @@ async def hosted(folder: Path) -> AsyncIterator[str]:
     app.router.add_get("/{page:(?:[a-z]+/)?}", first)
     app.router.add_static("/", folder)
     async with serve_here(app) as url:
-        yield url.replace("127.0.0.1", "localhost")  # passkeys have no name in numbers
+        yield url.replace(
+            "127.0.0.1", "localhost"
+        )  # a passkey's relying party must be a host name, not an IP address
 
 
 def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str]:
-    """Play in a new profile of Chromium; what its pages asked for. AssertionError also when their policy stopped something."""
+    """Run `play` in a new Chromium profile; return the URLs that its pages requested. AssertionError if a
+    page violated its content security policy."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = need_program("chromium")
     asked: list[str] = []
@@ -77,7 +81,8 @@ def played(play: Callable[[Page], Awaitable[None]], *arguments: str) -> list[str
 
 
 async def give_wallet(page: Page, key: str) -> list[str]:
-    """Put a wallet with this key, in hex, into the pages that come; the texts that it is asked to sign."""
+    """Install a wallet with this key (hex) into all later pages; return the list of texts that it is asked
+    to sign."""
     from eth_account import Account  # takes most of a second
     from eth_account.messages import encode_defunct
 
@@ -89,8 +94,8 @@ async def give_wallet(page: Page, key: str) -> list[str]:
 
 
 async def give_signer(page: Page, account: str, sign: Callable[[str], str]) -> list[str]:
-    """Put a wallet with this account into the pages that come, which has `sign` make its signatures: from hex to hex. The texts that
-    it is asked to sign."""
+    """Install a wallet with this account into all later pages. `sign` makes its signatures, hex to hex.
+    Return the list of texts that it is asked to sign."""
     signed: list[str] = []
 
     def noted(data: str) -> str:
@@ -104,14 +109,14 @@ async def give_signer(page: Page, account: str, sign: Callable[[str], str]) -> l
 
 
 async def until(page: Page, holds: str) -> None:
-    """Wait until an expression is true in a page. Playwright's own way evaluates its text again and again, which the policy of these
-    pages forbids: it only passes where the first look finds it true."""
+    """Wait until an expression is true in a page. Playwright's own wait evaluates text on each poll, which
+    the pages' content security policy forbids."""
     look = f"() => new Promise(done => {{ const look = () => ({holds}) ? done() : setTimeout(look, 50); look() }})"
     await asyncio.wait_for(page.evaluate(look), PATIENCE)
 
 
 async def give_authenticator(page: Page) -> None:
-    """A passkey authenticator that gives secrets (PRF) and asks nobody."""
+    """Add a virtual passkey authenticator that supports PRF and needs no user."""
     wire = await page.context.new_cdp_session(page)
     await wire.send("WebAuthn.enable")
     kind = {"protocol": "ctap2", "ctap2Version": "ctap2_1", "transport": "internal"}
@@ -122,7 +127,8 @@ async def give_authenticator(page: Page) -> None:
 
 
 async def picture(page: Page, what: str) -> bytes:
-    """A JPEG of something square on the page, as the camera that Chromium has for tests takes it: an even number of lines and columns."""
+    """Return a JPEG of a square element, sized for Chromium's fake camera: an even number of rows and
+    columns."""
     found = page.locator(what)
     await found.scroll_into_view_if_needed()
     box = await found.bounding_box()
@@ -132,13 +138,13 @@ async def picture(page: Page, what: str) -> bytes:
 
 
 async def download(page: Page, button: str) -> bytes:
-    """What a button of the page saves."""
+    """Click a button of the page and return the file that it downloads."""
     async with page.expect_download() as coming:
         await page.click(f"button:has-text('{button}')")
     return await asyncio.to_thread((await (await coming.value).path()).read_bytes)
 
 
 def files_of(data: bytes) -> dict[str, bytes]:
-    """What is in a zip, by path."""
+    """Return the files of a zip by path."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

@@ -1,8 +1,8 @@
-"""Builds fixtures/vectors/anchor_pins.json: `python -m tests.support.anchor_pin_vectors` writes it, a test compares it.
+"""Builds fixtures/vectors/anchor_pins.json with `python -m tests.support.anchor_pin_vectors`; a test compares
+the file.
 
-The people are those of ring.json, so is the ring; records never run out in practice. What is refused is made of parts that are
-each true, or signed by somebody else.
-"""
+Parties and ring are those of ring.json; records practically never expire. Each refused case combines parts
+that are valid alone, or parts signed by somebody else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ THIEF = party("thief").seed
 
 
 def roots() -> list[tuple[str, bytes, dict[str, bytes], str]]:
-    """(name, ring, records, why it is refused or empty)."""
+    """Return (name, ring, records, reason for refusal or "")."""
     ring, other = RINGS.values()
     there, elsewhere = f"/ipfs/{ring_tree(ring).cid}", f"/ipfs/{ring_tree(other).cid}"
     leads = make_record(RECOVERY_KEYS.head_seed, f"/ipns/{MAIN}", 1, UNTIL)
@@ -64,7 +64,7 @@ def roots() -> list[tuple[str, bytes, dict[str, bytes], str]]:
 
 
 def build() -> dict[str, Any]:
-    """Everything that the file says."""
+    """Build the whole file."""
     return {
         "about": "Roots pinned under the pin name of a recovery key's anchor, format section 7. A root is a folder of "
         "keyring.json, one of keyrings, and of records as `<name>.ipns` (base64url here); root: its CID. A root that counts leads to ring_root, which is the CID of a folder "
@@ -88,7 +88,7 @@ def _entry(name: str, ring: bytes, records: dict[str, bytes], refused: str) -> d
     if refused:
         return {**entry, "refused": refused}
     needed = [OWN, MAIN] if name == "signed at init" else [OWN]
-    # All devices pin the same root: one without what is not needed.
+    # All devices pin the same root: one without the optional records.
     published = AnchorRoot(ring, {one: records[one] for one in needed}).tree().cid
     return {
         **entry,

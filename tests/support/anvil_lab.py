@@ -1,4 +1,4 @@
-"""Anvil: an Ethereum node whose accounts sign as a wallet does, written by others. Nothing here is a test."""
+"""Anvil, a third-party Ethereum node whose accounts sign as a wallet does. Contains no tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.ports import free_port
 
 
 class Anvil:
-    """One node, asked over JSON-RPC on this machine."""
+    """One node, called over JSON-RPC on loopback."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def ask(self, method: str, *params: str) -> Any:
-        """The result of a call. Raises AssertionError with what the node says against it."""
+        """Return the result of a call. Raises AssertionError with the node's error message."""
         call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         asked = urllib.request.Request(
             self._url, json.dumps(call).encode(), {"Content-Type": "application/json"}
@@ -38,13 +38,13 @@ class Anvil:
         return str(self.ask("eth_accounts")[0])
 
     def sign(self, data: str) -> str:
-        """The signature of the first account under a text, both in hex, as `personal_sign` makes it."""
+        """Return the `personal_sign` signature of the first account; text and signature in hex."""
         return str(self.ask("personal_sign", data, self.account))
 
 
 @contextlib.contextmanager
 def anvil(folder: Path) -> Iterator[Anvil]:
-    """A node that is started for one test; what it keeps lies in `folder`."""
+    """Start a node for one test with its data in `folder`."""
     modules = npm_folder("anvil").parent / "node_modules" / "@foundry-rs"
     programs = list(modules.glob("anvil-*/bin/anvil"))
     if not programs:

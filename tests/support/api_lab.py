@@ -1,4 +1,4 @@
-"""The HTTP API of a memory that runs in a test, and a client that is not ours."""
+"""A running HTTP API server and a third-party client for tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opener(home: Path, name: str = "m") -> Callable[[], Memory]:
 
 
 class Lab:
-    """A server over memories of a home; `m` is made when it is not there."""
+    """A server over the vaults of a home; vault `m` is created if missing."""
 
     def __init__(
         self, home: Path, *names: str, open_memory: Callable[[], Memory] | None = None, **options: Any
@@ -53,7 +53,7 @@ class Lab:
         self.api = Api(self.served, self.doors, **options)
 
     def run(self, ask: Callable[[Client], Awaitable[None]]) -> None:
-        """Run `ask` against it, with the token that opens everything."""
+        """Run `ask` against the server with the token that grants everything."""
 
         async def within() -> None:
             async with (
@@ -70,7 +70,7 @@ class Lab:
 
 
 def asked(home: Path, ask: Callable[[Client], Awaitable[None]], **options: Any) -> None:
-    """Run `ask` against the API of a local memory in `home`."""
+    """Run `ask` against the API of a local vault in `home`."""
     Lab(home, **options).run(ask)
 
 
@@ -79,7 +79,7 @@ def a_page() -> PageFiles:
 
 
 async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:
-    """The problem that an answer must be."""
+    """Check that an answer is a problem of this status and kind; return it."""
     async with answer as got:
         text = await got.text()
         assert got.status == status, text
@@ -91,7 +91,7 @@ async def told(answer: Any, status: int, kind: str) -> dict[str, Any]:
 
 
 async def good(answer: Any, status: int = 200) -> tuple[Any, str]:
-    """The value and the ETag of an answer that must be no error."""
+    """Check that an answer has this status; return its value and ETag."""
     async with answer as got:
         assert got.status == status, await got.text()
         return await got.json(), got.headers.get("ETag", "")

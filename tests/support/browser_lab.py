@@ -1,7 +1,6 @@
-"""The browser client in real browsers: a page of it is opened, plays something, and sends back what came out.
+"""Runs plays of the browser client in real browsers and returns their results.
 
-Nothing here is a test; what is played stands in `web/tests/page.ts`.
-"""
+The plays are in `web/tests/page.ts`. Contains no tests."""
 
 from __future__ import annotations
 
@@ -21,19 +20,20 @@ from tests.support.browsers import browser
 _SECONDS = 120
 _PAGE = b'<!doctype html><meta charset="utf-8"><body><script type="module" src="/page.js"></script>'
 
-#: The name of a play, and what it is asked.
+#: The name of a play, and its arguments.
 Play = tuple[str, dict[str, str | int]]
 
 
 def played(name: str, plays: Sequence[Play]) -> list[Any]:
-    """What comes out of plays, one after another in one browser. AssertionError with the error of a page."""
+    """Run plays one after another in one browser; return their results. AssertionError with the error of a
+    page."""
     with playing(name) as play:
         return [play(*one) for one in plays]
 
 
 @contextlib.contextmanager
 def playing(name: str) -> Iterator[Callable[[str, dict[str, str | int]], Any]]:
-    """A browser for as long as the block runs: what plays a play in it, a page each, and gives what comes out."""
+    """Yield a function that runs a play in a new page of one browser and returns its result."""
     with served() as (url, said), contextlib.closing(asyncio.new_event_loop()) as loop:
         opened = browser(name)
         page = loop.run_until_complete(opened.__aenter__())
@@ -52,14 +52,14 @@ def playing(name: str) -> Iterator[Callable[[str, dict[str, str | int]], Any]]:
 
 @contextlib.contextmanager
 def served() -> Iterator[tuple[str, Queue[Any]]]:
-    """The client's page at an address of this machine, and what it says."""
+    """Serve the client's page on loopback; yield its address and the results that it reports."""
     built = built_web()
     said: Queue[Any] = Queue()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             name = self.path.partition("?")[0].lstrip("/")
-            # The library as an app loads it lies beside the tests.
+            # The library in its packaged form is in the tests' build folder.
             path = (built.parent if name.startswith("lib/") else built) / name
             data, kind = (path.read_bytes(), "text/javascript") if path.is_file() else (_PAGE, "text/html")
             self.send_response(200)
@@ -73,7 +73,7 @@ def served() -> Iterator[tuple[str, Queue[Any]]]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing is logged."""
+            """Suppress the log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

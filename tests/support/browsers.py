@@ -1,8 +1,8 @@
-"""Chromium and Firefox without a window, for the tests of the browser half: WebDriver BiDi, the W3C's protocol, over a socket.
+"""Headless Chromium and Firefox for browser tests, driven over WebDriver BiDi (W3C).
 
-Both are Debian's (`chromium`, `chromium-driver`, `firefox-esr`) or what else is installed under these names. A browser that is
-not there skips its tests, or fails them where counterparts are required. Each start has a profile of its own, which goes again.
-"""
+Uses Debian's packages (`chromium`, `chromium-driver`, `firefox-esr`) or programs of these names. Without
+the browser a test is skipped, or fails where counterparts are required. Each start uses a new temporary
+profile."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.interop.counterparts import missing, need_program
 from tests.support.ports import free_port
 
 BROWSERS = ("chromium", "firefox")
-#: Seconds until a browser has started, and until a page has answered.
+#: Timeouts in seconds for the start of a browser and for an answer of a page.
 _START, _ANSWER = 60.0, 480.0
 
 
 class Page:
-    """The one tab of a browser."""
+    """The single tab of a browser."""
 
     def __init__(self, wire: aiohttp.ClientWebSocketResponse) -> None:
         self._wire = wire
@@ -39,12 +39,13 @@ class Page:
         self._tab = ""
 
     async def call(self, method: str, **given: Any) -> Any:
-        """A command of the protocol; its result. AssertionError with what the browser says when it refuses."""
+        """Send a command of the protocol; return its result. AssertionError with the browser's error
+        message."""
         self._sent += 1
         await self._wire.send_json({"id": self._sent, "method": method, "params": given})
         while True:
             said = await self._wire.receive_json(timeout=_ANSWER)
-            if said.get("id") == self._sent:  # the others are events
+            if said.get("id") == self._sent:  # other messages are events
                 assert said["type"] == "success", f"{method}: {said.get('message')}"
                 return said["result"]
 
@@ -57,7 +58,8 @@ class Page:
         await self.call("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
     async def evaluate(self, expression: str) -> Any:
-        """The value of an expression in the page, awaited if it is a promise, as JSON. AssertionError when it throws."""
+        """Return the value of an expression in the page as JSON; promises are awaited. AssertionError if
+        it throws."""
         found = await self.call(
             "script.evaluate",
             expression=f"Promise.resolve({expression}).then(JSON.stringify)",
@@ -70,26 +72,27 @@ class Page:
 
 @contextlib.asynccontextmanager
 async def browser(name: str) -> AsyncIterator[Page]:
-    """A browser with an empty page, ended with all that it has begun."""
+    """Start a browser with an empty page; end it with all its child processes."""
     with tempfile.TemporaryDirectory(prefix=f"{name}-", ignore_cleanup_errors=True) as profile:
         async with (_chromium if name == "chromium" else _firefox)(profile) as page:
             await page.begin()
             yield page
             with contextlib.suppress(
                 AssertionError, TypeError, ConnectionError
-            ):  # it may be gone before it answers
+            ):  # it may exit before it answers
                 await page.call("browser.close")
 
 
 @contextlib.asynccontextmanager
 async def _chromium(profile: str) -> AsyncIterator[Page]:
-    """Its driver speaks the protocol for it."""
+    """Start Chromium through its driver, which speaks the protocol."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
         missing("chromium is not installed")
-    # It opens one port on IPv6 and then the same on IPv4, where one that the system gave (`--port=0`) may be taken.
+    # It opens one port on IPv6 and then the same on IPv4, where a port that the system assigned (`--port=0`)
+    # may be in use.
     driver = [need_program("chromedriver"), f"--port={free_port()}"]
-    # Root has no sandbox; the pages are ours, from this machine.
+    # The sandbox does not work for root; all pages are ours, on loopback.
     arguments = ["--headless=new", "--no-sandbox", f"--user-data-dir={profile}"]
     wanted = {"webSocketUrl": True, "goog:chromeOptions": {"binary": program, "args": arguments}}
     async with (
@@ -103,13 +106,13 @@ async def _chromium(profile: str) -> AsyncIterator[Page]:
         try:
             async with http.ws_connect(made["capabilities"]["webSocketUrl"], max_msg_size=0) as wire:
                 yield Page(wire)
-        finally:  # answered when the browser has ended
+        finally:  # answered after the browser has exited
             await (await http.delete(f"{url}/{made['sessionId']}")).read()
 
 
 @contextlib.asynccontextmanager
 async def _firefox(profile: str) -> AsyncIterator[Page]:
-    """It speaks the protocol itself."""
+    """Start Firefox, which speaks the protocol itself."""
     program = shutil.which("firefox-esr") or need_program("firefox")
     command = [program, "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port=0"]
     async with (
@@ -124,7 +127,8 @@ async def _firefox(profile: str) -> AsyncIterator[Page]:
 
 @contextlib.asynccontextmanager
 async def _started(command: list[str], profile: str, ready: str) -> AsyncIterator[str]:
-    """A program that runs until the end, with all that it starts, and what it said when it was ready."""
+    """Start a program and yield its first output that matches `ready`; end it with all its child
+    processes."""
     told = Path(profile, "told")
     with told.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)

@@ -1,4 +1,4 @@
-"""A call that is cancelled while its work waits in a thread: it ends when the work has ended, however often it is cancelled."""
+"""Checks that a cancelled call whose work runs in a thread returns only after the work has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ipfsmem.memory import Memory
 
 
 async def ended_when_cancelled(memory: Memory, call: Coroutine[Any, Any, object]) -> None:
-    """Cancel a call twice while something else holds the memory's database: it is not done before that is let go."""
+    """Cancel a call twice while another thread locks the vault's database; check that the call ends only
+    after the lock is released."""
     memory.replica.db.lock.acquire()
     task = asyncio.ensure_future(call)
     for _ in range(2):

@@ -1,7 +1,5 @@
-"""Whole states in memory, for laws and vectors: joined by the functions that a sync calls, on what their trees differ in.
-
-Nothing here decides what a join or a write does. Nothing here is a test.
-"""
+"""Whole states in memory for laws and vectors, joined with the functions that a sync uses. Contains no
+tests."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ from ipfsmem.causal.state import EntryDifference as EntryDifference
 from ipfsmem.causal.tree import StateTree, build_tree, diff
 from ipfsmem.causal.value import Entry, Value, decode_entry, dot, encode_entry
 
-#: The choice where every object passes and all keys are of one epoch.
+#: A choice in which every object passes and all keys are of one epoch.
 ALL_PASS: ChooseLocation = location_chooser(lambda loc, wanted: True, lambda ek: 0)
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """Two states as one. With `clashes` it must not be kept: theirs is held back."""
+    """The join of two states. With `clashes` it must not be stored: theirs is held back."""
 
     state: State
     clashes: tuple[Clash, ...] = ()
@@ -40,7 +38,8 @@ def join(
     choose: ChooseLocation = ALL_PASS,
     room: Callable[[Entry], Entry] = lambda entry: entry,
 ) -> Joined:
-    """`mine` after a sync that brought `theirs`. `room`: what of an entry stays. Raises FormatError as the sync does, for what a head may not hold."""
+    """Return `mine` after a sync that received `theirs`. `room`: limit on what remains of an entry. Raises
+    FormatError as the sync does for content that a head must not have."""
     where: dict[str, str] = {}
     changes = []
     for found in diff(tree(mine.entries), tree(theirs.entries)):
@@ -58,19 +57,19 @@ def join(
 
 
 def tree(entries: Mapping[str, Entry]) -> StateTree:
-    """The tree of these entries, as it is published."""
+    """Return the tree of these entries as published."""
     return build_tree({name: encode_entry(entry) for name, entry in entries.items()}).tree
 
 
 def covered(state: State) -> None:
-    """Raise FormatError where a state holds what no head may hold."""
+    """Raise FormatError if a state has content that a head must not have."""
     where: dict[str, str] = {}
     for name, entry in state.entries.items():
         check_covered(state.ctx, name, entry, where)
 
 
 def written(state: State, name: str, replaces: Iterable[str], device: str, value: Value) -> tuple[State, str]:
-    """A write of `device`: the new state and the new dot. Raises LimitError."""
+    """Write as `device`; return the new state and the new dot. Raises LimitError."""
     n = state.ctx.get(device, 0) + 1
     new = dot(device, n)
     entry = write(state.entries.get(name, {}), replaces, new, value)
@@ -78,7 +77,7 @@ def written(state: State, name: str, replaces: Iterable[str], device: str, value
 
 
 def deleted(state: State, name: str, replaces: Iterable[str]) -> State:
-    """A delete of what was shown."""
+    """Delete the shown value."""
     entry = delete(state.entries.get(name, {}), replaces)
     entries = {other: kept for other, kept in {**state.entries, name: entry}.items() if kept}
     return State(state.ctx, entries)

@@ -1,4 +1,4 @@
-"""Commands run in this process, with streams, home and environment of their own. For the tests of the command line."""
+"""Runs commands in this process with their own streams, home and environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OTHER_KEY = "59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"
 
 
 class Result:
-    """What a command said."""
+    """The exit code and output of a command."""
 
     def __init__(self, code: int, out: bytes, err: bytes) -> None:
         self.code, self.out_bytes, self.err_bytes = code, out, err
@@ -40,7 +40,7 @@ class Result:
 
 class _Stream(io.BytesIO):
     def close(self) -> None:
-        """Stay readable when the wrapper around it goes."""
+        """Stay readable after the wrapper around it is closed."""
 
 
 class Cli:
@@ -51,7 +51,7 @@ class Cli:
         self._monkeypatch = monkeypatch
 
     def __call__(self, *arguments: str, stdin: bytes = b"", key: str = "") -> Result:
-        """Run a command; `key` comes through a pipe as a raw wallet."""
+        """Run a command; `key` is piped in as a raw wallet key."""
         secret_input.from_descriptor.cache_clear()
         given = list(arguments)
         if key:
@@ -73,7 +73,8 @@ class Cli:
         return result
 
     def fails(self, code: int, *arguments: str, stdin: bytes = b"", key: str = "") -> Result:
-        """One line (and perhaps a hint) on stderr, nothing on stdout, this exit code; never a traceback."""
+        """Check the exit code: an error message (perhaps with a hint) on stderr, nothing on stdout, no
+        traceback."""
         result = self(*arguments, stdin=stdin, key=key)
         assert result.code == code, result
         assert result.out == "", result
@@ -85,7 +86,7 @@ class Cli:
 
 
 def pipe(text: str) -> int:
-    """A descriptor from which the text can be read."""
+    """Return a descriptor from which the text can be read."""
     reading, writing = os.pipe()
     os.write(writing, text.encode())
     os.close(writing)
@@ -93,7 +94,7 @@ def pipe(text: str) -> int:
 
 
 def program(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """The same in a process of its own."""
+    """Run the program in a new process."""
     return subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", *arguments], capture_output=True, timeout=60, **options
     )

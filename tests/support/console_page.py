@@ -1,4 +1,4 @@
-"""Pages of the documentation whose commands run in a shell: their console blocks, and what these print."""
+"""Extracts and runs the console blocks of documentation pages, and compares their output."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 from tests.support import forked_program
 
-#: A command, and the lines below it; `...` in them stands for any text.
+#: A command and its expected output lines; `...` in them matches any text.
 Step = tuple[str, list[str]]
-#: The program as people start it; it takes longer than a call of `forks`.
+#: The program as users start it; slower than a call of `forks`.
 PROGRAM = f"{sys.executable} -m ipfsmem.cli"
 
 
@@ -32,7 +32,7 @@ def blocks(page: str) -> Iterator[list[Step]]:
 
 @contextlib.contextmanager
 def forks(folder: Path) -> Iterator[str]:
-    """Yield a shell command that calls a program which has started already."""
+    """Yield a shell command that calls an already started program."""
     path = folder / "wire"
     with subprocess.Popen(
         [sys.executable, forked_program.__file__, str(path)], stdout=subprocess.PIPE
@@ -43,7 +43,7 @@ def forks(folder: Path) -> Iterator[str]:
 
 
 def play(steps: Sequence[Step], folder: Path, program: str) -> None:
-    """Run all commands in one shell and compare what each prints; each must end with 0."""
+    """Run all commands in one shell and compare the output of each; each must exit with 0."""
     script = "".join(f'{command}\necho "@@ $?"\n' for command, _ in steps)
     bin_, place = folder / "bin", folder / "place"
     bin_.mkdir()

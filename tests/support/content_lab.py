@@ -1,4 +1,4 @@
-"""Blocks that no writer of ours makes: dag-pb nodes from any links and data, and their CIDs. Nothing here is a test."""
+"""Builds dag-pb blocks that the package never writes, and their CIDs. Contains no tests."""
 
 from __future__ import annotations
 

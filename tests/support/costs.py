@@ -1,4 +1,4 @@
-"""What a piece of work costs, for tests of how a cost grows: processor time, which a busy machine changes little."""
+"""Measures the processor time of a piece of work, for tests of how a cost grows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def cost(work: Callable[[], object], enough: float = 0.0) -> float:
-    """Seconds of processor time, the least of three runs; the first run that takes less than `enough` will do."""
+    """Return the least processor time of three runs in seconds; stops after the first run below `enough`."""
     best = float("inf")
     for _ in range(3):
         start = time.process_time()

@@ -1,4 +1,4 @@
-"""Damage: one byte of what a device published, in the folder that keeps it, or of its own database. Nothing here is a test."""
+"""Damages stored data: one byte of a published block, or of a device's database. Contains no tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.cli_lab import Cli
 
 
 def node_blocks(device: Cli) -> dict[str, bytes]:
-    """The stored bytes of the state nodes of the root that a device published last, by path."""
+    """Return the stored bytes of the state nodes of the device's last published root, by path."""
     with Memory.load(home=device.home) as memory:
         root = memory.status().root
         assert root is not None
@@ -28,7 +28,7 @@ def node_blocks(device: Cli) -> dict[str, bytes]:
 
 
 def damage(stick: Path, block: bytes) -> None:
-    """One byte of a block is wrong wherever the folder keeps it."""
+    """Change one byte of every stored copy of a block in the folder."""
     hits = 0
     for pack in (stick / "packs").glob("*.car"):
         data = bytearray(pack.read_bytes())
@@ -41,12 +41,12 @@ def damage(stick: Path, block: bytes) -> None:
 
 
 def damage_state(device: Cli, stick: Path) -> None:
-    """The top of the state of the root that a device published last cannot be read any more."""
+    """Damage the top node of the state of the device's last published root."""
     damage(stick, node_blocks(device)["s/top.ipm"])
 
 
 def damage_text(device: Cli, stick: Path, key: str) -> None:
-    """The stored text of one memory cannot be read any more at the folder that keeps it."""
+    """Damage the stored text of one memory in the folder."""
     with Memory.load(home=device.home) as memory, memory.replica.reading():
         (value,) = memory.replica.store.entry(f"m/{key}").values()
         stored = memory.replica.db.block(bytes.fromhex(value.loc.sha)) if value.loc is not None else None
@@ -55,7 +55,7 @@ def damage_text(device: Cli, stick: Path, key: str) -> None:
 
 
 def damage_root(device: Cli, stick: Path) -> None:
-    """The folder of the root that a device published last cannot be read any more."""
+    """Damage the folder block of the device's last published root."""
     with Memory.load(home=device.home) as memory:
         root = memory.status().root
         stored = memory.replica.db.block(parse_cid(root).digest) if root is not None else None
@@ -64,8 +64,8 @@ def damage_root(device: Cli, stick: Path) -> None:
 
 
 def flip(home: Path, query: str, *values: object, at: float = 0.5) -> None:
-    """One bit of a stored value is another one. `query` ends with the table and row, for instance "row FROM journal WHERE seq=?";
-    `at`: where in the value, 0 to 1."""
+    """Flip one bit of a stored value. `query` ends with the table and row, for instance "row FROM journal
+    WHERE seq=?"; `at`: position in the value, 0 to 1."""
     column, _, where = query.partition(" FROM ")
     table, _, condition = where.partition(" WHERE ")
     with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
@@ -76,14 +76,14 @@ def flip(home: Path, query: str, *values: object, at: float = 0.5) -> None:
 
 
 def flip_value(home: Path, name: str, *, at: float = 0.5) -> None:
-    """One bit of a value of `meta` is another one, wherever it stands."""
+    """Flip one bit of a value of `meta`, in every place where it is stored."""
     for place in (name, f"copy of {name}"):
-        with contextlib.suppress(TypeError):  # most stand there once
+        with contextlib.suppress(TypeError):  # most are stored once
             flip(home, "value FROM meta WHERE name=?", place, at=at)
 
 
 def change_rows(home: Path, *statements: str) -> None:
-    """Rows of the database are others than were written, or gone."""
+    """Change and delete rows of the database."""
     with contextlib.closing(sqlite3.connect(home / "state.db")) as db, db:
         for statement in statements:
             db.execute(statement)

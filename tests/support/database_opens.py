@@ -1,4 +1,5 @@
-"""Refuses to open SQLite's files where the package does it: closing such a descriptor drops the locks of the whole process."""
+"""Refuses to open SQLite files in the package with `open`: closing such a descriptor drops the locks of
+the whole process."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _MAKER = database_file.find_or_make.__code__
 
 
 def refuse() -> None:
-    """From now on `open` of such a file raises AssertionError in the package. Tests may open what they please."""
+    """From now on `open` of a SQLite file raises AssertionError in the package; tests may open any file."""
     sys.addaudithook(_hook)
 
 

@@ -1,8 +1,7 @@
-"""How tests are dealt out to the workers of pytest-xdist: a handful of one file at a time.
+"""Distributes tests to the workers of pytest-xdist in small batches of one file.
 
-One at a time cost the process that deals two milliseconds a test, and each worker the fixtures of each module. Tests of one
-group (`xdist_group`) stay together, as ever.
-"""
+Sending single tests cost the controller two milliseconds a test, and each worker the fixtures of each
+module. Tests of one group (`xdist_group`) stay together."""
 
 from __future__ import annotations
 
@@ -10,15 +9,15 @@ from collections import Counter
 
 from xdist.scheduler import LoadGroupScheduling
 
-#: Tests of one handful: few enough that no worker has long to go when the others are done.
+#: Tests per batch: small enough that no worker runs much longer than the others.
 _HANDFUL = 10
 
 
 class Handfuls(LoadGroupScheduling):
-    """Gives a worker the next handful when it has two tests left."""
+    """Send a worker the next batch when it has two tests left."""
 
     def schedule(self) -> None:
-        """Deal, in the order of the files."""
+        """Schedule the tests in the order of the files."""
         if self.collection is None:
             self.config.option.loadscopereorder = False
             self._handful: dict[str, str] = {}

@@ -1,9 +1,9 @@
-"""A world of devices on one simulated provider, for the traces and the state machine: real memories, no chance.
+"""Several devices on one simulated provider, for the traces and the state machine: real vaults,
+deterministic.
 
-Time is a MockClock, randomness a seed for each device. A home can be saved, put back in place (a virtual machine that
-goes back to a snapshot, which nothing on the disk shows) or copied. `Forger` publishes what an honest program never
-would, with the real keys of a member. Nothing here is a test.
-"""
+Time is a MockClock, randomness a seed per device. A home can be saved, put back (like a virtual machine
+that is reset to a snapshot) or copied. `Forger` publishes invalid data with the real keys of a member.
+Contains no tests."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ from tests.support import prepared
 
 NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
-#: SQLite keeps these files of a memory; a snapshot holds all of them.
+#: The files of a vault's SQLite database; a snapshot includes all of them.
 _FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
 
 
-#: A line of the timeline that is too long for an event, and one that is not.
+#: A line that is too long for an event, and a short one.
 TOO_LONG = '{"ts":"2026-01-01","type":"t","x":"' + "y" * 70_000 + '"}'
 SHORT = '{"id":"1","ts":"2026-01-01","type":"s"}'
-#: Each device's connection, for what is published behind its back.
+#: One connection per device, for data that is published without its knowledge.
 _CONNECTIONS: WeakKeyDictionary[Memory, SimProvider] = WeakKeyDictionary()
 
 
 @contextlib.contextmanager
 def no_chance_in_boxes():  # type: ignore[no-untyped-def]
-    """libsodium draws a key for each box that it seals, so that no CID, and no order of CIDs, is the same in two runs. Here
-    those keys come from a seed."""
+    """Draw the ephemeral keys of libsodium's sealed boxes from a seed, so that CIDs and their order are
+    the same in each run."""
     random, drawn = SeededRandom("boxes"), bindings.crypto_box_seal
 
     def seal(data: bytes, public: bytes) -> bytes:
@@ -81,9 +81,9 @@ def no_chance_in_boxes():  # type: ignore[no-untyped-def]
 
 
 class Lab:
-    """Some devices, one cloud, one clock."""
+    """Several devices, one cloud, one clock."""
 
-    #: The mode of the memory; `ipfs` is agreed to be public.
+    #: The mode of the vault; a vault in mode `ipfs` is agreed to be public.
     mode: ModeName = "encrypted-ipfs"
 
     def __init__(self, folder: Path) -> None:
@@ -93,13 +93,13 @@ class Lab:
         self.providers: dict[str, SimProvider] = {}
         self.devices: dict[str, Memory] = {}
         self._runs: dict[str, int] = {}
-        #: Seconds that a device's clock is ahead of the others'.
+        #: Seconds by which a device's clock is ahead of the others.
         self.skew: dict[str, float] = {}
 
     # -- devices ---------------------------------------------------------------------------------------------------
 
     def provider(self, name: str) -> SimProvider:
-        """This device's connection."""
+        """Return this device's connection to the provider."""
         if name not in self.providers:
             self.providers[name] = SimProvider(
                 self.cloud, clock=self.clock, random=SeededRandom(f"provider {name}"), capabilities=FULL
@@ -107,11 +107,11 @@ class Lab:
         return self.providers[name]
 
     def channels(self, name: str) -> Provider | list[Provider]:
-        """What a memory of this device is given: its connection, or several."""
+        """Return the connection or connections that a vault of this device is opened with."""
         return self.provider(name)
 
     def world(self, name: str) -> Environment:
-        """The clock, and randomness that no other opening of a memory draws again."""
+        """Return the clock, and randomness that differs for each opening of a vault."""
         self._runs[name] = self._runs.get(name, 0) + 1
         return Environment(
             lambda: self.clock.ms + round(self.skew.get(name, 0) * 1000),
@@ -119,11 +119,11 @@ class Lab:
         )
 
     def home(self, name: str) -> Path:
-        """Where a device keeps its files."""
+        """Return the device's home folder."""
         return self.folder / name
 
     def create(self, name: str, *, unlock: RootKeys | None = ROOT, recovery: bool = False) -> Memory:
-        """Make the vault on this device."""
+        """Create the vault on this device."""
         memory = Memory.create(
             NAMESPACE,
             self.mode,
@@ -138,17 +138,17 @@ class Lab:
         return self._keep(name, memory)
 
     def memory_dir(self, name: str) -> Path | None:
-        """Where a device keeps its plain files, in a mode that has some; None: beside its state."""
+        """Return the folder of a device's plain files, in a mode that has some; None: next to its state."""
         return None
 
     def restore(
         self, name: str, *, unlock: RootKeys = ROOT, hold: bool = False, damaged_ok: bool = False
     ) -> Memory:
-        """Bring the memory to a device that has nothing but the root key; `hold`: the device stays unlocked."""
+        """Restore the vault to a device that has only the root key; `hold`: the device stays unlocked."""
         return self._restored(name, asyncio.run(self._recover(name, unlock, damaged_ok)), hold)
 
     def restore_at_once(self, *names: str) -> list[Memory]:
-        """The same on several devices at the same moment, each call of one between two of another."""
+        """Restore on several devices concurrently, with their calls interleaved."""
 
         async def all_of_them() -> list[Memory]:
             return await asyncio.gather(*(self._recover(name, ROOT, False) for name in names))
@@ -175,7 +175,7 @@ class Lab:
         return self._keep(name, memory)
 
     def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
-        """Open what lies in a device's home."""
+        """Open the vault in a device's home."""
         memory = Memory.load(
             NAMESPACE,
             provider=self.channels(name),
@@ -190,7 +190,7 @@ class Lab:
         return memory
 
     def three(self) -> tuple[Memory, Memory, Memory]:
-        """A, B and C of one vault, in step; only A holds the root key."""
+        """Return devices A, B and C of one vault, in sync; only A holds the root key."""
         a, b, c = begun(self, Lab._three, "a", "b", "c")
         return a, b, c
 
@@ -202,19 +202,19 @@ class Lab:
         return a, b, c
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for memory in self.devices.values():
             memory.close()
 
     def is_new(self) -> bool:
-        """Whether nothing was done in it, and nothing set, since it was made."""
+        """Return whether nothing was done or set since the lab was made."""
         fresh = Lab(self.folder)
         return not (self.devices or self.providers or self._runs or self.skew or self.cloud.blocks) and (
             self.clock.ns == fresh.clock.ns
         )
 
     def take_over(self, other: Lab) -> None:
-        """All that another lab has, but for what is open in it."""
+        """Take over the state of another lab, except open vaults."""
         shutil.copytree(other.folder, self.folder, dirs_exist_ok=True)
         for name in other._runs:
             prepared.settle(self.home(name) / NAMESPACE, {str(other.folder): str(self.folder)})
@@ -227,7 +227,7 @@ class Lab:
     # -- snapshots -------------------------------------------------------------------------------------------------
 
     def save(self, name: str, to: str) -> None:
-        """A copy of a device's files as they are now."""
+        """Copy a device's files as they are now."""
         memory = self.devices.get(name)
         if memory is not None:
             memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -236,7 +236,7 @@ class Lab:
         shutil.copytree(self.home(name) / NAMESPACE, target)
 
     def put_back(self, name: str, saved: str, *, unlock: RootKeys | None = None) -> Memory:
-        """The files of a device are again what was saved, in the same place: nothing on the disk shows it."""
+        """Replace a device's files with saved ones in the same place, undetectably."""
         self.devices[name].close()
         here, source = self.home(name) / NAMESPACE, self.folder / f"saved-{saved}"
         for file in _FILES:
@@ -251,7 +251,8 @@ class Lab:
     def copy_to(
         self, saved: str, name: str, *, hidden: bool = False, unlock: RootKeys | None = None
     ) -> Memory:
-        """Another machine with the saved files. `hidden`: it takes itself for the first one, like a cloned machine."""
+        """Copy the saved files to another machine. `hidden`: it believes to be the first one, like a
+        cloned machine."""
         shutil.copytree(self.folder / f"saved-{saved}", self.home(name) / NAMESPACE)
         memory = self.open(name, unlock=unlock)
         if hidden:
@@ -262,12 +263,12 @@ class Lab:
     # -- syncing ---------------------------------------------------------------------------------------------------
 
     def sync(self, memory: Memory) -> SyncReport:
-        """One sync, a second later than the last."""
+        """Sync one second after the last sync."""
         self.clock.advance(1)
         return asyncio.run(memory.sync())
 
     def settle(self, *memories: Memory, rounds: int = 12) -> int:
-        """Everybody syncs until nothing changes any more; how many rounds it took."""
+        """Sync all devices until nothing changes; return the number of rounds."""
         for n in range(rounds):
             before = self._shown(memories)
             reports = [self.sync(memory) for memory in memories]
@@ -277,14 +278,15 @@ class Lab:
         raise AssertionError(f"no rest after {rounds} rounds: {[m.versions.list()[:2] for m in memories]}")
 
     def _shown(self, memories: Sequence[Memory]) -> object:
-        """What others can see of a round: roots, counters, and records (an unlock may move an anchor and nothing else)."""
+        """Return what others can see of a round: roots, counters and records (an unlock may change only an
+        anchor)."""
         roots = [(m.replica.db.get_meta("root"), m.replica.store.frame.ctx) for m in memories]
         return roots, self.greatest()
 
     def rest(self, *memories: Memory, rounds: int = 2, whole: bool = True) -> None:
-        """Devices that have settled and write nothing send nothing: no block, no root, no record, no pin, however often they
-        sync. Half a day later they put again what networks forget, and that is the same; where something is missing (not
-        `whole`) they may by then have found it."""
+        """Check that settled devices upload nothing, however often they sync: no block, root, record or
+        pin. After half a day they publish the same again, because networks forget; unless `whole`, they
+        may then have found missing data."""
         for _ in range(rounds):
             for memory in memories:
                 before, root = self.there(), memory.status().root
@@ -302,22 +304,22 @@ class Lab:
         assert self.greatest() == before
 
     def there(self) -> object:
-        """All that the provider keeps."""
+        """Return everything that the provider stores."""
         cloud = self.cloud
         return len(cloud.blocks), list(cloud.pins), {name: list(kept) for name, kept in cloud.names.items()}
 
     def greatest(self) -> dict[str, bytes]:
-        """The last record of each name."""
+        """Return the last record of each name."""
         return {name: records[-1] for name, records in self.cloud.names.items()}
 
     def record_root(self, key: bytes) -> CID:
-        """The root that the name of an Ed25519 key points at now."""
+        """Return the root that the name of an Ed25519 key points at now."""
         value = parse_record(self.cloud.names[ipns_name(key)][-1]).value
         return parse_cid(value.removeprefix("/ipfs/"))
 
 
 class FolderLab(Lab):
-    """Devices over folders, each with its own; what one device sees may be another folder than what the others see."""
+    """Devices on one folder each; devices may see different folders."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -339,7 +341,7 @@ class FolderLab(Lab):
         return {str(file): file.read_bytes() for file in self.folder.glob("p*/names/*") if file.is_file()}
 
     def meet(self, *names: str) -> None:
-        """What a program that keeps folders in step does: files that are lacking are copied, none is changed."""
+        """Copy missing files between the folders and change none, as a folder sync program does."""
         for source in names:
             for target in names:
                 for file in (self.folder / source).rglob("*"):
@@ -357,7 +359,8 @@ def restore(
     mode: str = "encrypted-ipfs",
     root: str | None = None,
 ) -> Memory:
-    """The memory `m` brought back to a device of this name by a root key, from `root` where nothing else leads to it."""
+    """Restore vault `m` to a device of this name with a root key, from `root` if no other path leads to
+    it."""
     return asyncio.run(
         Memory.recover(
             "m",
@@ -373,7 +376,7 @@ def restore(
 
 
 def load(home: Path, name: str, provider: Provider | list[str | Provider], *, wallet: Unlock) -> Memory:
-    """The memory `m` of a wallet on a device of this name: opened, brought back or begun."""
+    """Open, restore or create vault `m` of a wallet on a device of this name."""
     return Memory.load(
         "m",
         "encrypted-ipfs",
@@ -386,7 +389,7 @@ def load(home: Path, name: str, provider: Provider | list[str | Provider], *, wa
 
 
 def same(*memories: Memory) -> None:
-    """All show the same and stand on one root."""
+    """Check that all show the same and have the same root."""
     first = memories[0]
     for other in memories[1:]:
         assert other.files() == first.files()
@@ -396,18 +399,19 @@ def same(*memories: Memory) -> None:
 
 
 def body(memory: Memory, key: str) -> str | None:
-    """The text of a memory without its header, as shown."""
+    """Return the shown text of a memory without its header."""
     reading = memory.read(key)
     return None if reading is None else reading.file.body.rstrip("\n")
 
 
 def text_of(data: bytes) -> str:
-    """The text of a memory file without its header."""
+    """Return the text of a memory file without its header."""
     return data.decode().partition("\n---\n\n")[2].rstrip("\n")
 
 
 def texts(memory: Memory, scope: str = "") -> dict[str, set[str]]:
-    """Every text that a device holds in a scope, siblings and hidden ones included: key -> bodies without header."""
+    """Return every text that a device holds in a scope, including siblings and hidden texts: key -> bodies
+    without header."""
     found: dict[str, set[str]] = {}
     for key, data in _bodies(memory, scope):
         found.setdefault(key, set()).add(text_of(data))
@@ -415,7 +419,7 @@ def texts(memory: Memory, scope: str = "") -> dict[str, set[str]]:
 
 
 def _bodies(memory: Memory, scope: str) -> list[tuple[str, bytes]]:
-    """Keys and the files under them, whole, siblings and hidden ones included."""
+    """Return keys and whole files, including siblings and hidden texts."""
     with memory.replica.reading():
         store = memory.replica.store
         found = [
@@ -427,12 +431,12 @@ def _bodies(memory: Memory, scope: str) -> list[tuple[str, bytes]]:
 
 
 def all_texts(memory: Memory) -> set[str]:
-    """The same without keys, of all scopes."""
+    """Return the texts of all scopes without keys."""
     return set().union(*(found for scope in _scopes(memory) for found in texts(memory, scope).values()))
 
 
 def whole_texts(memory: Memory) -> set[bytes]:
-    """The same as whole files, headers and all."""
+    """Return the whole files of all scopes, with headers."""
     return {data for scope in _scopes(memory) for _, data in _bodies(memory, scope)}
 
 
@@ -442,12 +446,12 @@ def _scopes(memory: Memory) -> list[str]:
 
 
 def events(memory: Memory) -> list[str]:
-    """The types of all events, sorted."""
+    """Return the types of all events, sorted."""
     return sorted(event["type"] for event in memory.timeline.read())
 
 
 def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] | None = None) -> bool:
-    """Delete what is shown (or `seen`) and leave no trace, as no command does; other siblings stay."""
+    """Delete the shown value (or `seen`) without a trace, which no command does; other siblings stay."""
     memories = MemoryStore(memory.replica, scope)
     name = memories.checked_name(key)
     with writing(memory.replica) as change:
@@ -460,7 +464,7 @@ def delete(memory: Memory, key: str, scope: str = "", *, seen: tuple[str, ...] |
 
 
 def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
-    """Recovery words, made with the wallet on this device, which is locked again; and their keys."""
+    """Make new recovery words with the wallet on this device and lock it again; return their keys."""
     memory.unlock(ROOT)
     made = asyncio.run(memory.members.new_words())
     memory.lock()
@@ -468,7 +472,7 @@ def new_words(memory: Memory) -> tuple[NewWords, RootKeys]:
 
 
 def of_another(a: Memory, b: Memory) -> None:
-    """The wallet says on a's device that b's is another person's."""
+    """Declare with the wallet on a's device that b's device belongs to another person."""
     with a.replica.transaction():
         ring, device = a.replica.ring, b.replica.device
         assert ring is not None
@@ -479,24 +483,24 @@ def of_another(a: Memory, b: Memory) -> None:
 
 
 def kinds(report: SyncReport) -> set[str]:
-    """What kinds of things a sync had to say."""
+    """Return the kinds of notices in a sync report."""
     return {notice.kind for notice in report.notices}
 
 
 def says(report: SyncReport, kind: str) -> str:
-    """The text of all notices of one kind."""
+    """Return the text of all notices of one kind."""
     return "\n".join(
         f"{notice.text} {notice.detail}".strip() for notice in report.notices if notice.kind == kind
     )
 
 
 def pair(memory: Memory, device: str) -> DeviceCounter:
-    """The pair of a device that this one knows."""
+    """Return the known pair of a device."""
     return memory.replica.store.frame.seen[device]
 
 
 class Forger:
-    """A member that lies: it has a real replica and real keys, and puts into its state whatever it likes."""
+    """A dishonest member with a real replica and real keys that puts arbitrary data into its state."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
@@ -514,7 +518,7 @@ class Forger:
         loc: Loc | None = None,
         n_b: tuple[str, ...] = (),
     ) -> tuple[Value, tuple[bytes, bytes]]:
-        """A value for the dot `under`, signed with this member's key, and its sealed block."""
+        """Return a value for the dot `under`, signed with this member's key, and its sealed block."""
         data = text.encode()
         ek, stored = self.replica.codec.seal_body(name, data)
         digest = sha256(stored)
@@ -529,11 +533,11 @@ class Forger:
         return signed, (digest.digest(), stored)
 
     def next_dot(self) -> str:
-        """A dot of its own that it has not used."""
+        """Return an unused dot of its own."""
         return dot(self.replica.device.id, self.replica.store.frame.ctx.get(self.replica.device.id, 0) + 1)
 
     def seen(self, device: str, n: int) -> DeviceCounter:
-        """A pair that claims how far `device` has counted, signed by this member."""
+        """Return a pair, signed by this member, that claims a counter of `device`."""
         return sign_seen(self.replica.device.signer, self.vault, device, n, "ab" * 8)
 
     def put(
@@ -544,7 +548,7 @@ class Forger:
         seen: Mapping[str, DeviceCounter] | None = None,
         blocks: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Make this the state, without any check."""
+        """Make this the state without any check."""
         with self.replica.transaction():
             frame = self.replica.store.frame
             self.replica.store.apply(
@@ -554,7 +558,7 @@ class Forger:
             )
 
     def put_segment(self, day: str, text: str, scope: str = "") -> None:
-        """Put a piece of the timeline into the state, whatever stands in it."""
+        """Put a piece of the timeline with any content into the state."""
         under = self.next_dot()
         segment = segment_entry(day, self.replica.device.id, 0, scope)
         value, block = self.value(segment, under, text)
@@ -567,7 +571,7 @@ class Forger:
         self.put({name: change(entry)})
 
     def publish(self, provider: Provider | None = None) -> CID:
-        """Publish the state as it is, joining nothing; the root. None: at the provider of its lab."""
+        """Publish the state without joining anything; return the root. None: at the provider of its lab."""
         asyncio.run(self._publish(provider or _CONNECTIONS[self.memory]))
         status = self.memory.status().root
         assert status is not None
@@ -600,17 +604,18 @@ class Forger:
 
 
 def replaced(value: Value, **fields: object) -> Value:
-    """A value with other fields and the old signature."""
+    """Return a value with other fields and the old signature."""
     return msgspec.structs.replace(value, **fields)
 
 
 L = TypeVar("L", bound=Lab)
-#: Labs in which something was made that many tests begin with, by kind and by what was done.
+#: Labs with a common starting state, by kind and by the function that made it.
 _BEGUN: dict[tuple[type[Lab], object], Lab] = {}
 
 
 def prepare_lab(kind: type[L], make: Callable[[L], object]) -> None:
-    """Do `make` in a lab of this kind, once in a run: `begun` copies it from then on. Only where no test has patched anything."""
+    """Run `make` in a lab of this kind once per run; `begun` copies the result. Only before any test has
+    patched anything."""
     if (kind, make) not in _BEGUN:
         lab = kind(Path(tempfile.mkdtemp(prefix="lab-")))
         make(lab)
@@ -619,8 +624,8 @@ def prepare_lab(kind: type[L], make: Callable[[L], object]) -> None:
 
 
 def begun(lab: L, make: Callable[[L], Sequence[Memory]], *names: str) -> Sequence[Memory]:
-    """The memories that `make` returns, on devices of these names; the first holds the root key. Where it was prepared they
-    are opened as they were closed then."""
+    """Return the vaults that `make` returns, on devices of these names; the first holds the root key. A
+    prepared lab is copied and its vaults are opened."""
     ready = _BEGUN.get((type(lab), make))
     if ready is None or not lab.is_new():
         return make(lab)
@@ -630,7 +635,7 @@ def begun(lab: L, make: Callable[[L], Sequence[Memory]], *names: str) -> Sequenc
 
 @contextlib.contextmanager
 def lab_in(folder: Path):  # type: ignore[no-untyped-def]
-    """A lab that closes its files."""
+    """Yield a lab and close its files."""
     lab = Lab(folder)
     try:
         yield lab

@@ -1,4 +1,4 @@
-"""Other programs' files and a memory to take them into. For the tests of the room `exchange`."""
+"""Files of other programs and helpers to import them, for the tests of `ipfsmem.exchange`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ipfsmem.memory import Memory
 
 
 def records(program: str, data: bytes, called: str = "export.json") -> ReaderResult:
-    """What the reader of a program finds in one file."""
+    """Return the records that the reader of a program finds in one file."""
     return gather(reader(program)(one_file(called, data)), program)
 
 
 def records_at(program: str, path: Path) -> ReaderResult:
-    """What it finds at a path."""
+    """Return the records that the reader of a program finds at a path."""
     with open_place(path) as files:
         return gather(reader(program)(files), program)
 
@@ -33,12 +33,12 @@ def by_name(found: ReaderResult) -> dict[str, ImportRecord]:
 
 
 def lines(*values: Any) -> bytes:
-    """JSON, one value a line."""
+    """Return JSON Lines of the values."""
     return "".join(json.dumps(value) + "\n" for value in values).encode()
 
 
 def tree(base: Path, files: dict[str, str]) -> Path:
-    """A folder with these files by path."""
+    """Create a folder with these files by path."""
     for name, text in files.items():
         path = base / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,8 @@ def tree(base: Path, files: dict[str, str]) -> Path:
 
 
 def everything(memory: Memory) -> tuple[dict[str, bytes], list[str], list[dict[str, Any]]]:
-    """All that a memory shows, its candidates and conflict copies by file name, and its events without ids."""
+    """Return everything that a vault shows: memories, pending texts and conflict copies by file name, and
+    events without ids."""
     shown = {one.key: reading.data for one in memory.list() if (reading := memory.read(one.key)) is not None}
     copies = sorted(copy.file for item in memory.conflicts() for copy in item.copies)
     events = [{name: v for name, v in event.items() if name != "id"} for event in memory.timeline.read()]
@@ -55,7 +56,7 @@ def everything(memory: Memory) -> tuple[dict[str, bytes], list[str], list[dict[s
 
 
 def written(taken: Taken) -> int:
-    """How many records were, or would be, written."""
+    """Return how many records were, or would be, written."""
     return taken.own + taken.candidates
 
 
@@ -64,7 +65,8 @@ def counted(taken: Taken, *names: str) -> int:
 
 
 def twice(memory: Memory, program: str, path: Path) -> Taken:
-    """Import from a path: a dry run says what the import then does, and a second one adds nothing. The first's answer."""
+    """Import from a path: check that a dry run predicts the result and that a second import adds nothing.
+    Return the first import's answer."""
     before = everything(memory)
     planned = memory.bundles.import_from(program, path, dry_run=True)
     assert everything(memory) == before
@@ -97,7 +99,7 @@ ROWS = [
 
 
 def initrunner_db(path: Path, *, wal: bool = False, seed: bool = False) -> Path:
-    """A database as its versions before typed memory (`seed`) and after wrote it."""
+    """Create a database as InitRunner wrote it before typed memory (`seed`) and after."""
     with closing(sqlite3.connect(path)) as db:
         if wal:
             db.execute("PRAGMA journal_mode=WAL")
@@ -208,7 +210,7 @@ ADA = {
     "observations": ["likes tea", "builds bridges"],
 }
 WORKS = {"type": "relation", "from": "Ada", "to": "ACME", "relationType": "works_at"}
-#: A document of each program that keeps JSON, and the name of its file.
+#: For each program that stores JSON: a document, and the name of its file.
 DOCUMENTS: dict[str, tuple[str, Any]] = {
     "chatgpt": ("conversations.json", CHATGPT),
     "claude": ("conversations.json", CLAUDE),
@@ -290,5 +292,5 @@ TEXTS: dict[str, set[str]] = {
     "mif": {"content"},
     "three-ws": {"content"},
 }
-#: Programs that keep Markdown.
+#: Programs that store Markdown.
 MARKDOWN = ("agh", "basic-memory", "claude-code", "okf", "three-ws")

@@ -1,4 +1,5 @@
-"""Packages of our extras, for the tests that need them: skipped where one is missing, failed where counterparts are required."""
+"""Imports packages of extras for tests: skipped where a package is missing, failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from tests.interop.counterparts import missing
 
 
 def need_extra(name: str, module: str) -> ModuleType:
-    """A module of an extra; without it the test is skipped, or fails with IPFSMEM_REQUIRE_COUNTERPARTS=1."""
+    """Return a module of an extra. Without it the test is skipped, or fails with
+    IPFSMEM_REQUIRE_COUNTERPARTS=1."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

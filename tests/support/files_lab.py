@@ -1,4 +1,4 @@
-"""A memory with plain files, its folder and its clock, for the tests of the working copy."""
+"""A vault with a linked folder of plain files and a manual clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_MS = 1_776_000_000_000
 
 
 class Clock:
-    """Milliseconds since 1970, moved by hand."""
+    """Milliseconds since 1970, advanced by hand."""
 
     def __init__(self) -> None:
         self.ms = START_MS
@@ -36,12 +36,12 @@ class Clock:
         self.ms += round(seconds * 1000)
 
 
-#: A plain memory and a sealed one: whatever holds of a folder holds beside both.
+#: A plain and a sealed vault: the rules of a linked folder apply to both.
 MODES: tuple[ModeName, ...] = ("local", "encrypted-ipfs")
 
 
 class Lab:
-    """One memory with a folder: its own, or one that was there before it (`adopt`)."""
+    """One vault with its own folder, or with an existing one (`adopt`)."""
 
     def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0, mode: ModeName = "local") -> None:
         self.mode: ModeName = mode
@@ -62,7 +62,7 @@ class Lab:
         return self.memory
 
     def again(self) -> Memory:
-        """Close and open, as the next process would."""
+        """Close and reopen, as the next process would."""
         self.memory.close()
         return self.reopen()
 
@@ -72,7 +72,7 @@ class Lab:
 
     @property
     def copy(self) -> WorkingCopy:
-        """The working copy in `dir`."""
+        """Return the linked folder at `dir`."""
         files = self.memory._open.files
         assert files is not None
         return next(copy for copy in files.all() if copy.folder.path == self.dir)
@@ -82,7 +82,7 @@ class Lab:
         self.memory.folders.render()
 
     def files(self) -> dict[str, bytes]:
-        """Everything in the folder but what is hidden."""
+        """Return all files in the folder except hidden ones."""
         return {
             path.relative_to(self.dir).as_posix(): path.read_bytes()
             for path in self.dir.rglob("*")
@@ -90,7 +90,7 @@ class Lab:
         }
 
     def texts(self) -> set[bytes]:
-        """Every text that the state holds, shown or not."""
+        """Return every text in the state, shown or not."""
         store = self.memory.replica.store
         with self.memory.replica.reading():
             return {
@@ -101,7 +101,7 @@ class Lab:
             }
 
     def sibling(self, key: str, data: bytes) -> None:
-        """A text of another device, concurrent with what is here."""
+        """Add a text of another device, concurrent with the present one."""
         from ipfsmem.device.writing import writing
 
         with writing(self.memory.replica) as change:
@@ -109,12 +109,12 @@ class Lab:
         self.memory.folders.render()
 
     def remote(self, key: str, data: bytes, replaces: tuple[str, ...]) -> None:
-        """A text of another device that has seen `replaces`, joined here."""
+        """Join a text of another device that has seen `replaces`."""
         with self._on_phone() as change:
             change.put(f"m/{key}", data, replaces)
 
     def remote_forget(self, key: str, replaces: tuple[str, ...]) -> None:
-        """A forget of another device that has seen `replaces`, joined here."""
+        """Join a forget of another device that has seen `replaces`."""
         with self._on_phone() as change:
             change.forget(f"m/{key}", replaces)
 
@@ -131,7 +131,7 @@ class Lab:
             replica.device = mine
 
     def _phone(self) -> Device:
-        """The other device of the same person."""
+        """Return the other device of the same person."""
         if self._other is None:
             self._other = new_device(self.world.random)
             replica = self.memory.replica

@@ -1,4 +1,4 @@
-"""The lab of devices over a real folder instead of a simulated provider, and ways to take things out of either."""
+"""Devices on a real folder instead of a simulated provider, and ways to remove data from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.device_lab import Lab
 
 
 class FolderLab(Lab):
-    """Devices that share one folder; each opens it by itself."""
+    """Devices that share one folder; each opens it separately."""
 
     def __init__(self, folder: Path, *, kind: type[DirectoryProvider] = DirectoryProvider) -> None:
         super().__init__(folder)
@@ -22,15 +22,15 @@ class FolderLab(Lab):
         self.kind = kind
 
     def provider(self, name: str) -> Provider:  # type: ignore[override]
-        """The folder, opened anew for this device."""
+        """Open the folder again for this device."""
         return self.kind(self.shared, clock=lambda: self.clock.ns)
 
     def packs(self) -> list[Path]:
-        """The packs, oldest first."""
+        """Return the packs, oldest first."""
         return sorted((self.shared / "packs").glob("*.car"), key=lambda p: (p.stat().st_mtime_ns, p.name))
 
     def lose_pack(self, pack: Path) -> list[CID]:
-        """Take a pack away; what was in it."""
+        """Remove a pack; return its content."""
         cids = [cid for cid, _ in read_car(pack.read_bytes())]
         pack.unlink()
         pack.with_suffix(".idx").unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Forged vaults: whole published vaults of liars, made from a seed, that every reader has to see alike.
+"""Forged vaults: whole published vaults with false data, made from a seed, that every reader must read alike.
 
-Rings of any statements by anybody, commits and states of devices that tell the truth and of such that do not, and what a provider
-without keys may do to roots. Nothing is made by a device of this program: what is here is laid out by docs/FORMAT.md, so that it may
-break any rule. `python -m tests.support.forged_vaults` writes those of `KEPT` to fixtures/vectors/forged_vaults.json.
-"""
+Rings with statements by anybody, commits and states of honest and dishonest devices, and roots that a
+provider without keys altered. All bytes are written by docs/FORMAT.md, not by this program, so that any
+rule can be broken. `python -m tests.support.forged_vaults` writes those of `KEPT` to
+fixtures/vectors/forged_vaults.json."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ ADMIN, STRANGER = second_wallet("admin"), party("stranger")
 DEVICES = [party(f"device {n}") for n in range(4)]
 READER, HEIR = party("reader"), party("heir")
 EVERYBODY = [ROOT, RECOVERY, LATER, ADMIN, *DEVICES, READER, HEIR, STRANGER]
-#: Epoch keys by number: those of honest epochs, and one more that nobody names.
+#: Epoch keys by number: those of honest epochs, and one that no epoch names.
 KEYS = [ek_of(1, 1), ek_of(2, 2), ek_of(3, 3), ek_of(2, 9)]
 MEMORIES = ["m/tone", "m/role", "m/lake", "m/api/style", "m/gone/style"]
 CARDS = ["c/api", "c/gone"]
@@ -86,7 +86,7 @@ Json = dict[str, Any]
 
 
 def resigned(st: Statement, by: Party, change: Callable[[Json], object], tag: bytes = VAULT) -> Json:
-    """A statement with something in it changed, whatever comes of it, signed as if it were in order."""
+    """Return a statement with something changed, valid or not, with a valid signature."""
     body = json.loads(st.payload)
     change(body)
     payload = encode(body)
@@ -95,7 +95,8 @@ def resigned(st: Statement, by: Party, change: Callable[[Json], object], tag: by
 
 
 def nodes_of(entries: Mapping[str, bytes], *, most: int = 64, prefix: str = "") -> dict[str, bytes]:
-    """The nodes of a state by prefix (section 6.1); with another `most` than 64 a tree that no rule makes."""
+    """Return the nodes of a state by prefix (section 6.1); a `most` other than 64 makes a tree that no
+    rule allows."""
     size = sum(len(encode(name)) + 1 + len(text) for name, text in entries.items())
     if len(entries) <= 1 or (len(entries) <= most and size <= 48 * 1024) or len(prefix) == 16:
         inside = b",".join(encode(name) + b":" + entries[name] for name in sorted(entries))
@@ -115,14 +116,15 @@ def nodes_of(entries: Mapping[str, bytes], *, most: int = 64, prefix: str = "") 
 
 
 def sealed_as(name: str) -> tuple[int, str]:
-    """Type and context of the objects of an entry."""
+    """Return type and context of the objects of an entry."""
     kind, _, rest = name.partition("/")
     return {"m": (MEMORY, rest), "t": (SEGMENT, rest)}.get(kind, (CARD, rest))
 
 
 @dataclass
 class Replica:
-    """What one device has: entries as JSON values by dot, how far it has seen others, and its last commits."""
+    """The data of one device: entries as JSON values by dot, the counters of others that it has seen, and
+    its last commits."""
 
     who: Party
     entries: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class Replica:
 
 
 class Forge:
-    """One sealed vault, its liars and its provider; everything follows from the seed."""
+    """One sealed vault with dishonest members and its provider; everything follows from the seed."""
 
     kind = "sealed"
     tag = VAULT
@@ -154,7 +156,8 @@ class Forge:
     # -- the ring ------------------------------------------------------------------------------------------------
 
     def _honest(self) -> None:
-        """What an honest vault says: roots, an admin, later words, devices of both, an epoch for all."""
+        """Make the statements of an honest vault: roots, an admin, later words, devices of both, an epoch
+        for all."""
         pick = self.random.choice
         self.base = [
             says_genesis(ROOT, RECOVERY, vault=self.tag),
@@ -190,7 +193,7 @@ class Forge:
         return says_epoch(by, key, given, gone, slots=slots, **more)
 
     def _something(self) -> list[Statement]:
-        """Something more that somebody says, whether or not it may be said."""
+        """Make a further statement of somebody, allowed or not."""
         pick, random = self.random.choice, self.random
         by = pick([ROOT, ROOT, RECOVERY, ADMIN, LATER, DEVICES[0], STRANGER])
         who = pick([*self.people, self.people[2], LATER, HEIR, RECOVERY])
@@ -239,25 +242,25 @@ class Forge:
         return resigned(said, ROOT, lambda body: None, self.tag)
 
     def ring_file(self, statements: Iterable[Statement], key: EpochKey, more: Iterable[Json] = ()) -> bytes:
-        """A keyring.json of just these statements, not reduced, sealed under this key."""
+        """Return a keyring.json of exactly these statements, not reduced, sealed under this key."""
         shown, hidden = self._ring_parts(statements, more)
         others = sorted((one.epoch, one.id, b64(one.key)) for one in self._given(key))
         body = encode({"eks": [[epoch, text] for epoch, _, text in others], "st": hidden})
         return encode({"body": self.ring_body(body, key), "open": shown, "v": 1, "vault": self.tag.hex()})
 
     def ring_body(self, body: bytes, key: EpochKey) -> Any:
-        """The body of a ring as it stands in keyring.json."""
+        """Return the sealed body of a ring as stored in keyring.json."""
         return b64(Sealer(key, self.tag).seal(RING_BODY, b"", body))
 
     def opened_body(self, body: Any, key: EpochKey) -> Json:
-        """What `ring_body` was made of."""
+        """Return the plaintext of `ring_body`."""
         found: Json = json.loads(Sealer(key, self.tag).open(RING_BODY, b"", _unb64(body)))
         return found
 
     def _ring_parts(
         self, statements: Iterable[Statement], more: Iterable[Json]
     ) -> tuple[list[Json], list[Json]]:
-        """Envelopes of the open part and of the body, in order."""
+        """Return the envelopes of the open part and of the body, in order."""
         found = {st.hash: st for st in statements}
         envelopes = {digest: _json_of(st) for digest, st in found.items()}
         public = {digest for digest, st in found.items() if st.public}
@@ -277,7 +280,8 @@ class Forge:
     # -- states --------------------------------------------------------------------------------------------------
 
     def value(self, at: Replica, name: str, n: int, text: bytes | None, key: EpochKey, **more: Any) -> Json:
-        """A value for the dot (device, n), signed, its object kept; text None: a wish to forget."""
+        """Return a signed value for the dot (device, n) and store its object; text None: a request to
+        forget."""
         at.ms += self.random.randrange(DAY_MS)
         if text is None:
             made = Value(b=(), body=None, h=f"{at.ms:012x}0000", kind="forgotten")
@@ -298,12 +302,12 @@ class Forge:
         return found
 
     def stored(self, name: str, text: bytes, key: EpochKey) -> tuple[str, bytes]:
-        """The key of the object of a text, and its bytes."""
+        """Return the key of the object of a text, and its bytes."""
         kind, ctx = sealed_as(name)
         return key.id, Sealer(key, self.tag).seal(kind, ctx, text)
 
     def text(self, name: str) -> bytes | None:
-        """A text for an entry of this name."""
+        """Return a text for an entry of this name."""
         pick = self.random.choice
         if name.startswith("c/"):
             if name == "c/gone" and self.random.random() < 0.5:
@@ -319,7 +323,7 @@ class Forge:
         return f"{pick(['one', 'two', 'three'])}\n\nline {self.random.randrange(4)}\n".encode()
 
     def write(self, at: Replica) -> None:
-        """One honest write, or the deletion of an entry."""
+        """Write one honest value, or delete an entry."""
         pick = self.random.choice
         segment = f"t/2026-01-0{self.random.randrange(1, 3)}/{at.who.id}/0"
         name = pick([*MEMORIES, *MEMORIES, *CARDS, segment, segment.replace("t/", "t/gone/")])
@@ -340,7 +344,7 @@ class Forge:
         at.ctx[at.who.id] = at.n
 
     def meet(self, at: Replica, other: Replica) -> None:
-        """`at` joins what the other one has."""
+        """Join the other one's data into `at`."""
         for name in sorted({*at.entries, *other.entries}):
             mine, theirs = at.entries.get(name, {}), other.entries.get(name, {})
             both = {
@@ -358,7 +362,7 @@ class Forge:
         at.ms = max(at.ms, other.ms)
 
     def pair(self, dev: Party, n: int) -> list[Any]:
-        """The signed pair of a device at n."""
+        """Return the signed pair of a device at n."""
         seen = sign_seen(
             dev.signer,
             self.tag,
@@ -371,7 +375,7 @@ class Forge:
     # -- roots ---------------------------------------------------------------------------------------------------
 
     def publish(self, at: Replica, *, lies: bool) -> None:
-        """One root of a device, honest or with a lie in it."""
+        """Publish one root of a device, honest or with a lie."""
         random, pick = self.random, self.random.choice
         key = pick([KEYS[0], KEYS[0], KEYS[1], *KEYS])
         said = [st for st in self.more if random.random() < 0.5]
@@ -387,7 +391,7 @@ class Forge:
         said: list[Statement],
         lie: Callable[[Forge, Replica, _Draft], None] | None,
     ) -> None:
-        """A root of a device under this key, with a ring in which this is said too."""
+        """Publish a root of a device under this key, whose ring also has this statement."""
         at.c += 1
         state = copy.deepcopy(at.entries)
         ctx = {one.id: self.pair(one, at.ctx[one.id]) for one in EVERYBODY if at.ctx.get(one.id)}
@@ -426,13 +430,13 @@ class Forge:
         self._stand(at.who, placed)
 
     def commit_key(self, key: EpochKey) -> str:
-        """What a commit under this key says."""
+        """Return what a commit under this key contains."""
         return key.id
 
     def layout(
         self, draft: _Draft, signature: bytes, text: bytes, nodes: Mapping[str, bytes]
     ) -> dict[str, bytes]:
-        """The commit and the state of a root, by their paths in a sealed root."""
+        """Return the commit and the state of a root by their paths in a sealed root."""
         sealer = Sealer(draft.key, self.tag)
         return {
             "head.ipm": sealer.seal(COMMIT, b"", signature + text),
@@ -443,7 +447,7 @@ class Forge:
         }
 
     def placed(self, files: dict[str, bytes], draft: _Draft) -> dict[str, bytes]:
-        """The files of a root, by the paths of this kind of vault."""
+        """Return the files of a root by the paths of this kind of vault."""
         return files
 
     def _stand(self, who: Party, files: Mapping[str, bytes]) -> None:
@@ -454,7 +458,7 @@ class Forge:
     # -- the whole -----------------------------------------------------------------------------------------------
 
     def case(self, name: str) -> tuple[Json, str]:
-        """A case of whole vaults, without what is to be seen, and its blocks as CAR."""
+        """Return a case of whole vaults without `expect`, and its blocks as CAR."""
         random, pick = self.random, self.random.choice
         makers = [self.replicas[one.id] for one in DEVICES[:3]]
         if random.random() < 0.3:
@@ -498,11 +502,11 @@ class Forge:
         }, b64(car)
 
     def listed(self) -> list[str]:
-        """The roots in the list of the vault, newest first."""
+        """Return the roots in the vault's list, newest first."""
         return [root for _, root in reversed(self.roots)]
 
     def _anchor(self) -> None:
-        """The record of the vault's anchor, and those that lead on to it."""
+        """Return the record of the vault's anchor and those that it leads to."""
         said = [st for st in self.more if self.random.random() < 0.5]
         made = build_tree({"keyring.json": self.ring_file([*self.base, *said], KEYS[0])})
         self.blocks.update(made.blocks)
@@ -514,7 +518,7 @@ class Forge:
             self.names[ipns_name(one.head_public)] = make_record(one.head_seed, leads, 1, _until())
 
     def _damage(self) -> tuple[list[str], dict[str, str]]:
-        """Blocks that are lost, and such that are others."""
+        """Remove and replace some blocks."""
         random = self.random
         if random.random() < 0.6:
             return [], {}
@@ -529,8 +533,8 @@ class Forge:
 
 @dataclass
 class _Draft:
-    """A root before it is signed; a lie changes it. `raw`: further envelopes; `files` take the place of those that belong there;
-    `after`: what becomes of the files by their last paths, when all was signed."""
+    """A root before it is signed, which a lie changes. `raw`: further envelopes; `files` replace regular
+    ones; `after`: changes to the files by their final paths, after signing."""
 
     state: dict[str, dict[str, Json]]
     commit: Json
@@ -577,7 +581,7 @@ def _some_value(forge: Forge, draft: _Draft) -> tuple[str, str, Json] | None:
 
 
 def _changed_value(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
-    """A lie about one value of a state, under the signature that it had."""
+    """Make a lie that changes one value of a state under its old signature."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         found = _some_value(forge, draft)
@@ -588,7 +592,7 @@ def _changed_value(change: Callable[[Forge, Json], object]) -> Callable[[Forge, 
 
 
 def _signed_value(name: str, **fields: Any) -> Callable[[Forge, Replica, _Draft], None]:
-    """A value of the liar's own with these fields, signed as it stands."""
+    """Make a lie with a value of the liar's own with these fields, validly signed."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         n = at.n + 1
@@ -619,7 +623,7 @@ def _pair(change: Callable[[Forge, list[Any]], object]) -> Callable[[Forge, Repl
 def _statement(
     kind: str, change: Callable[[Forge, Json], object]
 ) -> Callable[[Forge, Replica, _Draft], None]:
-    """A statement of this kind with something changed, signed as it stands, in the ring of the liar."""
+    """Make a lie with a changed, validly signed statement of this kind in the liar's ring."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         there = [st for st in (*forge.base, *forge.more) if st.body.t == kind]
@@ -633,7 +637,7 @@ def _statement(
 
 
 def _stranger(uncovered: bool, signed: bool) -> Callable[[Forge, Replica, _Draft], None]:
-    """Values of an id that no ring knows."""
+    """Make a lie with values of an id that no ring knows."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         other = forge.replicas[STRANGER.id]
@@ -678,7 +682,7 @@ def _went_back(forge: Forge, at: Replica, draft: _Draft) -> None:
 
 
 def _second_copy(forge: Forge, at: Replica, draft: _Draft) -> None:
-    """Another text, or another random number, under a counter that others have seen."""
+    """Write another text, or another random number, under a counter that others have seen."""
     if at.n == 0:
         return
     if forge.random.random() < 0.5:
@@ -735,7 +739,7 @@ def _files(**files: bytes) -> Callable[[Forge, Replica, _Draft], None]:
 
 
 def _keyring(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
-    """A keyring.json of another form; the commit names it."""
+    """Make a lie with a keyring.json of another form, which the commit names."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         file = json.loads(forge.ring_file([*forge.base, *draft.said], draft.key))
@@ -746,7 +750,7 @@ def _keyring(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replic
 
 
 def _ring_body(change: Callable[[Forge, Json], object]) -> Callable[[Forge, Replica, _Draft], None]:
-    """A body of the ring of another form, sealed as it stands."""
+    """Make a lie with a body of the ring of another form, validly sealed."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         file = json.loads(forge.ring_file([*forge.base, *draft.said], draft.key))
@@ -763,7 +767,7 @@ def _pick(*values: Any) -> Callable[[Forge], Any]:
 
 
 def _json_of(st: Statement) -> Json:
-    """The envelope of a statement as it stands in a ring."""
+    """Return the envelope of a statement as stored in a ring."""
     return {"k": envelope(st).k, "s": envelope(st).s}
 
 
@@ -909,7 +913,7 @@ LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
 }
 
 
-#: Where the files for devices stand in a root of mode `ipfs`.
+#: Paths of the files for devices in a root of mode `ipfs`.
 INSIDE = "memory/.ipfsmem/"
 #: Lies about keys that a plain vault does not have.
 OF_KEYS = {
@@ -923,7 +927,7 @@ OF_KEYS = {
 
 
 class PlainForge(Forge):
-    """One vault of mode `ipfs`, which anybody can read, its liars and its provider."""
+    """One vault of mode `ipfs`, which anybody can read, with dishonest members and its provider."""
 
     kind = "plain"
     tag = PLAIN
@@ -977,14 +981,14 @@ class PlainForge(Forge):
         return found
 
     def listed(self) -> list[str]:
-        """Now and then with a root of the wallet's sealed vault, which a provider puts there."""
+        """Sometimes add a root of the wallet's sealed vault, as a provider could."""
         listed = super().listed()
         if self.random.random() < 0.15:
             listed.insert(self.random.randrange(len(listed) + 1), self.sealed_root())
         return listed
 
     def sealed_root(self) -> str:
-        """A root of the sealed vault of the same wallet."""
+        """Return a root of the sealed vault of the same wallet."""
         at = self.beside.replicas[DEVICES[0].id]
         self.beside.write(at)
         self.beside.publish_with(at, KEYS[0], [], None)
@@ -992,7 +996,7 @@ class PlainForge(Forge):
         return self.beside.roots[-1][1]
 
     def sealed_ring(self) -> bytes:
-        """The ring of the sealed vault of the same wallet."""
+        """Return the ring of the sealed vault of the same wallet."""
         return self.beside.ring_file(self.beside.base, KEYS[0])
 
 
@@ -1008,7 +1012,7 @@ def _of_plain(change: Callable[[PlainForge, _Draft], object]) -> Callable[[Forge
 
 
 def _after(change: Callable[[PlainForge, Placed], object]) -> Callable[[Forge, Replica, _Draft], None]:
-    """What becomes of a plain root when all in it was signed."""
+    """Make a lie that changes the files of a plain root after signing."""
 
     def done(forge: Forge, files: Placed) -> None:
         assert isinstance(forge, PlainForge)
@@ -1018,17 +1022,17 @@ def _after(change: Callable[[PlainForge, Placed], object]) -> Callable[[Forge, R
 
 
 def _rewritten(path: str, change: Callable[[bytes], bytes]) -> Callable[[Forge, Replica, _Draft], None]:
-    """A file of a plain root with other bytes than its device gave it."""
+    """Make a lie that replaces the bytes of a file of a plain root."""
     return _after(lambda forge, files: files.__setitem__(INSIDE + path, change(files[INSIDE + path])))
 
 
 def _commit_file(**fields: Any) -> Callable[[Forge, Replica, _Draft], None]:
-    """A commit.json with these fields."""
+    """Make a lie with a commit.json with these fields."""
     return _rewritten("commit.json", lambda data: encode(json.loads(data) | fields))
 
 
 def _as_sealed(forge: PlainForge, files: Placed) -> None:
-    """All that devices need lies where a sealed root has it."""
+    """Put all files for devices where a sealed root has them."""
     inside = {path: data for path, data in files.items() if path.startswith(INSIDE)}
     files.clear()
     for path, data in inside.items():
@@ -1038,13 +1042,13 @@ def _as_sealed(forge: PlainForge, files: Placed) -> None:
 
 
 def _as_file(forge: PlainForge, files: Placed) -> None:
-    """Where a folder should be there is a file."""
+    """Put a file in place of a folder."""
     files.clear()
     files["memory"] = b"not a folder\n"
 
 
 def _other_texts(forge: PlainForge, files: Placed) -> None:
-    """Every file that people read has another text."""
+    """Replace the text of every file that people read."""
     for path in files:
         if path.endswith(".md"):
             files[path] = b"by somebody without a key\n"
@@ -1055,7 +1059,7 @@ def _sorted_in(envelopes: list[Json], more: Json) -> None:
     envelopes.sort(key=lambda one: sha256(_unb64(one["k"])).hexdigest())
 
 
-#: Lies in a vault of mode `ipfs` alone.
+#: Lies in a vault of mode `ipfs` only.
 PLAIN_LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
     "a commit with a key": _commit(ek=KEYS[0].id),
     "a commit with a key of no form": _commit(ek="0"),
@@ -1119,7 +1123,7 @@ PLAIN_LIES: dict[str, Callable[[Forge, Replica, _Draft], None]] = {
 
 
 def forged(seeds: Iterable[int | str], kind: type[Forge] = Forge) -> Json:
-    """A file of whole vaults, without what is to be seen."""
+    """Return a file of whole vaults without `expect`."""
     cases: list[Json] = []
     cars: dict[str, str] = {}
     for seed in seeds:
@@ -1130,7 +1134,7 @@ def forged(seeds: Iterable[int | str], kind: type[Forge] = Forge) -> Json:
 
 
 def seen_by_client(file: Json, folder: Path) -> list[Json]:
-    """What the browser client sees of all cases of a file, in one process."""
+    """Return what the browser client reads from all cases of a file, in one process."""
     path = folder / "vaults.json"
     path.write_text(json.dumps(file), "utf-8")
     lines = run([need_program("node"), built_web() / "readings.js", path]).splitlines()
@@ -1138,7 +1142,7 @@ def seen_by_client(file: Json, folder: Path) -> list[Json]:
 
 
 def differences(file: Json, folder: Path) -> list[str]:
-    """In which cases the two implementations do not see the same, and in what."""
+    """Return the cases in which the two implementations differ, and how."""
     found = []
     for case, theirs in zip(file["cases"], seen_by_client(file, folder), strict=True):
         ours = seen_by_python(case, file["cars"])
@@ -1150,7 +1154,7 @@ def differences(file: Json, folder: Path) -> list[str]:
 
 
 def plain_differences(file: Json) -> list[str]:
-    """In which cases the plain reader and this program do not see the same, and in what."""
+    """Return the cases in which the plain reader and this program differ, and how."""
     found = []
     for case in file["cases"]:
         try:
@@ -1166,7 +1170,8 @@ def plain_differences(file: Json) -> list[str]:
 
 
 def seen_by_python(case: Json, cars: dict[str, str]) -> Json:
-    """What this program sees of a case; of an error that it does not know its class. Where files of a root stand is not asked."""
+    """Return what this program reads from a case; for an unknown error its class. The places of a root's
+    files are not compared."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             return without_places(read_case(case, cars, Path(folder) / "reader"))
@@ -1175,16 +1180,16 @@ def seen_by_python(case: Json, cars: dict[str, str]) -> Json:
 
 
 def without_places(seen: Json) -> Json:
-    """What is seen of a vault, but for where the files of a root stand: nobody signs that."""
+    """Return what is read of a vault without the places of a root's files, which nobody signs."""
     return {name: value for name, value in seen.items() if name != "by_rule"}
 
 
-#: How the names of cases in mode `ipfs` begin.
+#: Prefix of the names of cases in mode `ipfs`.
 PLAIN_CASE = "plain: "
 
 
 class Kept:
-    """A small vault for the vectors: two devices of the wallet, of which the second one's root is the one to look at."""
+    """A small vault for the vectors: two devices of the wallet; the root of the second one is under test."""
 
     def __init__(self, name: str) -> None:
         """`name`: of the case; in mode `ipfs` it begins with `PLAIN_CASE`."""
@@ -1207,7 +1212,7 @@ class Kept:
         self.write(self.second, "m/lake", b"two\n")
 
     def write(self, at: Replica, name: str, text: bytes | None, key: EpochKey = KEYS[0]) -> None:
-        """A text of a device that replaces all others."""
+        """Write a text of a device that replaces all others."""
         at.n += 1
         at.entries[name] = {dot(at.who.id, at.n): self.forge.value(at, name, at.n, text, key)}
         at.ctx[at.who.id] = at.n
@@ -1218,12 +1223,12 @@ class Kept:
         lie: Callable[[Forge, Replica, _Draft], None] | None = None,
         key: EpochKey = KEYS[0],
     ) -> str:
-        """A root of a device, with a ring of all that the forge says."""
+        """Publish a root of a device with a ring of all the forge's statements."""
         self.forge.publish_with(at, key, self.forge.more[:], lie)
         return self.forge.roots[-1][1]
 
     def lie(self, name: str) -> Callable[[Forge, Replica, _Draft], None]:
-        """The lie after which a case is named."""
+        """Return the lie after which a case is named."""
         return self.forge.lies[name.removeprefix(PLAIN_CASE)]
 
     def case(
@@ -1237,7 +1242,7 @@ class Kept:
         instead: Mapping[str, bytes] | None = None,
         opened_by: str = "the root",
     ) -> tuple[Json, str]:
-        """The case: roots in a pin list, newest first, or each device's last one under its name."""
+        """Return the case: roots in a pin list, newest first, or each device's last root under its name."""
         forge = self.forge
         if named:
             for who, root in forge.roots:
@@ -1259,7 +1264,7 @@ class Kept:
         }, b64(car_bytes([next(iter(forge.blocks))], forge.blocks.items()))
 
 
-#: Lies of `LIES` that are kept as vectors, with the rule that each shows.
+#: Lies of `LIES` that are stored as vectors, with the rule that each shows.
 KEPT_LIES: dict[str, str] = {
     "an entry without values": "Section 5: it says nothing and is read over; no program writes one.",
     "a location of another key": "Section 5: the form allows an empty key or one that nobody knows; the text is not fetched.",
@@ -1319,7 +1324,7 @@ KEPT_LIES: dict[str, str] = {
     "plain: a counter that its device did not sign": "Section 7: every pair of an id with a key is signed by it.",
 }
 
-#: Of these the lies that change nothing that is seen: that is what their rules say.
+#: Those of them that change no result, as their rules require.
 WITHOUT_EFFECT = {
     "an entry without values",
     "a commit far in the future",
@@ -1334,7 +1339,7 @@ def _ring_alone(kept: Kept) -> dict[str, Any]:
     return {"listed": []}
 
 
-#: The lie in each vault of one root that is a lie, by the name of the vault.
+#: The lie in each vault of a single root, by the name of the vault.
 ALONE = {
     "a root without a commit, alone": "a root without a commit",
     "a root whose commit does not open, alone": "a root whose commit does not open",
@@ -1348,7 +1353,7 @@ ALONE = {
 
 
 def root_alone(name: str, lies: Mapping[str, str] = ALONE) -> Callable[[Kept], dict[str, Any]]:
-    """A vault of one root: with its lie, or honest where `lies` has none."""
+    """Return a vault of one root: with its lie, or honest if `lies` has none."""
 
     def made(kept: Kept) -> dict[str, Any]:
         root = kept.publish(kept.second, kept.lie(lies[name]) if name in lies else None)
@@ -1366,7 +1371,7 @@ def _empty_state(kept: Kept) -> dict[str, Any]:
 
 
 def _other_bytes(kept: Kept) -> dict[str, Any]:
-    """One name leads to an empty state, another to a root of which the first block is other bytes."""
+    """One name leads to an empty state, another to a root whose first block has other bytes."""
     _, whole = kept.forge.roots[-1]
     kept.second.entries, kept.second.ctx, kept.second.prev = {}, {}, []
     _named(kept, whole, kept.publish(kept.second))
@@ -1375,10 +1380,10 @@ def _other_bytes(kept: Kept) -> dict[str, Any]:
 
 
 def _empty_state_of_two(kept: Kept) -> dict[str, Any]:
-    """Beside a root that is joined first, one with an empty state whose folder of nodes is lost."""
+    """A root that is joined first, and one with an empty state whose folder of nodes is missing."""
     at = kept.forge.replicas[DEVICES[1].id]
     at.entries, at.ctx, at.prev = {}, {}, []
-    # Under another key than the one that seals: a reader may have that node, made by itself.
+    # Under another key than the sealing one: a reader may have that node from its own writes.
     kept.forge.more.append(kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, []))
     root = kept.publish(at)
     lost = _folder(kept.forge, root, "s")
@@ -1398,7 +1403,7 @@ def _lost_in_one(kept: Kept) -> dict[str, Any]:
     at = kept.forge.replicas[ADMIN.id]
     kept.forge.meet(at, kept.second)
     kept.forge.more.append(kept.forge._epoch(ROOT, KEYS[1], kept.forge.people, []))
-    at.prev.clear()  # one that names the first is read before it
+    at.prev.clear()  # a root that names the first one is read before it
     at.ms = kept.second.ms + 1
     other = kept.publish(at, key=KEYS[1])  # another key: the same node under another CID
     lost = _under(kept.forge, other, "s") - _under(kept.forge, same, "s")
@@ -1406,18 +1411,18 @@ def _lost_in_one(kept: Kept) -> dict[str, Any]:
 
 
 def _folder(forge: Forge, root: str, folder: str) -> CID:
-    """The CID of a folder of a root."""
+    """Return the CID of a folder of a root."""
     links = {link.name: link.cid for link in decode_node(forge.blocks[parse_cid(root)]).links}
     return links[folder]
 
 
 def _under(forge: Forge, root: str, folder: str) -> set[str]:
-    """The CIDs of the files in a folder of a root."""
+    """Return the CIDs of the files in a folder of a root."""
     return {str(link.cid) for link in decode_node(forge.blocks[_folder(forge, root, folder)]).links}
 
 
 def _revoked_first(kept: Kept) -> dict[str, Any]:
-    """The root of a device that went on after its revoke stands first in the list."""
+    """The root of a device that continued after its revocation is first in the list."""
     kept.publish(kept.second)
     gone = DEVICES[1]
     said = says_revoked(ROOT, gone, n=1, vault=kept.forge.tag)
@@ -1432,7 +1437,7 @@ def _revoked_first(kept: Kept) -> dict[str, Any]:
 
 
 def _enrolled_elsewhere(kept: Kept) -> dict[str, Any]:
-    """A device whose enrolment only another root's ring has, and which stands first in the list."""
+    """A device that only another root's ring enrols, and that is first in the list."""
     new = kept.forge.replicas[DEVICES[2].id]
     kept.forge.meet(new, kept.second)
     kept.write(new, "m/new", b"by a new device\n")
@@ -1454,7 +1459,7 @@ def _went_back_root(kept: Kept) -> dict[str, Any]:
 
 
 def _dropped_key(kept: Kept) -> dict[str, Any]:
-    """Later words made two keys; a root that had not seen that revoked them and let no epoch stand."""
+    """Later words made two keys; a root that had not seen them revoked the words and kept no epoch."""
     kept.forge.base.append(says_member(ROOT, LATER, "admin"))
     people = [ADMIN, LATER, *DEVICES[:2]]
     names = [KEYS[0].id]
@@ -1471,7 +1476,7 @@ def _dropped_key(kept: Kept) -> dict[str, Any]:
 
 
 def _ring_without_keys(under: EpochKey) -> Callable[[Forge, Replica, _Draft], None]:
-    """A ring whose body lies under this key and gives no other."""
+    """A ring whose body is sealed under this key and holds no other key."""
 
     def lie(forge: Forge, at: Replica, draft: _Draft) -> None:
         bare = _Draft(draft.state, draft.commit, under, draft.said, draft.raw, draft.most_in_leaf, {})
@@ -1482,12 +1487,12 @@ def _ring_without_keys(under: EpochKey) -> Callable[[Forge, Replica, _Draft], No
 
 
 def _ring_with_key(key: EpochKey) -> Callable[[Forge, Replica, _Draft], None]:
-    """A ring whose body gives this key and no other."""
+    """A ring whose body holds this key and no other."""
     return _ring_body(lambda forge, body: body.__setitem__("eks", [[key.epoch, b64(key.key)]]))
 
 
 def _slots_of_an_admin(ring: EpochKey, commit: EpochKey, text: EpochKey) -> Callable[[Kept], dict[str, Any]]:
-    """An admin's slots give two keys, which stand in no body."""
+    """An admin's slots hold two keys that no body has."""
 
     def made(kept: Kept) -> dict[str, Any]:
         forge, names = kept.forge, [KEYS[0].id]
@@ -1499,7 +1504,7 @@ def _slots_of_an_admin(ring: EpochKey, commit: EpochKey, text: EpochKey) -> Call
 
 
 def _two_locations(kept: Kept) -> dict[str, Any]:
-    """One card on two devices at once, of which one has lost its object."""
+    """One card on two devices concurrently; one of them has lost its object."""
     text = encode({"ids": [], "into": None, "kind": "user", "title": "T", "v": 1})
     kept.write(kept.first, "c/api", text, KEYS[0])
     card = kept.forge.value(kept.second, "c/api", kept.second.n + 1, text, KEYS[3])
@@ -1522,7 +1527,8 @@ def _forgotten_scope(kept: Kept) -> dict[str, Any]:
 
 
 def _named_and_listed(kept: Kept) -> dict[str, Any]:
-    """Each device's last root under its name, and older ones in the list: those with covered counters are the past."""
+    """Each device's last root under its name, and older ones in the list: those with covered counters are
+    the past."""
     for n in range(3):
         kept.write(kept.second, "m/lake", f"text {n}\n".encode())
         kept.publish(kept.second)
@@ -1543,21 +1549,21 @@ def _unknown_key_of_the_wallet(kept: Kept) -> dict[str, Any]:
 
 
 def _revokes_its_maker(kept: Kept) -> dict[str, Any]:
-    """A root with a ring in which its own maker is revoked; the other root does not know of that."""
+    """A root with a ring that revokes its own maker; the other root does not have that revocation."""
     first = kept.forge.roots[-1][1]
     kept.forge.more = [says_revoked(ROOT, DEVICES[1], n=1, vault=kept.forge.tag)]
     return {"listed": [kept.publish(kept.second), first]}
 
 
 def _lost_file_of_a_base(kept: Kept) -> dict[str, Any]:
-    """The newest root, of which a file that people read is nowhere."""
+    """The newest root, of which a file that people read is missing."""
     root = kept.publish(kept.second)
     (lost,) = kept.second.entries["m/lake"].values()
     return {"listed": [root], "without": [raw_cid(bytes.fromhex(lost["loc"][1]))]}
 
 
 def _named(kept: Kept, *roots: str) -> None:
-    """The names of the anchor and of the makers of these roots lead to them."""
+    """Let the names of the anchor and of the makers lead to these roots."""
     kept.forge._anchor()
     for who, root in kept.forge.roots:
         if root in roots:
@@ -1567,7 +1573,7 @@ def _named(kept: Kept, *roots: str) -> None:
 
 
 def _lost_commit(path: str) -> Callable[[Kept], dict[str, Any]]:
-    """One root in a list, of which the file at this path, its commit, is nowhere."""
+    """One root in a list whose commit, the file at this path, is missing."""
 
     def made(kept: Kept) -> dict[str, Any]:
         root = kept.publish(kept.second)
@@ -1580,7 +1586,8 @@ def _lost_commit(path: str) -> Callable[[Kept], dict[str, Any]]:
 
 
 def _lost_ring_and_commit(kept: Kept) -> dict[str, Any]:
-    """The words' name leads over the vault's to a ring that is lost; of the one root in the vault's list the commit is lost."""
+    """The words' name leads through the vault's name to a missing ring; the one root in the vault's list
+    has no commit."""
     root = kept.publish(kept.second)
     before = set(kept.forge.blocks)
     kept.forge._anchor()
@@ -1593,7 +1600,7 @@ def _lost_ring_and_commit(kept: Kept) -> dict[str, Any]:
 
 
 def _held_by_two(kept: Kept) -> dict[str, Any]:
-    """A root whose state is lost, and two that hold it: the state of one of them is lost too."""
+    """A root whose state is missing, and two that hold it: the state of one of them is missing too."""
     at = kept.forge.replicas[ADMIN.id]
     kept.forge.meet(at, kept.first)
     at.ms = kept.second.ms + DAY_MS
@@ -1606,7 +1613,7 @@ def _held_by_two(kept: Kept) -> dict[str, Any]:
 
 
 def _beside_one_in_part(kept: Kept) -> dict[str, Any]:
-    """A listed root of three weeks ago, beside a name that leads to one of which something is left out."""
+    """A listed root of three weeks ago, and a name that leads to a root from which something is left out."""
     old = kept.forge.roots[-1][1]
     kept.second.prev = []
     part = kept.publish(kept.second, LIES["values of a stranger that no counter covers"])
@@ -1615,7 +1622,8 @@ def _beside_one_in_part(kept: Kept) -> dict[str, Any]:
 
 
 def _held_through_the_list(kept: Kept) -> dict[str, Any]:
-    """A name leads to a root with a state that is refused; one of the list holds it, and is held by one of a name."""
+    """A name leads to a root with a refused state; a listed root holds it, and is held by a root of a
+    name."""
     refused = kept.publish(kept.second, LIES["an entry with a reserved key"])
     kept.write(kept.second, "m/lake", b"three\n")
     between = kept.publish(kept.second)
@@ -1626,7 +1634,8 @@ def _held_through_the_list(kept: Kept) -> dict[str, Any]:
 
 
 def _held_through_one_that_does_not_cover(kept: Kept) -> dict[str, Any]:
-    """A root with a state that is refused; the next one names it and has lesser counters, the last one has greater ones again."""
+    """A root with a refused state; the next one names it and has smaller counters, the last one has
+    greater ones again."""
 
     def lesser(forge: Forge, at: Replica, draft: _Draft) -> None:
         draft.state.clear()
@@ -1653,7 +1662,8 @@ def _revoked_and_lost(kept: Kept) -> dict[str, Any]:
 
 
 def _replaced_by_none(kept: Kept) -> dict[str, Any]:
-    """A root signs an epoch that replaces the one in use and is dropped itself: a member of it is gone by it too."""
+    """A root signs an epoch that replaces the current one and is dropped itself: it still excludes a
+    member."""
     people = kept.forge.people
     wrong = kept.forge._epoch(ROOT, KEYS[1], people, people[:1], old=[KEYS[0].id])
     kept.forge.more = [wrong]
@@ -1661,7 +1671,7 @@ def _replaced_by_none(kept: Kept) -> dict[str, Any]:
 
 
 def _twice_and_lost(kept: Kept) -> dict[str, Any]:
-    """One text in two values of a device, its object lost."""
+    """One text in two values of a device; its object is missing."""
     text = b"said twice\n"
     kept.write(kept.second, "m/role", text)
     entry = kept.second.entries["m/role"]
@@ -1672,7 +1682,8 @@ def _twice_and_lost(kept: Kept) -> dict[str, Any]:
 
 
 def _named_by_another_ring(kept: Kept) -> dict[str, Any]:
-    """A text under a key that its root's ring has and does not name; another root's ring names it and does not have it."""
+    """A text under a key that its root's ring has and does not name; another root's ring names it and does
+    not have it."""
     kept.write(kept.second, "m/role", b"under a key that another ring names\n", KEYS[1])
     has = kept.publish(kept.second, _ring_with_key(KEYS[1]))
     kept.forge.more = [kept.forge._epoch(ROOT, KEYS[0], kept.forge.people, [], old=[KEYS[1].id])]
@@ -1682,7 +1693,7 @@ def _named_by_another_ring(kept: Kept) -> dict[str, Any]:
 
 
 def _lost_record(kept: Kept, *, lost: bool = True, said: Iterable[Statement] = ()) -> list[CID]:
-    """Records of the anchors, which lead to a ring; the blocks of that ring where it is `lost`."""
+    """Return records of the anchors, which lead to a ring; without the blocks of that ring if `lost`."""
     before, more = set(kept.forge.blocks), kept.forge.more
     kept.forge.more = [*said]
     kept.forge._anchor()
@@ -1691,14 +1702,15 @@ def _lost_record(kept: Kept, *, lost: bool = True, said: Iterable[Statement] = (
 
 
 def _with_later_words(kept: Kept) -> None:
-    """Later words are an admin whom the wallet enrolled, and have the first key."""
+    """Make later words an admin whom the wallet enrolled, and give them the first key."""
     kept.forge.base.append(kept.forge.member(ROOT, LATER, "admin"))
     kept.forge.people.append(LATER)
     kept.forge.base.append(kept.forge._epoch(ROOT, KEYS[0], kept.forge.people, []))
 
 
 def _revoked_words_and_lost_ring(verified: int) -> Callable[[Kept], dict[str, Any]]:
-    """The record of revoked words leads to a lost ring. Of two listed roots one has a commit that verifies: its place in the list."""
+    """The record of revoked words leads to a missing ring. One of two listed roots has a commit that
+    verifies: `verified` is its index."""
 
     def made(kept: Kept) -> dict[str, Any]:
         _with_later_words(kept)
@@ -1713,7 +1725,8 @@ def _revoked_words_and_lost_ring(verified: int) -> Callable[[Kept], dict[str, An
 
 
 def _shut_to_revoked_words(kept: Kept) -> dict[str, Any]:
-    """The record of revoked words leads to a lost ring, and the one listed root is sealed under a key that they were not given."""
+    """The record of revoked words leads to a missing ring, and the one listed root is sealed under a key
+    that they were not given."""
     _with_later_words(kept)
     lost = _lost_record(kept)
     people = [one for one in kept.forge.people if one is not LATER]
@@ -1728,7 +1741,7 @@ def _shut_to_revoked_words(kept: Kept) -> dict[str, Any]:
 
 
 def _malformed_ring_of_the_record(beside: bool) -> Callable[[Kept], dict[str, Any]]:
-    """The record leads to a ring with a malformed body, beside a list with a whole root or an empty one."""
+    """The record leads to a ring with a malformed body; the list has a whole or an empty root."""
 
     def made(kept: Kept) -> dict[str, Any]:
         forge = kept.forge
@@ -1747,19 +1760,21 @@ def _malformed_ring_of_the_record(beside: bool) -> Callable[[Kept], dict[str, An
 
 
 def _body_that_is_not_base64url(kept: Kept) -> dict[str, Any]:
-    """One root, whose ring has another text than base64url as its sealed body."""
+    """One root whose ring has a sealed body that is not base64url."""
     lie = _keyring(lambda forge, file: file.__setitem__("body", "*"))
     return {"listed": [kept.publish(kept.second, lie)]}
 
 
 def _malformed_ring_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
-    """The words' name leads over the vault's to a ring that is lost; the ring of the one root in the vault's list has a malformed body."""
+    """The words' name leads through the vault's name to a missing ring; the ring of the one listed root
+    has a malformed body."""
     root = kept.publish(kept.second, kept.forge.lies["a body with an unknown field"])
     return {"listed": [root], "without": _lost_record(kept), "opened_by": "the recovery words"}
 
 
 def _lost_commit_of_a_malformed_ring(kept: Kept) -> dict[str, Any]:
-    """The name of one device leads to an empty state, that of another to a root without its commit, whose ring is malformed."""
+    """One device's name leads to an empty state, another's to a root without its commit, whose ring is
+    malformed."""
     root = kept.publish(kept.second, kept.forge.lies["a body with an unknown field"])
     kept.first.entries, kept.first.ctx, kept.first.prev = {}, {}, []
     _named(kept, root, kept.publish(kept.first))
@@ -1772,7 +1787,8 @@ def _lost_commit_of_a_malformed_ring(kept: Kept) -> dict[str, Any]:
 def _restored_with_its_provider(
     lie: str | None = None, *, given_up: bool
 ) -> Callable[[Kept], dict[str, Any]]:
-    """A device publishes twice, and a copy of it from before that once, later: the counter of the first covers the copy's text."""
+    """A device publishes twice, and a copy of its earlier state once, later: the counter of the first
+    covers the copy's text."""
 
     def made(kept: Kept) -> dict[str, Any]:
         enrolment = next(st for st in kept.forge.base if getattr(st.body, "sign", "") == DEVICES[1].key)
@@ -1803,7 +1819,7 @@ def _name_in_another_base(kept: Kept) -> dict[str, Any]:
 
 
 def _part_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
-    """A name leads to a root of which something is left out, another to one whose ring is lost."""
+    """A name leads to a root from which something is left out, another to one whose ring is missing."""
     part = kept.publish(kept.second, LIES["values of a stranger that no counter covers"])
     kept.write(kept.first, "m/tone", b"two\n")
     other = kept.publish(kept.first, _ring_with_key(KEYS[1]))
@@ -1812,7 +1828,8 @@ def _part_beside_a_lost_one(kept: Kept) -> dict[str, Any]:
 
 
 def _revoked_by_each_other(kept: Kept) -> dict[str, Any]:
-    """The wallet revoked each of two devices at the other one; a third root is of a device that nobody revoked."""
+    """Two roots each have the wallet's revocation of the other's device; a third root is of a device that
+    is not revoked."""
     forge = kept.forge
     third = forge.replicas[DEVICES[2].id]
     forge.base.append(forge.member(ROOT, DEVICES[2]))
@@ -1831,8 +1848,8 @@ def _lead(forge: Forge, who: Party, root: str) -> None:
 
 
 def _names_before_lists(kept: Kept) -> dict[str, Any]:
-    """One device's root enrols another one, whose name leads to the revoke of a third; a list alone shows the third one's root,
-    which revokes the second."""
+    """One device's root enrols another, whose name leads to the revocation of a third; only a list shows
+    the third one's root, which revokes the second."""
     forge, second = kept.forge, kept.forge.replicas[DEVICES[2].id]
     forge._anchor()
     enrolment = forge.member(ROOT, DEVICES[2])
@@ -1852,8 +1869,8 @@ def _names_before_lists(kept: Kept) -> dict[str, Any]:
 
 
 def _named_root_before_lists(kept: Kept) -> dict[str, Any]:
-    """The name of a device leads to a root of one that only the third round enrols; it revokes a device whose root a list alone
-    shows, and that root revokes its maker."""
+    """A device's name leads to a root of a device that only the third round enrols; it revokes a device
+    whose root only a list shows, and that root revokes its maker."""
     forge = kept.forge
     late, middle = (forge.replicas[one.id] for one in (DEVICES[3], DEVICES[2]))
     forge._anchor()
@@ -2123,7 +2140,7 @@ ABOUT = (
 
 
 def kept_cases() -> tuple[list[Json], dict[str, str]]:
-    """The vectors without what is to be seen, and their blocks."""
+    """Return the vectors without `expect`, and their blocks."""
     cases: list[Json] = []
     cars: dict[str, str] = {}
 
@@ -2143,7 +2160,7 @@ def kept_cases() -> tuple[list[Json], dict[str, str]]:
 
 
 def kept() -> Json:
-    """The file of vectors."""
+    """Return the file of vectors."""
     cases, cars = kept_cases()
     seen = [{**case, "expect": seen_by_python(case, cars)} for case in cases]
     return {"about": ABOUT, "cars": cars, "cases": seen}

@@ -1,7 +1,7 @@
-"""`ipfsmem` for shell scripts of many commands: each call is a fork of one process that has imported the program already.
+"""`ipfsmem` for shell scripts of many commands: each call is a fork of one process that has already imported
+the program.
 
-Starting Python and importing took most of their time. What a real start does, other tests show; with a thorough profile
-the same scripts run with real starts too. POSIX only.
+This saves the start of Python and the imports; other tests and the thorough profile use real starts. POSIX only.
 
     python forked_program.py SOCKET                 the process that forks
     python forked_program.py SOCKET ARGUMENT...     one call: the same folder, environment, streams, signals and exit code
@@ -26,7 +26,7 @@ _EXTRAS = (
 
 
 def call(path: str, arguments: list[str]) -> int:
-    """Have it done by a fork; its exit code."""
+    """Run the arguments in a fork; return its exit code."""
     variables = [f"{name}={value}" for name, value in os.environ.items()]
     body = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables]).encode(
         "utf-8", "surrogateescape"
@@ -43,10 +43,12 @@ def call(path: str, arguments: list[str]) -> int:
 
 
 def serve(path: str) -> None:
-    """Fork for each call, until it is ended."""
+    """Fork for each call until the process is ended."""
     import pkgutil
     from importlib import import_module
-    from pathlib import Path  # not at the top: a third of the time of each call, which needs none
+    from pathlib import (
+        Path,
+    )  # imported here because it takes a third of the time of a call, which does not need it
 
     import ipfsmem
 
@@ -60,7 +62,7 @@ def serve(path: str) -> None:
 
     passphrase_cost.make_cheap()
     gc.collect()
-    gc.freeze()  # else each fork would copy all of it when it looks for garbage
+    gc.freeze()  # else each fork would copy all memory when its garbage collector runs
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
@@ -76,7 +78,7 @@ def serve(path: str) -> None:
 
 
 def _run(wire: socket.socket) -> None:
-    """One call, in a process of its own."""
+    """Run one call in its own process."""
     code = 70
     try:
         head, streams, _, _ = socket.recv_fds(wire, 4, len(_STREAMS))

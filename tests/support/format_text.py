@@ -1,4 +1,4 @@
-"""The text of the format: docs/FORMAT.md and its chapters, in their order, as one text."""
+"""The text of the format: docs/FORMAT.md and its chapters, in order, as one text."""
 
 from __future__ import annotations
 

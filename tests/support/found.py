@@ -1,4 +1,4 @@
-"""What a search of some scopes finds, with its texts, below the operation."""
+"""Searches some scopes below the operation `recall` and loads the texts of the matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipfsmem.memories.recall import Hit, Matches, MomentHit, Question, search
 
 
 class FoundTexts(NamedTuple):
-    """The matches of a question and their texts."""
+    """The matches of a query and their texts."""
 
     matches: Matches
     hits: list[Hit]
@@ -18,7 +18,7 @@ class FoundTexts(NamedTuple):
 
 
 def found_in(parts: Sequence[MemoryStore], query: str | None, **how: Any) -> FoundTexts:
-    """What a question finds; `how`: further fields of `Question`."""
+    """Search for a query; `how`: further fields of `Question`."""
     matches = search(parts, Question(query, **how), read=True)
     hits = [hit for one in matches.memories if (hit := one.hit) is not None]
     return FoundTexts(matches, hits, [hit for one in matches.moments if (hit := one.moment_hit) is not None])

@@ -1,7 +1,6 @@
-"""Every text of the package that tells somebody to run a command: where it stands and what it tells to run.
+"""Collects every text of the package that names a command to run, with its place in the source.
 
-Read from the source, so that a hint that is added later is in the list without anybody's adding it.
-"""
+The list is read from the source, so it includes hints that are added later."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from ipfsmem.cli.hint_commands import without_python
 from ipfsmem.errors import IpfsmemError
 
 ROOT = Path(__file__).parents[2]
-#: Stands for what is filled in when the text is shown.
+#: Placeholder for values that are filled in when the text is shown.
 FILLED = "VALUE"
 #: A whole command in a text.
 WHOLE = re.compile(
     r"\bipfsmem((?: (?:[a-z][a-z-]*(?:\.[a-z]+)*\b(?!=)|--?[a-z][a-z-]*|\d+[smh]\b|[A-Z][A-Z_:]*\b|'[^']*'|VALUE|\{\w+\}|-(?=\s|$)|\.\.\.))+)"
 )
-#: What a call named of the memory that it was about (ipfsmem/cli/hint_commands.py).
+#: Flags of the vault that a call was about (ipfsmem/cli/hint_commands.py).
 _FLAGS = r"(?:(?:--vault|-n|--home) (?:'[^']*'|\\S+) )*"
 
 
 class Told(NamedTuple):
-    """A command that some text tells to run."""
+    """A command that a text tells the reader to run."""
 
     where: str
     text: str
@@ -35,7 +34,7 @@ class Told(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """A hint as it stands in the source, what is filled in as VALUE."""
+    """A hint in the source; values that are filled in are VALUE."""
 
     where: str
     text: str
@@ -43,17 +42,18 @@ class Hint(NamedTuple):
 
 @functools.cache
 def _read() -> tuple[tuple[tuple[str, str], ...], list[Hint]]:
-    """The texts and the hints of the package, which is parsed once a process. Tests that ask run in one worker: `xdist_group("texts")`."""
+    """Return the texts and hints of the package, parsed once per process. Tests that use it run in one
+    worker: `xdist_group("texts")`."""
     found: list[tuple[str, str]] = []
     places: dict[str, str] = {}
     for path in sorted([*(ROOT / "ipfsmem").rglob("*.py"), *(ROOT / "providers").rglob("*.py")]):
         source, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
         tree = ast.parse(source)
         nodes = list(ast.walk(tree))
-        # names of tokens and patterns, shown to nobody; calls, which tests/cli/test_cli_help.py parses
+        # names of tokens and patterns are not shown; tests/cli/test_cli_help.py parses calls
         if path.name not in ("secret_kinds.py", "examples.py"):
             found += ((f"{name}:{line}", text) for line, text in _texts(nodes))
-        # else nothing of what is looked for can stand in it
+        # else no command can occur in it
         if any(word in source for word in ("hint", "HINT", *_PLACES)):
             for line, text in _hints(tree, nodes):
                 places.setdefault(text, f"{name}:{line}")
@@ -61,7 +61,7 @@ def _read() -> tuple[tuple[tuple[str, str], ...], list[Hint]]:
 
 
 def texts() -> tuple[tuple[str, str], ...]:
-    """Each text of the package with its place, what is filled in as VALUE, docstrings left out."""
+    """Return each text of the package with its place, filled-in values as VALUE, without docstrings."""
     return _read()[0]
 
 
@@ -85,7 +85,7 @@ def _texts(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
 
 
 def told() -> Iterator[Told]:
-    """The commands in them."""
+    """Return the commands in the texts."""
     for where, text in texts():
         for match in WHOLE.finditer(text):
             yield Told(where, text, match[1].strip())
@@ -97,26 +97,26 @@ def _has_doc(node: ast.AST) -> bool:
     ) and isinstance(ast.get_docstring(node, clean=False), str)
 
 
-#: Calls that take a hint without its name, and at which place.
+#: Calls with a hint as a positional argument, and its position.
 _PLACES = {"Finding": 3, "needed": 2}
 
 
 def pattern(text: str) -> str:
-    """What a hint of the source looks like where it is printed, its commands with the flags that the call was given."""
+    """Return a pattern of a hint as printed, with the flags of the call in its commands."""
     words = re.sub(r"(VALUE|\\\{\w+\\\})+", lambda _: ".*", re.escape(" ".join(text.split())))
     scope = r"(?: --scope \\S+)?"
     return re.sub(r"\bipfsmem\\ ([a-z]+)((?:\\ [a-z-]+)?)", rf"ipfsmem {_FLAGS}\1{scope}\2{scope}", words)
 
 
 def hinted(text: str, printed: str) -> None:
-    """See that this hint is printed, on the command line without its part for Python. `followed` counts it: a test that says so
-    carries the hint out next."""
+    """Check that this hint is printed, on the command line without its part for Python. `followed` counts
+    it: a test that calls this then carries out the hint."""
     line = " ".join(printed.split())
     assert re.search(pattern(text), line) or re.search(pattern(without_python(text)), line), (text, printed)
 
 
 class Refused:
-    """`with Refused(hint):` sees that what is done in it is refused with this hint; counted like `hinted`."""
+    """`with Refused(hint):` checks that the block is refused with this hint; counted like `hinted`."""
 
     def __init__(self, hint: str) -> None:
         self.hint = hint
@@ -131,7 +131,7 @@ class Refused:
 
 
 def followed() -> dict[str, str]:
-    """The hints that stand in a call of `hinted` or `Refused` in some test, and in which file."""
+    """Return the hints in calls of `hinted` or `Refused` in tests, with their files."""
     found: dict[str, str] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         source = path.read_text("utf-8")
@@ -147,11 +147,11 @@ def followed() -> dict[str, str]:
 
 
 def hints() -> list[Hint]:
-    """Every text that is given to an error (or a finding of `check`) as its hint, each text once.
+    """Return every hint of an error (or of a finding of `check`), each text once.
 
-    Found are `hint=` in calls, the attribute `hint`, what is assigned to `error.hint`, the fourth field of a `Finding`,
-    what is said where a setting of a provider is `needed`, and module constants whose name says HINT or that any of these names.
-    """
+    Sources: `hint=` in calls, the attribute `hint`, assignments to `error.hint`, the fourth field of a
+    `Finding`, the text for a `needed` setting of a provider, and module constants whose name contains HINT
+    or that any of these names."""
     return _read()[1]
 
 
@@ -175,7 +175,7 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _given(node: ast.AST) -> Iterator[ast.expr]:
-    """Expressions that become a hint."""
+    """Return the expressions that become a hint."""
     if isinstance(node, ast.Call):
         yield from (keyword.value for keyword in node.keywords if keyword.arg == "hint")
         place = _PLACES.get(getattr(node.func, "id", ""), len(node.args))
@@ -189,7 +189,7 @@ def _given(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _said(given: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
-    """The texts that an expression can be."""
+    """Return the possible texts of an expression."""
     if isinstance(given, ast.Constant) and isinstance(given.value, str):
         yield given.value
     elif isinstance(given, ast.JoinedStr):

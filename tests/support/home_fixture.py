@@ -1,8 +1,8 @@
-"""Whole homes as a version of this program left them: `python -m tests.support.home_fixture NAME` keeps one of today beside the others.
+"""Homes written by each version of this program: `python -m tests.support.home_fixture NAME` adds one of the
+current version.
 
-A sealed one with the folder that it is published to, and a plain one: texts, facts, values, relations, sessions, events and scopes, with the
-indexes and lists that this device keeps. What a reader of that day was shown stands in `shown.json`.
-"""
+A sealed home with the folder that it publishes to, and a plain one: texts, facts, values, relations,
+sessions, events and scopes, with local indexes and lists. `shown.json` has what a reader was shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: Final = ("sealed", "plain")
 
 
 def make(kind: str, base: Path) -> None:
-    """A home of this kind, and the folder `stick` to which a sealed one is published."""
+    """Create a home of this kind; a sealed one publishes to the folder `stick`."""
     (base / "stick").mkdir(parents=True)
     if kind == "sealed":
         made = Memory.create(
@@ -42,7 +42,7 @@ def make(kind: str, base: Path) -> None:
 
 
 def shown(memory: Memory) -> dict[str, Any]:
-    """What a reader is shown of it."""
+    """Return what a reader is shown of it."""
     found: dict[str, Any] = {}
     for scope in ("", MINE):
         here = memory.scope(scope)
@@ -63,10 +63,10 @@ def shown(memory: Memory) -> dict[str, Any]:
 
 
 def unpack(name: str, kind: str, base: Path) -> Path:
-    """Lay a kept home out in `base`, whose paths it then names; the home."""
+    """Unpack a stored home into `base` with its paths adjusted; return the home."""
     with tarfile.open(FIXTURES / name / f"{kind}.tar.gz") as file:
         was = Path(json.loads((FIXTURES / name / "shown.json").read_text("utf-8"))["was"]) / kind
-        # Python before 3.11.4 has no such filter.
+        # Python before 3.11.4 does not have this filter.
         file.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
         file.extractall(base)
     prepared.settle(base / "home" / NAME, {str(was): str(base)})
@@ -74,7 +74,7 @@ def unpack(name: str, kind: str, base: Path) -> Path:
 
 
 def main(name: str) -> None:
-    """Keep a home of each kind."""
+    """Store a home of each kind."""
     folder = FIXTURES / name
     folder.mkdir(parents=True, exist_ok=True)
     kept: dict[str, Any] = {"was": "/home/user/made"}

@@ -1,4 +1,4 @@
-"""`ipfsmem sync --every` in a process of its own, for the tests of what runs for long."""
+"""`ipfsmem sync --every` in its own process, for tests of long-running commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE
 
 
 class Keeping:
-    """`ipfsmem sync --every ...` in a process of its own; both streams as one run of lines."""
+    """`ipfsmem sync --every ...` in its own process; both streams as one sequence of lines."""
 
     def __init__(self, cli: Cli, *arguments: str) -> None:
         self.process = subprocess.Popen(
@@ -36,7 +36,7 @@ class Keeping:
             self._lines.put(line.decode().rstrip("\n"))
 
     def line(self, wanted: Callable[[str], object]) -> str:
-        """The next line that is wanted; others before it are left out."""
+        """Return the next line that contains `wanted`; skip others."""
         while True:
             found = self._lines.get(timeout=PATIENCE)
             if wanted(found):
@@ -46,7 +46,7 @@ class Keeping:
         return json.loads(self.line(lambda line: wanted(json.loads(line))))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, list[str]]:
-        """Exit code, and the lines that were not read yet."""
+        """Return the exit code and the unread lines."""
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE)
         self._thread.join(PATIENCE)

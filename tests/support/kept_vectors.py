@@ -1,4 +1,4 @@
-"""What a memory kept of vectors last, whatever the model."""
+"""Reads the embeddings that a vault stored last, for any model."""
 
 from __future__ import annotations
 

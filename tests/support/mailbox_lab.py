@@ -1,9 +1,9 @@
-"""Random histories of full devices and agents' processes that share one vault through its mailbox, on the rules of production.
+"""Random histories of full devices and agent processes that share one vault through its mailbox, with
+production rules.
 
-`play(seed)` draws one; `judge` raises AssertionError for a write that was acknowledged and is lost. Entries are signed, sealed and
-opened as at a provider, withheld, repeated, replayed after deletion; processes are copied while they run and killed before a write
-is acknowledged. Nothing here is a test.
-"""
+`play(seed)` draws one; `judge` raises AssertionError if an acknowledged write is lost. Entries are signed,
+sealed and opened as at a provider; they are withheld, repeated and replayed after deletion. Processes are
+copied while they run and killed before a write is acknowledged. Contains no tests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SESSION = "work"
 
 
 class Agent:
-    """An agent's key, and the number of its person."""
+    """An agent key, and the number of its person."""
 
     def __init__(self, number: int) -> None:
         self.person = number - 1
@@ -80,17 +80,18 @@ OTHERS_DEVICE = "f" * 16
 
 
 def mine_of(person: int) -> Callable[[str], bool]:
-    """What tells the devices and agents of a person."""
+    """Return what identifies the devices and agents of a person."""
     return lambda dev: (dev in (OTHERS, OTHERS_DEVICE)) == bool(person)
 
 
 class World:
-    """What all share: the provider, the clock, texts by hash, and what was acknowledged."""
+    """The shared state: the provider, the clock, texts by hash, and acknowledged writes."""
 
     def __init__(self, rng: random.Random, keepers: int, faults: bool) -> None:
         self.rng, self.faults = rng, faults
         self.clock = BEGIN
-        #: The second agent may write to the nameless scope only, in some plays: its other ops wait for a person.
+        #: In some plays the second agent may write to the unnamed scope only: its other ops wait for
+        #: approval.
         scopes = rng.choice([None, None, frozenset([""])])
         self.rights = {
             AGENTS[0].id: AgentRights(role=WRITER),
@@ -105,7 +106,8 @@ class World:
         self.shared = rng.random() < 0.6
         if self.shared:
             self.keepers.append(FullDevice(self, OTHERS_DEVICE))
-        #: Acknowledged writes by (entry, h, body), each with the writes that replaced it after having been shown it.
+        #: Acknowledged writes by (entry, h, body), each with the writes that replaced it after having seen
+        #: it.
         self.written: dict[tuple[str, str, str | None], set[tuple[str, str, str | None]]] = {}
         self.events: set[bytes] = set()
         self.lines: set[tuple[str, bytes]] = set()
@@ -115,7 +117,8 @@ class World:
         )
 
     def replaced(self, e: str, old: Value, by: tuple[str, str, str | None]) -> None:
-        """Note that `by` replaces a value that its writer was shown; that of an op whose clock was ahead has another clock."""
+        """Record that `by` replaces a value that its writer had seen; a value of an op whose clock was
+        ahead has another clock."""
         same = [one for one in self.written if one[0] == e and one[2] == old.body]
         ahead = [one for one in same if without_time(one[1]) == old.h]
         for one in [(e, old.h, old.body)] if (e, old.h, old.body) in same else ahead:
@@ -132,7 +135,7 @@ class World:
         return text, name
 
     def text_for(self, e: str, writer: str) -> str:
-        """A new text, or now and then one that stood there before and was replaced."""
+        """Return a new text, or sometimes an earlier text that was replaced."""
         old = sorted({body for (name, _, body), by in self.written.items() if name == e and body and by})
         if old and self.rng.random() < 0.12:
             self.counts["returns"] += 1
@@ -142,7 +145,8 @@ class World:
         return self.body(f"---\nname: t\n---\n\n{writer} {self.rng.getrandbits(64):x}\n")[0]
 
     def listed(self) -> list[StoredEntry]:
-        """The entries that a reader gets from the provider: in faulty times some are late or withheld."""
+        """Return the entries that a reader gets from the provider; in faulty periods some are late or
+        withheld."""
         found = []
         for name, (agent, data) in self.mailbox.items():
             if self.faults and self.rng.random() < 0.15:
@@ -218,7 +222,7 @@ class FullDevice:
 
 
 class Start:
-    """A process with an agent key and no home."""
+    """A process with an agent key and without a home."""
 
     def __init__(self, world: World) -> None:
         self.world, self.agent = world, world.rng.choice(AGENTS if world.shared else AGENTS[:1])
@@ -244,7 +248,7 @@ class Start:
         self.seen.update({stored.sha: stored for stored in self.world.listed()})
 
     def write(self) -> None:
-        """Some ops in one entry, acknowledged when it is put."""
+        """Write some ops in one entry, which is acknowledged when it is stored."""
         world, rng = self.world, self.world.rng
         ops: list[MailboxOp] = []
         facts: list[Callable[[], None]] = []
@@ -258,7 +262,7 @@ class Start:
             else:
                 self._line(ops, facts)
         if not ops or (world.faults and rng.random() < 0.05):
-            return  # killed before the put: never acknowledged
+            return  # killed before the upload: never acknowledged
         self.put(ops)
         for fact in facts:
             fact()
@@ -336,7 +340,7 @@ class Start:
 
 
 def play(seed: int) -> World:
-    """Draw one history and bring it to rest: everybody reads everything."""
+    """Draw one history and finish it: everybody reads everything."""
     rng = random.Random(seed)
     world = World(rng, rng.choice([1, 1, 2, 3]), rng.random() < 0.8)
     alive: list[Start] = []
@@ -385,7 +389,8 @@ def collect(world: World) -> None:
 
 
 def judge(world: World) -> None:
-    """Raise AssertionError for a lost write, for devices that differ, or for a text that returned though somebody replaced it."""
+    """Raise AssertionError for a lost write, for devices that differ, or for a replaced text that
+    reappears."""
     shapes = [shape(keeper.state) for keeper in world.keepers]
     assert all(each == shapes[0] for each in shapes), "devices differ"
     state = world.keepers[0].state
@@ -427,7 +432,8 @@ def judge(world: World) -> None:
 
 
 def items(world: World, state: State) -> set[bytes]:
-    """The lines that a reader of the session shows: of two with the same numbers in one part one is hidden."""
+    """Return the lines that a reader of the session shows: of two with the same numbers in one part, one
+    is hidden."""
     found: dict[tuple[str, int, int], bytes] = {}
     for name, entry in sorted(state.entries.items()):
         parsed = memory_name(name)
@@ -442,7 +448,7 @@ def items(world: World, state: State) -> set[bytes]:
 
 
 def shape(state: State) -> dict[str, list[tuple[str, str | None]]]:
-    """What a state shows, without dots, clocks and markers."""
+    """Return what a state shows, without dots, clocks and markers."""
     return {
         name: sorted({(value.kind, value.body or "") for value in entry.values()})
         for name, entry in state.entries.items()
@@ -450,12 +456,12 @@ def shape(state: State) -> dict[str, list[tuple[str, str | None]]]:
     }
 
 
-#: Number of each entry in its start, by hash: what a reader knew if the place named it.
+#: The number of each entry in its start, by hash: what a reader would know if the provider named it.
 NUMBERS: dict[str, int] = {}
 
 
 def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
-    """Each rule whose absence a play notices: (object, attribute, what it is without the rule)."""
+    """Return each rule whose absence a play detects: (object, attribute, replacement without the rule)."""
     work = mailbox_admission._Work
 
     def by_place(start: str, place: OpPlace, op: MailboxOp) -> str:

@@ -1,4 +1,4 @@
-"""A memory served over MCP to the official client, in this process or as a program of its own."""
+"""A vault served over MCP to the official client, in this process or as a separate program."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ import pytest
 from ipfsmem.memory import Memory
 from tests.support.extras import need_extra
 
-#: The two eras of the protocol that the SDK serves: with a handshake, and without.
+#: The two versions of the protocol that the SDK serves: with and without a handshake.
 ERAS = ("legacy", "auto")
 
 
-#: Seconds that one test's coroutine may take on a machine under heavy load.
+#: Timeout in seconds for one test's coroutine on a heavily loaded machine.
 _PATIENCE = 120.0
 
 
 def play(work: Callable[[], Awaitable[None]]) -> None:
-    """Run one test's coroutine, within two minutes. A server that starts slowly is not taken for one of an older protocol."""
+    """Run one test's coroutine within two minutes. A server that starts slowly is not mistaken for one of
+    an older protocol."""
     from mcp.client import session
 
     async def bounded() -> None:
@@ -37,7 +38,7 @@ def play(work: Callable[[], Awaitable[None]]) -> None:
 
 @contextlib.asynccontextmanager
 async def client_of(served: Any, era: str, **more: Any) -> AsyncIterator[Any]:
-    """The official client, connected to a `MemoryServer` in this process."""
+    """Connect the official client to a `MemoryServer` in this process."""
     from mcp import Client
 
     async with Client(served.server, mode=era, **more) as client:
@@ -45,7 +46,7 @@ async def client_of(served: Any, era: str, **more: Any) -> AsyncIterator[Any]:
 
 
 def program(home: Path, *arguments: str, **environment: str) -> Any:
-    """How the client starts `ipfsmem serve mcp` as a program."""
+    """Return the parameters with which the client starts `ipfsmem serve mcp` as a program."""
     from mcp.client.stdio import StdioServerParameters
 
     return StdioServerParameters(
@@ -56,7 +57,7 @@ def program(home: Path, *arguments: str, **environment: str) -> Any:
 
 
 def surroundings(home: Path) -> dict[str, str]:
-    """An environment in which nothing of this machine's user is found."""
+    """Return an environment that hides this machine's user."""
     kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "TMPDIR") if name in os.environ}
     return {
         **kept,
@@ -68,7 +69,7 @@ def surroundings(home: Path) -> dict[str, str]:
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    """An empty memory in this process alone."""
+    """Return an empty vault in this process."""
     need_extra("mcp", "mcp_types")
     with Memory.load("alex", "none") as memory:
         yield memory

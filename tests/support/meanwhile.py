@@ -1,4 +1,4 @@
-"""What another process writes between what one read and its own change."""
+"""Simulates a write of another process between a read and a change of this one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipfsmem.memories.memories import MemoryStore
 
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, what: str, do: Callable[[], object]) -> None:
-    """Do something just before the next change of this kind (`write`, `forget`) begins."""
+    """Call `do` just before the next change of this kind (`write`, `forget`) begins."""
     begin = MemoryStore.changing
 
     def after(self: MemoryStore, kind: str, *more: Any) -> Any:

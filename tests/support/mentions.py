@@ -1,8 +1,9 @@
-"""What a name of the tests mentions in its source, directly or through other names: functions, classes, constants, modules.
+"""Finds the names that a name of the tests mentions in its source, directly or indirectly: functions,
+classes, constants, modules.
 
-Read, not run: a name counts as used wherever it stands, in a decorator and in an annotation too. So more is found than a run
-would use, and never less as long as nothing is looked up by a text (a module named in a text, as for `python -m`, is found).
-"""
+The source is read, not run: a name anywhere counts, also in a decorator or annotation. The result includes
+everything that a run would use, except names that are looked up by a text (a module named in a text, as
+for `python -m`, is found)."""
 
 from __future__ import annotations
 
@@ -19,21 +20,21 @@ _OURS = re.compile(r"(?:tests|bench)(?:\.\w+)*")
 
 
 class Name(NamedTuple):
-    """A name at the top of a module, or the module as a whole (an empty name)."""
+    """A top-level name of a module, or the module as a whole (an empty name)."""
 
     module: str
     name: str
 
 
 class _Module(NamedTuple):
-    #: Name at the top: what its statements mention.
+    #: Top-level name: the names that its statements mention.
     mentions: dict[str, set[Name]]
-    #: Name at the top: what an import binds it to.
+    #: Top-level name: the target of its import.
     imported: dict[str, Name]
 
 
 def reachable(begin: Name) -> set[Name]:
-    """The names that one mentions, and those that these mention, to the end."""
+    """Return the names that one mentions, directly and indirectly."""
     seen, todo = set[Name](), [begin]
     while todo:
         one = todo.pop()
@@ -85,11 +86,11 @@ def _read(module: str) -> _Module:
 
 
 class _Part:
-    """A statement at the top of a module, with all that is in it."""
+    """A top-level statement of a module, with everything in it."""
 
     def __init__(self, node: ast.stmt) -> None:
         self.node = node
-        #: What the imports in it bind.
+        #: The names that its imports bind.
         self.bound: dict[str, Name] = {}
         self._loaded: set[str] = set()
         self._stored: set[str] = set()
@@ -114,7 +115,7 @@ class _Part:
                     todo += ast.iter_child_nodes(one)
 
     def defined(self) -> set[str]:
-        """The names whose value the statement makes or may change."""
+        """Return the names whose value the statement makes or may change."""
         if isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return {self.node.name}
         if isinstance(self.node, ast.Import | ast.ImportFrom):
@@ -123,20 +124,21 @@ class _Part:
         return self._stored | inner or self._loaded | {name for name, _ in self._attributes}
 
     def names(self, module: str, imported: dict[str, Name]) -> Iterator[Name]:
-        """What the statement mentions: names of its module, attributes of imported modules, imports of its own, modules in texts."""
+        """Return what the statement mentions: names of its module, attributes of imported modules, its own
+        imports, modules in texts."""
         bound = imported | self.bound
         yield from self.bound.values()
         yield from (Name(text, "") for text in self._modules)
         for name, attribute in self._attributes:
             target = bound.get(name, Name(module, name))
-            # Of a module the attribute alone, else the object.
+            # For a module only the attribute, else the object.
             yield Name(target.module, attribute) if not target.name else target
         for name in self._loaded:
             yield bound.get(name, Name(module, name))
 
 
 def _bound(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, Name]]:
-    """What an import binds to which name."""
+    """Return which name an import binds to what."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             yield alias.asname or alias.name.partition(".")[0], Name(alias.name, "")

@@ -1,4 +1,4 @@
-"""Values out of bounds for every parameter by name, the same in every interface."""
+"""Values out of bounds for every parameter, the same in every interface."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ BOUNDS: Final[Mapping[str | tuple[str, str], Mapping[str, Any]]] = {
     **{(f"graph {op}", "type"): _HALF for op in ("relate", "unrelate")},
     ("cleanup", "older_than"): {"below": 1},
 }  # fmt: skip
-#: Parameters without a row above: names that are looked up and not found, texts that are cut or normalised, paths, secrets, flags, and
-#: lists whose items the operation checks one by one.
+#: Parameters without a row above: names that are looked up, texts that are cut or normalised, paths, secrets,
+#: flags, and lists whose items the operation checks one by one.
 FREE: Final = frozenset(
     [
         "about",
@@ -208,13 +208,14 @@ FREE: Final = frozenset(
 
 
 def bad_values(op: Op, face: str, name: str) -> list[tuple[str, Any]]:
-    """The values out of bounds of a parameter, each with the kind of violation."""
+    """Return the values out of bounds of a parameter, each with the kind of violation."""
     found = BOUNDS.get((op.name, name), BOUNDS.get(name, {}))
     return [(what, _on(face, value)) for what, value in found.items()]
 
 
 def _on(face: str, value: Any) -> Any:
-    """A value in the form that an interface receives: a command receives bytes that are not UTF-8 as low surrogates."""
+    """Return a value in the form that an interface receives: a command receives bytes that are not UTF-8
+    as low surrogates."""
     if face != "cli":
         return value
     if isinstance(value, list):
@@ -223,7 +224,7 @@ def _on(face: str, value: Any) -> Any:
 
 
 def names_of(op: Op, face: str, name: str) -> set[str]:
-    """The names of a parameter in an interface."""
+    """Return the names of a parameter in an interface."""
     found = {name}
     if face == "cli":
         command = commands()[op.cli]
@@ -235,7 +236,7 @@ def names_of(op: Op, face: str, name: str) -> set[str]:
 
 
 def parameters(op: Op, face: str, memory: Memory) -> list[str]:
-    """The parameters of an operation in an interface, with the names that `Op.call` uses."""
+    """Return the parameters of an operation in an interface, with the names that `Op.call` uses."""
     if face == "tool":
         tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
         return list(tool.parameters["properties"])

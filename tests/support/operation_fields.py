@@ -18,12 +18,13 @@ from tests.support.operation_rows import ROWS, Op
 from tests.support.operation_world import Answer, run, world
 
 FILE: Final = Path(__file__).with_suffix(".json")
-#: Fields whose keys are data and not names of fields.
+#: Fields whose keys are data and not field names.
 _NAMES: Final = frozenset(["files", "fields", "data", "retained", "counts", "cost_usd", "labels"])
 
 
 def fields(value: Any) -> set[str]:
-    """The names of all fields of an answer: `outer.inner` for nested ones, `[].name` for those of list items."""
+    """Return the names of all fields of an answer: `outer.inner` for nested ones, `[].name` for those of
+    list items."""
     return set(_fields(value, ""))
 
 
@@ -36,7 +37,7 @@ def _fields(value: Any, at: str) -> Iterator[str]:
         value = dict(zip(value._fields, value, strict=True))
     if isinstance(value, Mapping):
         for name, one in value.items():
-            if name == "notice":  # what a model is told of quoted texts
+            if name == "notice":  # instructions to a model about quoted texts
                 continue
             yield f"{at}{name}"
             if name not in _NAMES:
@@ -49,14 +50,14 @@ def _fields(value: Any, at: str) -> Iterator[str]:
 
 
 def differences(answers: Mapping[str, Answer]) -> dict[str, list[str]]:
-    """For each interface whose call succeeded, the fields that another interface has and it lacks."""
+    """Return, for each interface whose call succeeded, the fields that another interface has and it lacks."""
     found = {face: fields(answer.values) for face, answer in answers.items() if answer.ok}
     every = set().union(*found.values())
     return {face: sorted(every - names) for face, names in found.items() if every - names}
 
 
 def recorded() -> dict[str, dict[str, list[str]]]:
-    """The known differences by operation."""
+    """Return the known differences by operation."""
     table: dict[str, dict[str, list[str]]] = json.loads(FILE.read_text("utf-8"))
     return table
 

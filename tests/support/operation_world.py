@@ -37,7 +37,7 @@ NAME = "default"
 MINE, THEIRS, LED = "mine", "theirs", "led"
 #: A word in every text of the scope `theirs` and in no other text.
 SECRET = "quetzalcoatl"
-#: A word in every text of the nameless scope.
+#: A word in every text of the unnamed scope.
 MARK = "huitzilopochtli"
 ROUTE_OF: Mapping[str, Route] = {route.name: route for route in ROUTES}
 _made: list[Path] = []
@@ -104,7 +104,7 @@ class Answer(NamedTuple):
 
 
 def commands() -> dict[str, click.Command]:
-    """Every command by its words."""
+    """Return every command by its words."""
     return dict(_leaves(group, ()))
 
 
@@ -117,20 +117,20 @@ def _leaves(command: click.Command, path: tuple[str, ...]) -> list[tuple[str, cl
 
 
 def state(home: Path) -> str:
-    """Everything that an operation may change, except the list of operations."""
+    """Return everything that an operation may change, except the list of operations."""
     with Memory.load(NAME, home=home) as memory:
         return state_of(memory)
 
 
 def state_of(memory: Memory) -> str:
-    """The same for an open memory."""
+    """Return the same for an open vault."""
     whole = json.loads(memory.bundles.export(partial=True))
     hidden = [[one.scope, one.key] for one in memory.hidden.list(everywhere=True)]
     return json.dumps([whole, hidden, memory.dreams.status()], sort_keys=True, default=str)
 
 
 def recorded(home: Path, after: int = 0) -> list[Operation]:
-    """The list of operations, newest first, without the `after` oldest."""
+    """Return the list of operations, newest first, without the `after` oldest."""
     with closing(open_replica(home / NAME, None, Environment())) as replica:
         found = list(operations(replica, settings().operations.kept))
     return found[: len(found) - after]
@@ -164,7 +164,7 @@ async def _awaited(made: Any) -> Any:
 
 
 def _sha(place: Memory, value: Any) -> Any:
-    """`SHA` is the digest of an earlier text of the memory `tone`, `SEEN` what is shown of it."""
+    """Replace `SHA` with the digest of an earlier text of the memory `tone`, `SEEN` with its shown digest."""
     if value == "SHA":
         return place.history(KEY).versions[-1].sha256
     if value == "SEEN":
@@ -264,7 +264,7 @@ async def by_http(client: Client, op: Op, given: Mapping[str, Any], *, home: Pat
 
 
 def yarl_url(client: Client, url: str) -> Any:
-    """A URL whose escapes are kept."""
+    """Return a URL that keeps its escapes."""
     from yarl import URL
 
     return URL(str(client._base_url).rstrip("/") + url, encoded=True)
@@ -287,7 +287,7 @@ def _seen_of(place: Memory, op: Op, value: Any) -> Any:
 
 
 def by_tool(memory: Memory, op: Op, given: Mapping[str, Any]) -> Answer:
-    """Call the tool as the server does. A first call gets the token that a confirmation needs."""
+    """Call the tool as the server does. The first call returns the token that a confirmation needs."""
     tool = next(one for one in toolset(memory, ["all"]) if one.name == op.tool)
     args = dict(given)
     with acting_as("mcp", "test"):

@@ -1,8 +1,7 @@
-"""Every outcome of every command: what is asked for in which situation, and the exit code of that.
+"""Every outcome of every command: the command, its situation and its exit code.
 
-`tools/generate.py` writes the table in docs/reference/errors.md from these rows, and tests/cli/test_outcomes.py plays each. An outcome
-in which what was asked did not happen never ends with 0.
-"""
+`tools/generate.py` writes the table in docs/reference/errors.md from these rows, and
+tests/cli/test_outcomes.py runs each. A command that did not do what was asked never ends with 0."""
 
 from __future__ import annotations
 
@@ -24,20 +23,20 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 from tests.support.extras import need_extra
 from tests.support.plugin_lab import Lab, plugin_lab
 
-#: Two memories that say the same.
+#: Two memories with the same text.
 TWICE_SAID = ("write tone --body 'It is so.'", "write twin --body 'It is so.'")
 #: A session with one message.
 CHAT = """session add chat < '{"role": "user", "content": "Where is the boat?"}'"""
-#: A fact, and the key that it gets.
+#: A fact, and its key.
 FACT, FACT_KEY = 'fact add "User likes tea"', "fact_e2f077a705af4e99"
 #: A value.
 VALUE = "value set user:theme dark"
-#: 24 words that are valid and belong to no memory.
+#: 24 valid words that belong to no vault.
 WORDS = "abandon " * 23 + "art"
 
 
 class Place:
-    """One device with a memory, a stick as its provider, and a folder to work in."""
+    """One device with a vault, a stick as its provider, and a working folder."""
 
     def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
         self.base, self.patch = base, monkeypatch
@@ -47,7 +46,7 @@ class Place:
         (base / "note.md").write_text("A note.\n")
         (base / "from.md").write_text("---\nsource: note:1\n---\n\nA note from elsewhere.\n")
         (self.folder / "role.md").write_text("Works on firmware.\n")
-        runtime = base / "runtime"  # what one test unlocks, no other may lock
+        runtime = base / "runtime"  # keys that one test unlocks must not be locked by another
         runtime.mkdir(mode=0o700)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
         monkeypatch.setenv("IPFSMEM_PROVIDER", str(self.stick))
@@ -62,7 +61,7 @@ class Place:
 
     @property
     def other(self) -> Cli:
-        """A second device of the same wallet, made when it is first asked for."""
+        """Return a second device of the same wallet, created on first use."""
         if self._other is None:
             self._other = Cli(self.base / "other", self.patch)
             self._other.ok("init", "--unprotected-keys", "--label", "second", key=KEY)
@@ -73,7 +72,7 @@ class Place:
         return str(found[0]["root"]) if found else "bafynone"
 
     def run(self, command: str, device: Cli | None = None) -> Result:
-        """Run a command as it stands in a row. `KEY` and `OTHER` come through a pipe, names in capitals are filled in."""
+        """Run the command of a row. `KEY` and `OTHER` are piped in; names in capitals are filled in."""
         device = device or self.cli
         words = [self._filled(word) for word in _split(command)]
         key = {"KEY": KEY, "OTHER": OTHER_KEY}.get(words[-1], "")
@@ -117,7 +116,7 @@ Prepare = Callable[[Place], object]
 
 
 class Row(NamedTuple):
-    """`run` in `mode` after `before`, prepared by `prepare`, ends with `code`: `outcome` says what that is."""
+    """`run` in `mode` after `before`, prepared by `prepare`, ends with `code`; `outcome` describes it."""
 
     command: str
     outcome: str
@@ -132,7 +131,7 @@ class Row(NamedTuple):
 
 
 def fake_systemctl(place: Place) -> None:
-    """A manager of services that does what it is told."""
+    """A service manager that accepts every command."""
     programs = place.base / "programs"
     programs.mkdir()
     (programs / "systemctl").write_text("#!/bin/sh\nexit 0\n")
@@ -142,24 +141,24 @@ def fake_systemctl(place: Place) -> None:
 
 
 def boats_off(place: Place, code: str = "return 'It is red.'") -> Lab:
-    """A plugin that is installed and not switched on."""
+    """A plugin that is installed but not enabled."""
     lab = plugin_lab(place.base, place.patch)
     lab.install("boats", f"class Plugin:\n    def prefetch(self, query, session):\n        {code}\n")
     return lab
 
 
 def boats_on(place: Place) -> None:
-    """The same, switched on."""
+    """A plugin that is installed and enabled."""
     boats_off(place).switch_on("boats")
 
 
 def ill_boats_on(place: Place) -> None:
-    """One that raises."""
+    """A plugin that raises."""
     boats_off(place, "raise ValueError(query)").switch_on("boats")
 
 
 def listed_then_written(place: Place) -> None:
-    """When memories are listed the first time, somebody else writes one of them anew."""
+    """Another process rewrites a memory during the first listing."""
     from ipfsmem.memory import Memory
 
     listed, written = Memory.list, list[bool]()
@@ -189,7 +188,7 @@ def second_provider_gone(place: Place) -> None:
 
 
 def clash(place: Place) -> None:
-    """A conflict in `tone`, seen by both devices."""
+    """A conflict in `tone` that both devices have seen."""
     place.ok("write tone --body old", "sync")
     place.ok("sync", device=place.other)
     place.ok("write tone --body first")
@@ -200,7 +199,7 @@ def clash(place: Place) -> None:
 
 
 def no_program(place: Place) -> None:
-    """A user's folder in which no agents' program has run."""
+    """A user's folder in which no agent program has run."""
     need_extra("mcp", "mcp")
     (place.base / "user").mkdir(exist_ok=True)
     for name in ("HOME", "USERPROFILE"):
@@ -209,7 +208,7 @@ def no_program(place: Place) -> None:
 
 
 def claude_code(place: Place) -> Path:
-    """One in which Claude Code has. The file of its state."""
+    """A user's folder in which Claude Code has run. Return its state file."""
     no_program(place)
     state = place.base / "user" / ".claude.json"
     state.write_text('{"numStartups": 3}')
@@ -235,7 +234,7 @@ def read_only_settings(place: Place) -> None:
 
 
 def with_passphrase(place: Place) -> None:
-    """The keys of this device are under one, which the environment has."""
+    """Protect the keys of this device with a passphrase, which the environment has."""
     place.ok("key passphrase --new-passphrase-fd NEWFD")
     place.patch.setenv("IPFSMEM_PASSPHRASE", "open sesame")
 
@@ -252,7 +251,7 @@ def unlocked_and_folder_gone(place: Place) -> None:
 
 
 def no_room(place: Place) -> None:
-    """Two texts under one key, where there is room for one; this device has not seen the other's."""
+    """Two texts under one key where only one fits; this device has not seen the other's."""
     from ipfsmem.sync import join_head
 
     place.ok("sync", device=place.other)
@@ -275,7 +274,7 @@ def damaged_event(place: Place) -> None:
 
 
 def unfetched(place: Place) -> None:
-    """`tone` is known here and its text is not."""
+    """`tone` is known here but its text is not downloaded."""
     from ipfsmem.memory import Memory
 
     place.ok("write tone --body x", "sync")
@@ -289,7 +288,7 @@ def unfetched(place: Place) -> None:
 
 
 def another_memory_saved(place: Place) -> None:
-    """A version of another memory stands in `other.car`."""
+    """`other.car` has a version of another vault."""
     from ipfsmem.memory import Memory
 
     where = place.base / "another"
@@ -304,7 +303,8 @@ def another_memory_saved(place: Place) -> None:
 
 
 def second_copy_saved(place: Place) -> None:
-    """The other device went on after a backup of its home was put back; what it published to elsewhere then stands in `copy.car`."""
+    """The other device continued after its home was restored from a backup; `copy.car` has what it
+    published elsewhere."""
     import shutil
 
     other, backup = place.other, place.base / "backup"
@@ -324,7 +324,7 @@ def lost_text(place: Place) -> None:
 
 
 def changed_state(place: Place) -> None:
-    """The disk changed what nothing can be read without, and its second copy."""
+    """An indispensable value of the database and its second copy are damaged."""
     from tests.support.damage_lab import flip_value
 
     for name in (meta.STATE, meta.JOURNAL_CHAIN):
@@ -332,7 +332,7 @@ def changed_state(place: Place) -> None:
 
 
 def damaged_head(place: Place) -> None:
-    """The newest root of another device lacks its state, and nobody else has it."""
+    """The newest root of another device has no state, and no other device has it."""
     place.ok("write tone --body x", "sync")
     place.ok("sync", device=place.other)
     place.ok("write more --body y", device=place.other)
@@ -363,7 +363,7 @@ def old_place_gone(place: Place) -> None:
 
 
 def session_kept_here(place: Place) -> None:
-    """A session that stays on this device."""
+    """A session that is stored on this device only."""
     from ipfsmem.memory import Memory
 
     file = place.base / "sessions.toml"
@@ -374,7 +374,7 @@ def session_kept_here(place: Place) -> None:
 
 
 def damaged_session(place: Place) -> None:
-    """Of a session that stays on this device the disk changed a message."""
+    """A message of a session that is stored on this device only is damaged."""
     from ipfsmem.memory import Memory
 
     session_kept_here(place)
@@ -456,7 +456,7 @@ def api_served(place: Place) -> None:
     place.patch.setattr(serve_api_cmd, "_serve", soon)
 
 
-#: What holds a lock until the test is over.
+#: Locks that are held until the test ends.
 _HELD: dict[str, object] = {}
 
 
@@ -483,7 +483,7 @@ def written_meanwhile(place: Place) -> None:
 
 
 def proposed_by_a_model(place: Place) -> None:
-    """What `dream --dry-run` proposed, as if a model had."""
+    """A proposal of `dream --dry-run`, as if by a model."""
     from ipfsmem.memories.dreams import Dreams
 
     proposed = Dreams.proposed
@@ -496,14 +496,14 @@ def proposed_by_a_model(place: Place) -> None:
 
 
 def full_disk(place: Place) -> None:
-    """A disk without room."""
+    """A full disk."""
     import shutil
 
     place.patch.setattr("shutil.disk_usage", lambda path: shutil._ntuple_diskusage(100, 100, 0))
 
 
 def written_before_removal(place: Place) -> None:
-    """Somebody writes after the question of `vault remove` was answered."""
+    """Another process writes after the question of `vault remove` was answered."""
     from ipfsmem.cli import vault_remove_cmd
 
     def agreed(*given: object) -> None:
@@ -513,7 +513,7 @@ def written_before_removal(place: Place) -> None:
 
 
 def own_settings(place: Place) -> None:
-    """A settings file of this user, without a setting."""
+    """A settings file of this user without any setting."""
     file = place.base / "settings.toml"
     file.write_text("# mine\n")
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
@@ -556,7 +556,7 @@ def page_not_built(place: Place) -> None:
 
 
 def shell_there(place: Place) -> None:
-    """A build of the page that `export --html` fills, with its marks alone, and something that was not published."""
+    """A build of the page that `export --html` fills, with its marks only, and unpublished data."""
     for name in ("rescue", "static"):
         (place.base / "page" / name).mkdir(parents=True)
     marks = ("SAVED", "VAULT", "KEY_NUMBER", "LICENCES", "CAR")
@@ -567,7 +567,7 @@ def shell_there(place: Place) -> None:
 
 
 def static_there(place: Place) -> None:
-    """A build of the page for any host, with its marks alone."""
+    """A build of the page for any host, with its marks only."""
     top = place.base / "page" / "static"
     top.mkdir(parents=True)
     (top / "index.html").write_text('<meta name="ipfsmem-places" content="">')
@@ -580,7 +580,7 @@ def shell_not_built(place: Place) -> None:
 
 
 def token_made(place: Place) -> None:
-    """A token of which the id is known."""
+    """A token with a known id."""
     row = {"hash": "ab" * 32, "sealed": ""}
     (place.cli.home / "default" / "tokens.json").write_text(json.dumps({"tokens": [row], "v": 1}))
 
@@ -604,7 +604,7 @@ def no_wallet_can_be_made(place: Place) -> None:
 
 
 def editor(code: str) -> Prepare:
-    """An editor that does this with the file at `path`, which has `text`."""
+    """An editor that runs this code on the file at `path`, whose content is `text`."""
 
     def prepare(place: Place) -> None:
         script = place.base / "editor.py"
@@ -618,7 +618,7 @@ def editor(code: str) -> Prepare:
 
 
 def edited_meanwhile(place: Place) -> None:
-    """An editor that is open while somebody else writes the memory."""
+    """An open editor while another process writes the memory."""
     (place.base / "editing").mkdir()
     place.patch.setattr(edit_cmd, "_IN_MEMORY", place.base / "editing")
     editor("path.write_text(text + 'mine')")(place)
@@ -1099,7 +1099,7 @@ ROWS: tuple[Row, ...] = (
     Row("format inspect", "it is not there", 4, "format inspect BASE/none", "none"),
 )  # fmt: skip
 
-#: What any command on a memory may end with, told once.
+#: Outcomes of any command on a vault, listed once.
 ANY: tuple[tuple[str, int], ...] = (
     ("the call is wrong", 2),
     ("there is no memory of that name", 4),
@@ -1110,7 +1110,7 @@ ANY: tuple[tuple[str, int], ...] = (
 
 
 def table() -> str:
-    """The rows as they stand in docs/reference/errors.md."""
+    """Return the rows as in docs/reference/errors.md."""
     lines = ["| command | outcome | exit code |", "| --- | --- | --- |"]
     lines += [f"| any, on a memory | {outcome} | {code} |" for outcome, code in ANY]
     lines += [f"| `{row.command}` | {row.outcome} | {row.code} |" for row in ROWS]

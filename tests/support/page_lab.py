@@ -1,7 +1,7 @@
-"""The page of `ipfsmem ui` in Chromium without a window, over a memory of a test. Nothing here is a test.
+"""The page of `ipfsmem ui` in headless Chromium over a test vault. Contains no tests.
 
-Without Node, Chromium or the package playwright its tests are skipped, and fail where counterparts are required.
-"""
+Without Node, Chromium or the package playwright its tests are skipped, or fail where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.patience import PATIENCE
 
 
 class Shown:
-    """A page that is let in, and what its server was asked."""
+    """A page that is signed in, and the requests to its server."""
 
     def __init__(self, lab: Lab, page: Any, url: str) -> None:
         self.lab = lab
         self.page = page
         self.url = url
-        #: The link that it was let in by.
+        #: The link that signed it in.
         self.entered = self.link()
         self.asked: list[str] = []
         self.failed: list[str] = []
@@ -33,21 +33,21 @@ class Shown:
         page.on("pageerror", lambda error: self.failed.append(str(error)))
 
     def link(self) -> str:
-        """A link that opens it once."""
+        """Return a link that opens the page once."""
         return f"{self.url}#code={self.lab.doors.new_code()}"
 
     async def go(self, view: str, ready: str) -> None:
-        """Show a view, and wait for what stands in it."""
+        """Show a view, and wait for the element `ready`."""
         await self.page.evaluate(f"location.hash = '#/{view}'")
         await self.page.wait_for_selector(ready)
 
     async def faults(self) -> list[str]:
-        """What axe-core finds wrong that keeps somebody from using what is shown, in a line each."""
+        """Return the accessibility faults that axe-core finds in the view, one line each."""
         return await faults_of(self.page)
 
 
 async def faults_of(page: Any) -> list[str]:
-    """The same of any page."""
+    """Return the accessibility faults of any page."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(of_web_packages("axe-core/axe.min.js") + ";0")
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
@@ -71,8 +71,9 @@ def looked_at(
     arguments: Sequence[str] = (),
     **shape: Any,
 ) -> None:
-    """Open the page over the local memories `names` (`m`) of `home` and `look` at it. Nothing may be loaded from elsewhere, and nothing may
-    throw. `arguments`: of Chromium; `shape`: of its context, as Playwright calls it."""
+    """Open the page over the local vaults `names` (`m`) of `home` and call `look`. The page may load
+    nothing from elsewhere, and throw nothing. `arguments`: for Chromium; `shape`: for its Playwright
+    context."""
     api = need_extra("counterparts", "playwright.async_api")
     chromium = shutil.which("chromium") or missing("chromium is not installed")
     files = PageFiles.built(built_page())

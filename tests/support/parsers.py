@@ -1,5 +1,7 @@
-"""Each parser that exists in both languages, and inputs that it may be given: made of seeds, by mutation, the same from the same
-number. What Python makes of an input has the form that `web/tests/parsers.ts` gives."""
+"""Every parser that exists in both languages, and inputs for it: seeded mutations, the same for the same
+number.
+
+Results of Python have the form that `web/tests/parsers.ts` returns."""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ from tests.support.plain import judging as plain
 
 VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 REFUSED = {"refused": True}
-#: Who writes the parts of the session that is drawn.
+#: Authors of the parts of the drawn session.
 SESSION_DEVICE = "00aabbccddeeff11"
 Rows = dict[str, Any]
 
@@ -135,7 +137,7 @@ def _blob(given: str) -> Any:
 
 
 def _export(given: str) -> Any:
-    """An export that a person imports: its texts always come in."""
+    """An export that a person imports: its texts are always accepted."""
     return _as_lists(read_given(given)[""].blob)
 
 
@@ -147,7 +149,7 @@ def _as_lists(read: Blob) -> Any:
 
 
 def session_part(body: str) -> str:
-    """A part of the session `chat` with such a body."""
+    """Return a part of the session `chat` with this body."""
     return f"---\ntype: session\nsession: chat\n---\n\n{body}\n"
 
 
@@ -160,7 +162,7 @@ def _session(given: list[str]) -> Any:
 
 
 def _as_doubles(value: Any) -> Any:
-    """A JSON value with its numbers as a browser has and writes them."""
+    """Return a JSON value with its numbers as a browser has and writes them."""
 
     def number(text: str) -> float | None:
         return None if isinf(float(text)) else float(text)
@@ -180,7 +182,8 @@ def _edit(given: list[Any]) -> Any:
 
 
 def _loaded(given: list[list[str]]) -> Any:
-    """Our header lines as other YAML readers take them: as the same texts, under the rules of YAML 1.1 and of 1.2."""
+    """Check that other YAML readers read our header lines as the same texts, under the rules of YAML 1.1
+    and 1.2."""
     fields = {name: value for name, value in given if value}
     lines = write_header(fields)
     wanted = {**fields, **({"tags": list(parse_tags(fields["tags"]))} if "tags" in fields else {})}
@@ -218,7 +221,7 @@ def _target(given: str) -> Any:
     return to if isinstance(to, str) else list(bytes(to))
 
 
-#: Of the pins that are drawn: the names that are asked for, and the time at which that is.
+#: For the drawn pins: the names that are requested, and the time of the request.
 PIN_NAMES, PIN_TIME = ("a", "é"), 7
 
 
@@ -254,7 +257,7 @@ def _scope_file(given: str) -> Any:
 
 
 def _signature(given: str) -> Any:
-    """What `normalise_signature` is given: a signature of another length is refused there."""
+    """Return the input of `normalise_signature`; a signature of another length is refused there."""
     found = read_signature(given)
     if len(found) != 65:
         raise SignerError("of another length")
@@ -301,7 +304,7 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-#: Parsers of what providers, wallets and bundles hand over: drawn one by one.
+#: Parsers of data from providers, wallets and bundles, drawn one by one.
 OF_PROVIDERS = (
     "node",
     "unixfs",
@@ -317,7 +320,7 @@ OF_PROVIDERS = (
 
 
 def judged(parser: str, given: Any) -> Any:
-    """What Python makes of an input, as a JSON value."""
+    """Return Python's result for an input as a JSON value."""
     try:
         return PARSERS[parser](given)
     except (FormatError, SignatureError, SignerError):
@@ -330,7 +333,7 @@ def _vectors(name: str) -> Rows:
     return json.loads((VECTORS / f"{name}.json").read_text("utf-8"))
 
 
-#: What is put into texts at any place: what some parser somewhere takes for an end, a mark, a space or nothing at all.
+#: Pieces that are inserted anywhere: each is an end, a mark, a space or nothing to some parser.
 BITS = (
     *"\n\r\t \x00\x07\x0b\x0c\x1c\x1f\x7f\x85\xa0\xad\u2028\u2029\ufeff\ufffe\uffff\u200b\u3000",
     *"-:#\"'[]{},|>?&*!%@`~=<+._/\\0123456789aZ",
@@ -359,14 +362,14 @@ VALUES = (
 )  # fmt: skip
 _ENDS = ("\n",) * 12 + ("\r\n", "\r", " \n", "\t\r\n", "\n\n", "\n\r\n")
 
-#: Texts that some YAML reader takes for something else than text.
+#: Texts that some YAML reader does not read as text.
 TYPED = (
     "no", "Yes", "ON", "off", "y", "N", "true", "FALSE", "null", "Null", "~", "<<", "=", "1", "-1", "+1", "0", "007", "0123", "1.10", "1.", ".5", "1e3", "1E-3",
     "1.5e+10", "0x1F", "0o17", "0b101", "1_000", "1__0.5", ".inf", "-.INF", "+.inf", ".NaN", "12:30", "12:30:45", "190:20:30.15", "1:2:3:4", "2026-01-01", "2026-1-2",
     "2026-13-45", "2026-01-01T10:00:00Z", "2026-01-01t1:2:3", "2026-01-01 10:00:00.5 +2", "1.10.2", "30d", "1e", "0x", "08", "0o8", "192.168.0.1", "a:b", "http://x.y/z",
     "1,000", "12e03", "685_230.15", "685.230_15e+03", "-0", "---", "...", "- x", "? x", "x", "a b", "#", "!x", "%x",
 )  # fmt: skip
-#: Texts that begin as other programs begin theirs.
+#: Beginnings of files as other programs write them.
 FRONTS = (
     "+++\ntitle = 'A'\n[extra]\nx = 1\n+++\n\nbody\n", "---\na: &x 1\nb: *x\n---\n\nbody\n", "---\n# c\ntitle: A: B\ntags:\n  - x\n...\nbody\n",
     '{\n  "title": "A",\n  "tags": ["x"]\n}\n\nbody\n', ";;;\n{\"a\": 1}\n;;;\nbody", "---toml\na = 1\n---\nbody", "---\nprose\n---\nmore",
@@ -377,7 +380,7 @@ FRONTS = (
 
 
 def header_file(r: Random) -> bytes:
-    """A file with a header of the kinds that people and programs write, and of kinds nearly so."""
+    """Return a file with a header as people and programs write them, or nearly so."""
     end = r.choice(_ENDS[:1] * 4 + ("\r\n", "\r"))
     lines = []
     for _ in range(r.randrange(7)):
@@ -425,7 +428,7 @@ def header_file(r: Random) -> bytes:
     return (text + r.choice(("", end, "\n"))).encode()
 
 
-#: What a header that is not flat is put together from, the likelier ones more often.
+#: Pieces of a header that is not flat, likelier ones repeated.
 _PIECES_OF_YAML = (
     *("a", "b", "x#y", "é", "😀", "a: ", '"q": ', "a:", "~", ".", "=", "<<", "1", "\\n", "%", "!", "*", "@", "&"),
     *("[", "]", "{", "}", ",", ", ", ":", ": ", " :", '"q"', "'s'", '"', "'", "?", "|", ">", "|-", "-", "- ", "- - ") * 2,
@@ -434,7 +437,7 @@ _PIECES_OF_YAML = (
 
 
 def yaml_file(r: Random) -> bytes:
-    """A file with a header of pieces of YAML, mostly one that is not flat."""
+    """Return a file with a header of pieces of YAML, mostly one that is not flat."""
     made = "".join(r.choices(_PIECES_OF_YAML, k=r.randrange(1, 9)))
     opening, closing = r.choice(("[]", "{}"))
     line = r.choice(
@@ -451,7 +454,7 @@ def yaml_file(r: Random) -> bytes:
     return f"---\n{line}\n{more}---\n\nb\n".encode()
 
 
-#: Numbers, and what stands in their place, as programs write them in lines of a session.
+#: Numbers, and replacements for them, as programs write them in lines of a session.
 _NUMBERS = (
     "0", "1", "2", "7", "1.0", "1e0", "0.1e1", "10E-1", "1e3", "-0", "-0.0", "-1", "0.5", "01", "1.", "+1", "1e400", "-1e400", "1" * 30, "1" * 5_000, "9007199254740991",
     "9007199254740992", "9007199254740991.4", "9007199254740991.5", "0.99999999999999999999", "null", "true", "false", '"1"', '""', "[]", "[1]", "{}", "NaN", "Infinity",
@@ -482,7 +485,7 @@ _PIECES = (
 
 
 def session_line(r: Random) -> str:
-    """A line of a part of a session, or what is nearly one."""
+    """Return a line of a part of a session, or nearly one."""
 
     def number() -> str:
         return r.choice(_NUMBERS[:4] if r.random() < 0.6 else _NUMBERS)
@@ -595,7 +598,7 @@ def _texts_in(value: Any) -> list[str]:
 
 
 def _changed(r: Random, value: Any) -> Any:
-    """A JSON value with one thing in it changed."""
+    """Return a JSON value with one change."""
     odd = (None, True, 0, 1, -1, 2**31, 2**53, 1.5, "", "x", [], {}, "\x85", "0123456789abcdef-1")
     if isinstance(value, dict) and value and r.random() < 0.8:
         name = r.choice(list(value))
@@ -615,7 +618,7 @@ PIECES = "pieces"
 
 
 def inputs(seed: int, count: int, only: str | None = None) -> Iterator[tuple[str, Any]]:
-    """So many inputs, each with the parser that it is for; headers most often, for they have most forms."""
+    """Return `count` inputs, each with its parser; headers most often, because they have most forms."""
     r, seeds = Random(seed), _seeds()
     if only == PIECES:
         yield from (("memory", b64(yaml_file(r))) for _ in range(count))
@@ -728,12 +731,12 @@ def _input(r: Random, parser: str, seeds: Mapping[str, list[Any]]) -> Any:
     return mutated(r, r.choice(seeds[parser]))
 
 
-#: Whose record it is.
+#: The owner of the drawn record.
 _RECORD_SEED = b"\x01" * 32
 
 
 def _record_of(r: Random) -> list[str]:
-    """A name, and a record that its key signed, of data and fields that may break any rule."""
+    """Return a name and a record that its key signed, with data and fields that may break any rule."""
     signer = Signer25519(_RECORD_SEED)
     until = (
         mutated(
@@ -776,7 +779,7 @@ def _varint(number: int) -> bytes:
 
 
 def _pins_of(r: Random) -> list[str]:
-    """The name of a file of pins, and what it holds."""
+    """Return the name and content of a file of pins."""
     cid = str(raw_cid(sha256(b"x").digest()))
 
     def line() -> bytes:
@@ -799,12 +802,13 @@ def _pins_of(r: Random) -> list[str]:
 
 
 def _utf8(text: str) -> str:
-    """A text as a file can hold it."""
+    """Return a text as a file can hold it."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _as_card(r: Random, text: str) -> str:
-    """A card in its canonical form, with a value changed: most mutations of a text are refused for their form alone."""
+    """Return a card in canonical form with a changed value: most mutations of a text are refused for their
+    form alone."""
     try:
         value = _changed(r, json.loads(text))
     except ValueError:
@@ -813,7 +817,8 @@ def _as_card(r: Random, text: str) -> str:
 
 
 class Difference(NamedTuple):
-    """An input of which the implementations make different things; `plain` is what the reader of `tests.support.plain` makes."""
+    """An input for which the implementations return different results; `plain` is that of
+    `tests.support.plain`."""
 
     parser: str
     given: Any
@@ -827,7 +832,7 @@ def _as_json(value: Any) -> Any:
 
 
 def plain_differences(seed: int, count: int) -> list[Difference]:
-    """What this package and the plain reader make differently of so many inputs."""
+    """Return the differences between this package and the plain reader in `count` inputs."""
     found = []
     for parser, one in inputs(seed, count):
         read = _as_json(plain.judged(parser, one))
@@ -839,8 +844,8 @@ def plain_differences(seed: int, count: int) -> list[Difference]:
 def differences(
     node: str, program: Path, scratch: Path, seed: int, count: int, only: Iterable[str | None] = (None,)
 ) -> list[Difference]:
-    """What the implementations make differently of so many inputs, of each of these parsers (None: of all but those of providers);
-    TypeScript judges all of them in one process."""
+    """Return the differences between the implementations in `count` inputs of each of these parsers (None:
+    all except those of providers). TypeScript reads all of them in one process."""
     given = [one for parser in only for one in inputs(seed, count, parser)]
     file = scratch / f"inputs-{seed}.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in given), "utf-8")

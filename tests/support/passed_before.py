@@ -1,9 +1,8 @@
-"""Tests that an earlier run passed and a thorough run would repeat without a difference.
+"""Tests that an earlier run passed and that a thorough run would repeat without a difference.
 
-`.ci/run` runs the README's test command first, then all tests at length. RECORD names the file to which a run adds the tests
-that passed, SKIP the file whose tests a run leaves out. Two kinds are never left out. Tests that draw their cases
-(tests/support/effort.py): a thorough run draws more. And tests of the extras, which the README's command does not install.
-"""
+`.ci/run` runs the README's test command first, then all tests at length. RECORD names the file to which a
+run adds passed tests, SKIP the file whose tests a run leaves out. Two kinds are never left out: tests that
+draw cases (tests/support/effort.py), and tests of the extras, which the README's command does not install."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ import pytest
 from tests.support.mentions import Name, modules_of, reachable
 
 RECORD, SKIP = "PYTEST_RECORD_PASSED", "PYTEST_SKIP_PASSED"
-#: Whatever mentions one of these modules draws.
+#: A test that mentions one of these modules draws cases.
 _DRAWING = ("tests.support.effort", "hypothesis")
-#: A file with one of these words asks whether an extra is installed, or which modules are loaded then.
+#: A file with one of these words asks whether an extra is installed, or which modules are loaded.
 _OF_EXTRAS = re.compile(
     r"need_extra|importorskip|find_spec|sys\.modules|IPFSMEM_EMBEDDINGS|watchfiles|numpy|coincurve|minilm"
 )
-#: Further files, below tests/, in which the package does otherwise with an extra, though none is named there.
+#: Further files, below tests/, in which the package behaves differently with an extra that they do not name.
 WITH_EXTRAS: Final = (
     "cli/test_cli_folders.py",
     "cli/test_cli_init_questions.py",
@@ -44,18 +43,19 @@ def read(path: Path) -> frozenset[str]:
 
 
 def repeats(item: pytest.Item) -> bool:
-    """Whether a thorough run with the extras can find more in a test than one without."""
+    """Return whether a thorough run with the extras can find more in a test than one without."""
     return meets_extras(item.path) or draws(item)
 
 
 @functools.cache
 def meets_extras(path: Path) -> bool:
-    """Whether tests of a file may end otherwise when the extras are installed."""
+    """Return whether tests of a file may have another result when the extras are installed."""
     return path.as_posix().endswith(WITH_EXTRAS) or bool(_OF_EXTRAS.search(path.read_text("utf-8")))
 
 
 def draws(item: pytest.Item) -> bool:
-    """Whether a test, one of its fixtures, or anything of tests/ and bench/ that these mention, draws cases."""
+    """Return whether a test, its fixtures, or anything in tests/ and bench/ that these mention, draws
+    cases."""
     if not isinstance(item, pytest.Function):
         return True
     module = item.module.__name__
@@ -71,5 +71,6 @@ def draws(item: pytest.Item) -> bool:
 
 @functools.cache
 def name_draws(name: Name) -> bool:
-    """Whether a name at the top of a module of the tests mentions what draws cases, however far on."""
+    """Return whether a top-level name of a test module mentions, directly or indirectly, a module that
+    draws cases."""
     return any(one.startswith(_DRAWING) for one in modules_of(reachable(name)))

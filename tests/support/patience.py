@@ -1,13 +1,12 @@
-"""How long a test waits for what must happen. Nothing here is a test.
+"""Timeout for tests that wait for an event. Contains no tests.
 
-The bound only ends a hang: it says nothing about how long anything may take, so it is as long as a loaded machine might need.
-"""
+It only ends a hang and does not bound any duration, so it is as long as a loaded machine might need."""
 
 from typing import Final
 
-#: Seconds after which what a test waits for is taken as lost.
+#: Timeout in seconds for a single wait.
 PATIENCE: Final = 60.0
-#: The command line as code for `python -c`: a hook takes the time that it needs, where an agent would wait for two seconds.
+#: The command line as code for `python -c`, without a hook's limit of two seconds.
 PATIENT_HOOKS: Final = (
     "import sys; from ipfsmem.agents import hooks; hooks.BOUNDS, hooks._BOUND = {}, 60.0; "
     "from ipfsmem.cli import main; sys.exit(main())"

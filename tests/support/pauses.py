@@ -1,4 +1,4 @@
-"""Pauses of providers between attempts, for tests of what happens after all attempts failed."""
+"""Shortens the pauses between a provider's attempts, for tests of the outcome after all attempts failed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from ipfsmem_providers.http.policy import Timing
 
-#: How much shorter a pause is than in production.
+#: Divisor of a pause.
 _SHORTER = 100
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
-    """Let each pause of a provider in this process take a hundredth of its time."""
+    """Shorten each pause of a provider in this process to a hundredth."""
 
     async def sleep(seconds: float) -> None:
         await asyncio.sleep(seconds / _SHORTER)

@@ -1,7 +1,7 @@
-"""The recipe of a score written down once more, slowly and from the texts alone: what the ranking must come to.
+"""A slow second implementation of the score, from the texts alone: the result that the ranking must have.
 
-`look_all` and so on are the limits from which on only a part of the entries is looked at, so that small sets can try them.
-"""
+`look_all` and similar parameters are limits above which only a part of the entries is scored; small sets
+lower them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def bm25(texts: Sequence[list[str]], wanted: list[str]) -> list[float]:
 
 
 def one_slip(one: str, other: str) -> bool:
-    """Whether a letter too few, too many, another, or two that changed places make one word of the other."""
+    """Return whether one inserted, deleted, replaced or swapped letter turns one word into the other."""
     if len(one) > len(other):
         one, other = other, one
     if len(one) < len(other):
@@ -54,7 +54,7 @@ def one_slip(one: str, other: str) -> bool:
 
 
 def plainly_spelled(term: str, having: Mapping[str, int]) -> str:
-    """A term that no text has as the near one that most have."""
+    """Replace a term that no text has with the similar one that most texts have."""
     letters = next(
         (letters for letters in ("abcdefghijklmnopqrstuvwxyz", CYRILLIC, GREEK) if set(term) <= set(letters)),
         "",
@@ -71,7 +71,7 @@ def threes(term: str) -> set[tuple[str, ...]]:
 
 
 def plainly_likened(term: str, having: Mapping[str, int]) -> str:
-    """A term that no text has as the one of which it shares the most threes of letters."""
+    """Replace a term that no text has with the one that shares most trigrams with it."""
     if having.get(term) or not 5 <= len(term) <= 30 or not term.isalpha():
         return term
     shares = {}
@@ -94,7 +94,7 @@ def plain_rank(
     weighed: RankingWeights = USUAL,
     only: Collection[str] | None = None,
 ) -> list[Hit]:
-    """All hits, the best first. `only`: the ids of those that may be hits."""
+    """Return all hits, best first. `only`: the ids of allowed hits."""
     weights = weighed.weights
     everyone = range(len(documents))
     may = {n for n in everyone if only is None or documents[n].id in only}
@@ -184,7 +184,8 @@ def plain_rank(
     asks_number = any(one in asked_for for one in ("how many ", "how long ", "how old ", "how far "))
 
     def in_sight(n: int) -> set[str]:
-        """The terms of the best passage and of those on either side, the second only beyond one of fewer than 300 characters."""
+        """Return the terms of the best passage and its neighbours; the second neighbours only if a nearer
+        one has fewer than 300 characters."""
         row = [(m, k) for m in groups[group_of[n]] for k in range(len(pieces[m]))]
         at = row.index((n, best_passage[n]))
         there = set(in_passages[n][best_passage[n]])
@@ -230,7 +231,7 @@ def plain_rank(
 
 
 def same_hits(ours: Sequence[Hit], theirs: Sequence[Hit]) -> bool:
-    """Whether these are the first of those, where sums that differ by less than rounding count as equal."""
+    """Return whether these are the first of those; sums within rounding are equal."""
     known = {hit.id: hit for hit in theirs}
     if len({hit.id for hit in ours}) < len(ours):
         return False
@@ -238,7 +239,7 @@ def same_hits(ours: Sequence[Hit], theirs: Sequence[Hit]) -> bool:
         other = known.get(hit.id)
         if other is None or abs(hit.score - expected.score) > 1e-9 or abs(hit.score - other.score) > 1e-9:
             return False
-        parts = hit.parts.keys() | other.parts.keys()  # one that is rounded to 0 is left out
+        parts = hit.parts.keys() | other.parts.keys()  # scores that round to 0 are omitted
         if any(abs(hit.parts.get(part, 0.0) - other.parts.get(part, 0.0)) > 1e-9 for part in parts):
             return False
     return True

@@ -1,4 +1,4 @@
-"""Plugins that are really installed: a package with its metadata in a folder on `sys.path`, as pip leaves it."""
+"""Installed plugins: a package with metadata in a folder on `sys.path`, as pip installs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 
 class Lab(NamedTuple):
-    """Where packages are installed, and the settings file."""
+    """The folder of installed packages, and the settings file."""
 
     folder: Path
     settings: Path
@@ -35,13 +35,14 @@ class Lab(NamedTuple):
         importlib.invalidate_caches()
 
     def switch_on(self, *names: str, more: str = "") -> None:
-        """Name them in the settings file. A call has a minute, so that a loaded machine never ends one, unless `more` says less."""
+        """Enable plugins in the settings file. A call may take a minute, which a loaded machine never
+        exceeds, unless `more` sets less."""
         limit = "" if "seconds" in more else "seconds = 60\n"
         self.settings.write_text(f'[plugins]\non = "{", ".join(names)}"\n{limit}{more}')
 
 
 def plugin_lab(base: Path, patch: pytest.MonkeyPatch) -> Lab:
-    """A lab with nothing installed and nothing switched on."""
+    """Return a lab with nothing installed or enabled."""
     folder, settings = base / "site", base / "settings.toml"
     folder.mkdir()
     settings.write_text("")

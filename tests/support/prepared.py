@@ -1,9 +1,7 @@
-"""Memories that many tests begin with: each kind is made once in a run by the commands that a user types, then copied.
+"""Vaults that many tests start from: each kind is created once per run with user commands, then copied.
 
-To make one takes a tenth of a second and more, most of it signatures of a wallet; to copy it, a hundredth of that. In a copy
-everything is as if it had been made there: the paths that it names are its own, and the device does not take itself for a copy.
-How memories are made, tests/cli/test_cli_init.py shows.
-"""
+Creating one takes a tenth of a second or more, copying it a hundredth of that. A copy names its own paths,
+and its device does not detect a copy. tests/cli/test_cli_init.py tests the creation itself."""
 
 from __future__ import annotations
 
@@ -21,19 +19,21 @@ from ipfsmem.device.connection import Connection
 from ipfsmem.device.tables import meta
 from tests.support.cli_lab import KEY, Cli
 
-#: What the memory of a kind is made of: a first device (`home`), for some a second one, and a stick for those that publish.
+#: The parts of each kind of vault: a first device (`home`), for some a second one, and a stick for those that
+#: publish.
 FIRST, SECOND, STICK = "home", "second", "stick"
 _LABELS = {FIRST: "first", SECOND: "second"}
 _made: dict[str, Path] = {}
 
 
 def local(home: Path) -> None:
-    """A memory in mode `local`."""
+    """Create a vault in mode `local`."""
     _copy("local", {FIRST: home}, lambda cli: cli(FIRST).ok("init", "--mode", "local"))
 
 
 def public(home: Path, stick: Path) -> None:
-    """A memory in mode `ipfs` of a raw-key wallet, not yet published, with the folder `stick` as its provider."""
+    """Create an unpublished vault in mode `ipfs` of a raw-key wallet, with the folder `stick` as its
+    provider."""
     _copy(
         "ipfs", {FIRST: home, STICK: stick},
         lambda cli: cli(FIRST).ok("init", "--mode", "ipfs", "--unprotected-keys", key=KEY),
@@ -41,12 +41,12 @@ def public(home: Path, stick: Path) -> None:
 
 
 def sealed(home: Path, stick: Path) -> None:
-    """An encrypted memory of a raw-key wallet, published to the folder `stick`."""
+    """Create an encrypted vault of a raw-key wallet, published to the folder `stick`."""
     _copy("sealed", {FIRST: home, STICK: stick}, lambda cli: _enrol(cli, FIRST))
 
 
 def two(first: Path, second: Path, stick: Path) -> None:
-    """The same on two devices. The first does not know of the second yet."""
+    """Create the encrypted vault on two devices. The first does not know of the second yet."""
     _copy(
         "two", {FIRST: first, SECOND: second, STICK: stick},
         lambda cli: (_enrol(cli, FIRST), _enrol(cli, SECOND)),
@@ -54,7 +54,7 @@ def two(first: Path, second: Path, stick: Path) -> None:
 
 
 def clash(first: Path, second: Path, stick: Path) -> None:
-    """The same, and both see a conflict in `tone`."""
+    """Create the vault on two devices that both see a conflict in `tone`."""
     _copy("clash", {FIRST: first, SECOND: second, STICK: stick}, _disagree)
 
 
@@ -97,7 +97,7 @@ def _copy(kind: str, to: Mapping[str, Path], make: Callable[[Callable[[str], Cli
 
 
 def settle(folder: Path, paths: Mapping[str, str]) -> None:
-    """A memory's folder that was copied names its own paths, and knows its place."""
+    """Adjust the paths and the recorded place of a copied vault."""
     settings = folder / "ipfsmem.json"
     settings.write_text(_renamed(settings.read_text("utf-8"), paths), "utf-8")
     database = folder / "state.db"

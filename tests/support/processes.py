@@ -1,4 +1,4 @@
-"""Whether a process of Linux still runs."""
+"""Tells whether a process of Linux still runs."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def is_running(pid: int) -> bool:
     """Tell whether a process exists and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):  # gone before its file was opened, or since
+    except (FileNotFoundError, ProcessLookupError):  # exited before or after its file was opened
         return False

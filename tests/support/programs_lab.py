@@ -1,8 +1,7 @@
-"""Real agents' programs from their registry, each run against a stand-in model with a home of its own.
+"""Real agent programs from their registry, each run against a stand-in model with its own home.
 
-They are installed once by `tests/interop/programs/package-lock.json`. What a program would ask of another host goes to the stand-in
-as its proxy, which refuses it and keeps the name of the host.
-"""
+tests/interop/programs/package-lock.json fixes their versions. Requests to other hosts go to the stand-in
+as a proxy, which refuses them and records the host."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ from ipfsmem.agents.claude_folders import project_name
 from tests.interop.counterparts import missing, need_program, npm_packages, required
 from tests.support.stand_in_model import Script, StandInModel
 
-#: Seconds for one run of a program; they take three to ten.
+#: Timeout in seconds for one run of a program; runs take three to ten.
 PATIENCE = 120
-#: Stands in a program's settings for the address of its model.
+#: Placeholder for the address of the model in a program's settings.
 _MODEL: Final = "MODEL"
 
 
 class Machine:
-    """A home with a memory and settings of programs, and one stand-in model."""
+    """A home with a vault and settings of programs, and one stand-in model."""
 
     def __init__(self, folder: Path, model: StandInModel, programs: Path) -> None:
         self.home, self.model, self.programs = folder, model, programs
@@ -46,7 +45,7 @@ class Machine:
         }  # fmt: skip
 
     def ipfsmem(self, *arguments: str, stdin: bytes = b"", code: int = 0) -> str:
-        """Run ipfsmem here; what it prints."""
+        """Run ipfsmem here; return its output."""
         done = subprocess.run(
             [sys.executable, "-m", "ipfsmem", *arguments], input=stdin, capture_output=True, timeout=PATIENCE, check=False,
             env=self.environment, cwd=self.project,
@@ -55,22 +54,22 @@ class Machine:
         return done.stdout.decode()
 
     def has(self, program: RealProgram) -> None:
-        """A person has used a program here, and changed its settings."""
+        """Set up a program as if a person had used it and changed its settings."""
         for name, text in program.settings.items():
             path = self.home / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace(_MODEL, self.model.url), "utf-8")
 
     def files(self, program: RealProgram) -> dict[str, bytes]:
-        """The files of its settings as they are now."""
+        """Return the current content of its settings files."""
         return {name: path.read_bytes() for name in program.settings if (path := self.home / name).exists()}
 
     def claude_folder(self) -> Path:
-        """Where Claude Code keeps what it remembers of the project."""
+        """Return the folder of Claude Code's memories of the project."""
         return self.home / ".claude" / "projects" / project_name(str(self.project)) / "memory"
 
     def close(self) -> None:
-        """End what programs left running here: a daemon of Cline, a sync of ours."""
+        """End processes that programs left running: a daemon of Cline, a sync of ours."""
         own = b"HOME=" + os.fsencode(self.home) + b"\0"
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -80,7 +79,8 @@ class Machine:
     def run(
         self, program: RealProgram, prompt: str, script: Script, *more: str, cwd: Path | None = None
     ) -> str:
-        """Run a program once with a prompt, its model following the script; what it prints; `more`: words behind its own. It ends within `PATIENCE`."""
+        """Run a program once with a prompt while its model follows the script; return its output. `more`:
+        arguments after its own. Ends within `PATIENCE`."""
         self.model.begin(script)
         command, variables = program.command(self, prompt)
         process = subprocess.Popen(
@@ -91,7 +91,7 @@ class Machine:
             out, err = process.communicate(timeout=PATIENCE)
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # helpers that it left running
+                os.killpg(process.pid, signal.SIGKILL)  # helper processes that it left running
             process.wait()
         told = (out + err).decode(errors="replace")
         assert not self.model.errors, (self.model.errors, told[-3000:])
@@ -100,18 +100,18 @@ class Machine:
 
 
 class RealProgram(NamedTuple):
-    """A program, and how it is run once without a person."""
+    """A program, and how to run it once without a person."""
 
-    #: What `connect` calls it.
+    #: Its name in `connect`.
     name: str
-    #: Its folder below `node_modules`, and in it what is run, by Node where it is a script.
+    #: Its folder below `node_modules`, and the file to run in it, with Node if it is a script.
     package: str
     file: str
-    #: What stands behind the file on its command line, and in its environment.
+    #: Further command-line arguments, and its environment.
     said: Callable[[Machine, str], tuple[list[str], dict[str, str]]]
-    #: Files in which `connect` writes, below the home, each with what a person has in it.
+    #: Files that `connect` changes, below the home, each with a person's settings.
     settings: Mapping[str, str]
-    #: Whether what the hook of a session's start says reaches its model.
+    #: Whether the output of the session-start hook reaches its model.
     takes_context: bool = True
 
     def command(self, machine: Machine, prompt: str) -> tuple[list[str | Path], dict[str, str]]:
@@ -241,7 +241,7 @@ models:
     apiBase: {_MODEL}/v1
 mcpServers: []  # none yet
 """
-#: Those that are played, by a name for the test.
+#: The programs under test, by a name for the test.
 REAL_PROGRAMS: Final = {
     "claude-code": RealProgram("claude-code", "claude-code", "claude", _claude_code, _CLAUDE_FILES),
     "claude-code-2.1.197": RealProgram("claude-code", "claude-code-pinned", "claude", _claude_code, _CLAUDE_FILES),
@@ -272,7 +272,8 @@ REAL_PROGRAMS: Final = {
 
 
 def agents_programs() -> Path:
-    """The folder with the installed programs, or the test is skipped: they are installed only where counterparts are required."""
+    """Return the folder with the installed programs, or skip the test: they are installed only where
+    counterparts are required."""
     if not required():
         missing("real agents' programs are played with IPFSMEM_REQUIRE_COUNTERPARTS=1 only")
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):

@@ -1,4 +1,4 @@
-"""One call of a provider in an event loop of its own, as tests of providers make it."""
+"""Runs one call of a provider in its own event loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipfsmem.provider.contract import Provider
 
 
 def run(provider: Provider, body: Coroutine[Any, Any, Any]) -> Any:
-    """What the coroutine gives; the provider is closed in the end."""
+    """Return the result of the coroutine and close the provider."""
 
     async def main() -> Any:
         try:

@@ -1,8 +1,5 @@
-"""A workshop for ring tests: people with fixed keys, slots without randomness, statements of any kind by anybody, and an
-`Attacker` who holds any keys.
-
-Shared by the unit, property and trace tests of the key ring and by its vectors. Nothing here is a test.
-"""
+"""Fixtures for ring tests: parties with fixed keys, slots without randomness, statements of any kind by
+anybody, and an `Attacker` with any keys. Contains no tests."""
 
 from __future__ import annotations
 
@@ -34,7 +31,8 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 
 def fixed_box(text: bytes, public: bytes) -> bytes:
-    """crypto_box_seal with an ephemeral secret made from its arguments: any implementation can reproduce it."""
+    """crypto_box_seal with an ephemeral secret derived from its arguments: any implementation can
+    reproduce it."""
     secret = hashlib.sha256(b"ring vectors" + text + public).digest()
     ephemeral = x25519_public(secret)
     nonce = hashlib.blake2b(ephemeral + public, digest_size=24).digest()
@@ -50,13 +48,13 @@ def ek(n: int) -> bytes:
 
 
 def ek_of(number: int, n: int) -> EpochKey:
-    """The key `ek(n)` as epoch `number`."""
+    """Return the key `ek(n)` as epoch `number`."""
     return epoch_key(number, ek(n), VAULT)
 
 
 @dataclass(frozen=True)
 class Party:
-    """Somebody with a signing key and a box key, both made from a name."""
+    """Somebody with a signing key and a box key, both derived from a name."""
 
     name: str
     seed: bytes
@@ -81,7 +79,7 @@ class Party:
         return self.device_in(VAULT)
 
     def device_in(self, vault: bytes) -> Enrollee:
-        """What is enrolled in another vault."""
+        """Return the key that is enrolled in another vault."""
         return enrollee_of(self.signer, self.box, self.name, vault, kind=self.kind, anchor=self.head)
 
     @property
@@ -112,17 +110,17 @@ ROOT = Party("wallet", ROOT_KEYS.admin_seed, ROOT_KEYS.box_secret, ROOT_KEYS.hea
 RECOVERY = Party(
     "recovery words", RECOVERY_KEYS.admin_seed, RECOVERY_KEYS.box_secret, RECOVERY_KEYS.head_public, "words"
 )
-#: Whose everything is that the roots enrol.
+#: The owner of everything that the roots enrol.
 OWNER = new_person(VAULT, ROOT.signer.public)
 
 
 def enrolled(ring: Ring, by: Party, who: Party, role: Role = "writer", n: int = 5) -> Ring:
-    """The ring after an enrolment at moment `n`."""
+    """Return the ring after an enrolment at moment `n`."""
     return enrol(ring, by.signer, who.device, role, since=hlc(n), box=fixed_box)
 
 
 def new_ring(*devices: Party, plain: bool = False) -> Ring:
-    """A vault with recovery words and these devices, enrolled by the wallet as writers."""
+    """Return a vault with recovery words and these devices, enrolled by the wallet as writers."""
     ring = create(ROOT_KEYS, RECOVERY_KEYS, None, ek=None if plain else ek(0), since=hlc(0), box=fixed_box)
     for n, one in enumerate(devices):
         device = one.device_in(ring.vault)
@@ -131,7 +129,7 @@ def new_ring(*devices: Party, plain: bool = False) -> Ring:
 
 
 def says_genesis(*roots: Party, vault: bytes = VAULT) -> Statement:
-    """The genesis of a vault with these roots; the first one signs."""
+    """Return the genesis of a vault with these roots, signed by the first."""
     return sign_statement(roots[0].signer, Genesis(tuple(one.key for one in roots)), vault)
 
 
@@ -146,7 +144,7 @@ def says_member(
     person: str = OWNER,
     vault: bytes = VAULT,
 ) -> Statement:
-    """An enrolment, whether or not `by` may make it; `who` agrees to its keys."""
+    """Return an enrolment, allowed or not for `by`; `who` agrees to its keys."""
     boxed = (box or who).box
     return sign_statement(
         by.signer,
@@ -182,7 +180,7 @@ def says_heir(
     label: str = "",
     vault: bytes = VAULT,
 ) -> Statement:
-    """A successor of the enrolled key `by`, under the enrolment with this hash; `who` agrees."""
+    """Return a successor of the enrolled key `by`, under the enrolment with this hash; `who` agrees."""
     boxed = (box or by).box
     return sign_statement(
         by.signer,
@@ -219,7 +217,8 @@ def says_revoked(
     zeros: bool = False,
     vault: bytes = VAULT,
 ) -> Statement:
-    """A revoke of the family of `who`, whether or not `by` may make it. `zeros`: counters of 0 are written too."""
+    """Return a revocation of the family of `who`, allowed or not for `by`. `zeros`: counters of 0 are
+    written too."""
     counts = {who.id: n} if isinstance(n, int) else dict(n)
     return sign_statement(
         by.signer,
@@ -250,7 +249,8 @@ def says_epoch(
     while_: Mapping[Party, Iterable[Party]] | None = None,
     of: Iterable[Party] = (),
 ) -> Statement:
-    """An epoch for the roots and `given`, whom these admins (`of`) let in, whether or not `by` may make it."""
+    """Return an epoch for the roots and `given`, whom these admins (`of`) admitted, allowed or not for
+    `by`."""
     served = {one.id for one in (*(roots or (ROOT, RECOVERY)), *given)}
     return sign_statement(
         by.signer,
@@ -270,23 +270,22 @@ def says_epoch(
 
 
 def enrolment_of(ring: Ring, who: Party) -> str:
-    """The hash of the statement by which `who` is a member."""
+    """Return the hash of the statement by which `who` is a member."""
     return ring.view.members[who.id].hash
 
 
 def shown(keyring: bytes) -> Ring:
-    """The open part alone, as a device without any key of it sees it."""
+    """Return the open part alone, as a device without any of its keys sees it."""
     keyring_ = parse_keyring(keyring)
     return Ring(keyring_.vault, keyring_.open, (), plain=keyring_.plain)
 
 
 class Attacker:
-    """Somebody who holds any keys and says anything with them: a fixed heap of well-formed statements of every kind.
+    """Somebody with any keys: a fixed set of well-formed statements of every kind.
 
-    By two births of one vault (the wallet with either of two sets of words), two admins, two devices, a stranger; enrolments
-    in every role, successors under every enrolment, revokes that let some of it stand, epochs for and against anybody.
-    One seed makes one heap.
-    """
+    By two geneses of one vault (the wallet with either of two sets of words), two admins, two devices, a
+    stranger; enrolments in every role, successors under every enrolment, partial revocations, epochs for
+    and against anybody. One seed makes one set."""
 
     ROOTS = (ROOT, RECOVERY, Party("other words", b"\x11" * 32, b"\x12" * 32, None, "words"))
 
@@ -320,7 +319,7 @@ class Attacker:
             return says_heir(by, who, base.hash, was=pick([by, *self.heirs]).id, since=pick([1, 2]))
         if what == "revoke":
             return self._revoke()
-        # Few shapes, so that some outdo others, both ways too.
+        # Few variants, so that some override others, in both directions.
         gone = pick([[], [], self.admins[:1], self._some(self.signers, 2)])
         given = [one for one in pick([self.people, self._some(self.people, 4)]) if one not in gone]
         given += gone[:1] if self.random.random() < 0.05 else []
@@ -364,13 +363,14 @@ class Attacker:
         return self.random.sample(items, min(len(items), self.random.randint(0, most)))
 
     def ring(self, chosen: Iterable[int], births: int = 1, keys: Iterable[int] = ()) -> Ring:
-        """The ring of some of these statements; `births`: of which births it knows (1, 2, or 3 for both)."""
+        """Return the ring of some of these statements; `births`: the geneses that it knows (1, 2, or 3 for
+        both)."""
         statements = [self.heap[n] for n in chosen]
         statements += [st for n, st in enumerate(self.genesis) if births >> n & 1]
         return Ring(VAULT, statements, [self.keys[n] for n in keys])
 
 
 def open_slots(ring: Ring, box_secret: bytes) -> Ring:
-    """The ring with the epoch keys that slots in its open part give to this box key."""
+    """Return the ring with the epoch keys that slots in its open part hold for this box key."""
     shown = tuple(statement for statement in ring.statements if statement.public)
     return ring.add((), Keyring(ring.vault, shown, "").slot_keys([box_secret]))

@@ -1,8 +1,7 @@
 """Builds fixtures/vectors/ring.json: `python -m tests.support.ring_vectors` writes it, a test compares it.
 
-Everything follows from fixed seeds; slots are sealed boxes whose ephemeral secret is SHA-256("ring vectors" | slot text
-| box public key), so that another implementation can also make these rings, not only read them.
-"""
+Everything follows from fixed seeds; slots are sealed boxes whose ephemeral secret is SHA-256("ring
+vectors" | slot text | box public key), so that another implementation can also make these rings."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def _revoke(ring: Ring, by: Party, who: Party, n: int, key: int) -> Ring:
 
 
 def rings() -> dict[str, Ring]:
-    """Named rings, in the order in which a vault might grow."""
+    """Return named rings in the order in which a vault might grow."""
     made: dict[str, Ring] = {}
     first = made["new vault: wallet, recovery words, laptop"] = create(
         ROOT_KEYS, RECOVERY_KEYS, LAPTOP.device, ek=ek(1), since=hlc(1), box=fixed_box
@@ -112,7 +111,7 @@ JOINS = [
 
 
 def view_of(ring: Ring) -> dict[str, Any]:
-    """What every implementation must conclude from a ring."""
+    """Return what every implementation must conclude from a ring."""
     view = ring.view
     return {
         "anchors": [anchor.hex() for anchor in view.anchors()],
@@ -149,13 +148,13 @@ def view_of(ring: Ring) -> dict[str, Any]:
 
 
 def _later(than: Statement) -> Statement:
-    """An admin's enrolment of the phone as somebody else's, with a greater hash than this."""
+    """Return an admin's enrolment of the phone as somebody else's, with a greater hash than this."""
     found = (says_member(ADMIN, PHONE, since=n, person="12" * 8) for n in range(99))
     return next(st for st in found if st.hash > than.hash)
 
 
 def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
-    """Sets of statements that no keyring.json need carry: what is dropped, what counts, what seals."""
+    """Return sets of statements that no keyring.json need carry: which are dropped, are valid, or seal."""
     met = made["both rotations joined"]
     by_wallet = made["laptop and its successors revoked by the wallet"]
     by_admin = made["guest revoked by the second wallet"]
@@ -412,7 +411,7 @@ def evaluations(made: dict[str, Ring]) -> list[dict[str, Any]]:
 
 
 def refused(made: dict[str, Ring]) -> list[dict[str, str]]:
-    """keyring.json files that must be refused, and how the laptop's key is of no help."""
+    """Return keyring.json files that must be refused, and those in which the laptop's key does not help."""
     good = made["both enrolments joined"]
     data = json.loads(good.serialise())
     first, second = data["open"][0], data["open"][1]
@@ -510,14 +509,14 @@ def refused(made: dict[str, Ring]) -> list[dict[str, str]]:
 
 
 def _claims(base: Ring, by: Party, number: int) -> Ring:
-    """This ring with an epoch of an admin that puts 800 ids out."""
+    """Return this ring with an epoch of an admin that removes 800 ids."""
     key, gone = ek_of(9, number), [f"{number:08x}{one:08x}" for one in range(800)]
     slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, LAPTOP)]
     return base.add([says_epoch(by, key, [LAPTOP], gone, old=[base.keys[0].id], slots=slots)], [key])
 
 
 def full_joins(first: Ring) -> dict[str, tuple[Ring, Ring]]:
-    """Pairs of rings that are each within the limits, and whose join passes one of them."""
+    """Return pairs of rings that are each within the limits, and whose join exceeds one."""
     base = first.add([says_member(ROOT, ADMIN, "admin"), says_member(ROOT, OTHER, "admin")])
     by_root = [
         rotate(
@@ -540,7 +539,7 @@ def full_joins(first: Ring) -> dict[str, tuple[Ring, Ring]]:
 
 
 def full_join_rows(first: Ring, *names: str) -> list[dict[str, str]]:
-    """These of `full_joins` as rows for the laptop, all without names."""
+    """Return these of `full_joins` as rows for the laptop, all without names."""
     made = full_joins(first)
     return [
         {"name": name, "by": LAPTOP.name, "a": a.serialise().decode(), "b": b.serialise().decode()}

@@ -1,8 +1,8 @@
-"""Makes a database of today's version for later ones to be opened from: `python -m tests.support.schema_fixture`.
+"""Creates a database of the current version for tests of later versions: `python -m
+tests.support.schema_fixture`.
 
-One memory in the mode that seals, which has published, joined and been told of others; one with plain files. They stay as
-they were made: a later version of the tables gets a folder of its own beside them, and both are opened by the tests.
-"""
+One sealed vault that has published, joined and received data, and one with plain files. Fixtures never
+change: a later version of the tables gets its own folder, and tests open all."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ipfsmem.memory import Memory
 from tests.support.device_lab import NAMESPACE, Lab, no_chance_in_boxes
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "databases"
-#: Files of a memory that a fixture holds; the database is compressed.
+#: Files of a vault in a fixture; the database is compressed.
 FILES = ("ipfsmem.json", "device.key")
 TEXTS = {f"note_{n:02}": f"Text {n}.\n\nIt was written by device a." for n in range(6)}
 
 
 def sealed(folder: Path) -> Path:
-    """A device that wrote, published, joined what another wrote at the same time, and has writes that wait."""
+    """Create a device that wrote, published, joined a concurrent write, and has unpublished writes."""
     lab = Lab(folder)
     a = lab.create("a", recovery=True)
     for key, text in TEXTS.items():
@@ -42,7 +42,7 @@ def sealed(folder: Path) -> Path:
 
 
 def plain(folder: Path) -> Path:
-    """A device without a vault, with plain files of which one was edited, and one replaced."""
+    """Create a device without a vault whose plain files include an edited and a replaced one."""
     memory = Memory.create(NAMESPACE, "local", home=folder / "home", passphrase=False)
     for key, text in TEXTS.items():
         memory.write(key, text)
@@ -55,7 +55,7 @@ def plain(folder: Path) -> Path:
 
 
 def keep(name: str, made: Path) -> None:
-    """Put the files of a memory among the fixtures of today's version."""
+    """Store the files of a vault as fixtures of the current version."""
     into = FIXTURES / f"schema-{schema.VERSION}" / name
     into.mkdir(parents=True, exist_ok=True)
     for file in FILES:
@@ -64,12 +64,12 @@ def keep(name: str, made: Path) -> None:
 
 
 def versions() -> list[int]:
-    """The versions of which there is a fixture."""
+    """Return the versions that have a fixture."""
     return sorted(int(path.name.removeprefix("schema-")) for path in FIXTURES.iterdir())
 
 
 def unpack(version: int, name: str, into: Path) -> None:
-    """Lay a memory out as its device had it."""
+    """Unpack a vault as its device had it."""
     found = FIXTURES / f"schema-{version}" / name
     into.mkdir(parents=True)
     for file in FILES:

@@ -1,4 +1,4 @@
-"""What stands in every scope of a memory, for comparing two memories. Nothing here is a test."""
+"""Collects the content of every scope of a vault, for comparing two vaults. Contains no tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ipfsmem.memory import Memory
 
 
 def blob(files: Mapping[str, str]) -> bytes:
-    """A blob with these files."""
+    """Return a blob with these files."""
     return json.dumps({"version": "memory/0.1", "files": files}).encode()
 
 
 def everything_in(memory: Memory) -> dict[str, dict[str, Any]]:
-    """By scope: each text by key, with where it stands and whose word it is; the events without ids; the card."""
+    """Return by scope: each text by key with its place and author; the events without ids; the card."""
     cards = {scope.scope: scope.card for scope in memory.scopes.list()}
     found: dict[str, dict[str, Any]] = {}
     for token in ("", *cards):
@@ -42,6 +42,6 @@ def everything_in(memory: Memory) -> dict[str, dict[str, Any]]:
 
 
 def said_in(memory: Memory, key: str) -> str | None:
-    """The body of what is shown."""
+    """Return the shown body."""
     reading = memory.read(key)
     return None if reading is None else reading.file.body

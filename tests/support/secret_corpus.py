@@ -1,7 +1,6 @@
-"""Texts with a secret and texts without one, for measuring the secret scanner: made at random from a seed, as people write them.
+"""Texts with and without a secret, to measure the secret scanner: random from a seed, as people write them.
 
-The samples are put together at run time, so that no other scanner takes this file for a leak.
-"""
+The samples are put together at run time, so that no other scanner reports this file."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
 def secrets(seed: int) -> dict[str, str]:
-    """Texts that each hold one secret, by what it is."""
+    """Return texts that each hold one secret, by kind."""
     draw = random.Random(seed)
 
     def some(length: int, alphabet: str = ALNUM) -> str:
@@ -246,7 +245,7 @@ def secrets(seed: int) -> dict[str, str]:
 
 
 def harmless(seed: int) -> dict[str, str]:
-    """Texts that look like one and hold no secret, by what they are."""
+    """Return texts that look like one and hold no secret, by kind."""
     draw = random.Random(seed)
 
     def some(length: int, alphabet: str = ALNUM) -> str:

@@ -1,9 +1,8 @@
-"""Measure the tests of the quick subset, and list those that it leaves out: `python -m tests.support.slow_tests`.
+"""Measure the tests of the quick subset and list those to exclude: `python -m tests.support.slow_tests`.
 
-With the argument `long`: measure all tests, and list those that a short run leaves out (tests/at_length.py).
-
-Processor time of a test and of the processes that it starts, alone in one process: other work on the machine does not change it.
-"""
+With the argument `long`: measure all tests and list those that a short run excludes (tests/at_length.py).
+Measured is the processor time of a test and its child processes, alone in one process, which other load
+does not change."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ import pytest
 
 from tests import at_length, quick
 
-#: Seconds of processor time from which a test is left out, with all its parameters.
+#: Processor time in seconds from which a test is excluded, with all its parameters.
 LEAST = 0.1
-#: Seconds from which a short run leaves one out: the slowest case of any test, and the mean of the cases of one that is neither a play
-#: nor a law of many providers or operations, and that no document names.
+#: Limits in seconds for a short run: the slowest case of any test, and the mean of a test that is neither a
+#: play nor a law of many providers or operations, and that no document names.
 LEAST_LONG, LEAST_LONG_MEAN = 0.3, 0.12
-#: Of these packages, whose tests are many of a kind, from this mean.
+#: Limit of the mean for these packages, which have many similar tests.
 LEAST_LONG_MANY, _MANY = (
     0.1,
     ("unit/providers/", "unit/sync/", "unit/files/", "unit/published/", "unit/memories/"),
@@ -30,7 +29,7 @@ _PLAYS_AND_LAWS = (
     "faults/", "traces/", "interop/test_cid", "interop/test_contract", "interop/test_killed", "unit/memories/test_operation", "unit/provider/test_contract",
     "unit/providers/test_bucket_policy", "unit/providers/test_contract", "unit/providers/test_sick", "unit/sessions/",
 )  # fmt: skip
-#: Below tests/: laws, the packages on which all others rest, leaks, checks of the house and the documents.
+#: Below tests/: laws, the packages on which all others depend, leaks, checks of structure and documents.
 _ALWAYS = (
     "property/",
     "unit/causal/",
@@ -43,7 +42,8 @@ _ALWAYS = (
     "unit/api/test_access_of_operations",
 )
 
-#: Listed all the same: benchmarks, and a test that measures all questions of a set, and the tests after it a third of them.
+#: Listed nevertheless: benchmarks, and a test that measures all questions of a set, because later tests
+#: measure a third of them.
 _NOT_ALWAYS = (
     "unit/test_bench.py",
     "unit/test_retrieval.py::test_second_recall_with_the_first_hop_finds_more",
@@ -51,7 +51,7 @@ _NOT_ALWAYS = (
 
 
 class Measured:
-    """A plugin that records what each case of a test function takes."""
+    """A plugin that records the time of each case of a test function."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, list[float]] = {}
@@ -66,7 +66,7 @@ class Measured:
 
 
 def long_tests(seconds: Mapping[str, list[float]]) -> set[str]:
-    """The functions that a short run leaves out; of each file it runs one at least."""
+    """Return the functions that a short run excludes; it keeps at least one of each file."""
     root = quick.SLOW_FILE.parents[1]
     documents = "".join(
         path.read_text("utf-8") for path in (root / "SECURITY.md", *sorted((root / "docs").rglob("*.md")))
@@ -89,7 +89,8 @@ def long_tests(seconds: Mapping[str, list[float]]) -> set[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the subset or all tests, none of them left out, and write the list. Returns the exit code of the run."""
+    """Run the subset or all tests without exclusions, and write the list. Returns the exit code of the
+    run."""
     measured = Measured()
     if arguments == ["long"]:
         at_length.FUNCTIONS = frozenset()

@@ -1,8 +1,7 @@
 """Compare the stages of `.ci/run`: `python -m tests.support.stages` ends with 1 if a test is in none of them.
 
-It collects the README's test command and the run at length, which leaves out what the first one passed; and takes it that all
-of that passed. Run it where the extras are installed.
-"""
+It collects the README's test command and the run at length, which excludes what the first passed, and
+assumes that all of it passed. Run it with the extras installed."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tests.support import passed_before
 
 
 def collected(profile: str, passed: Path | None = None) -> set[str]:
-    """The ids that a run of all tests has."""
+    """Return the ids that a run of all tests has."""
     environment = {**os.environ, "HYPOTHESIS_PROFILE": profile}
     environment |= {passed_before.SKIP: str(passed)} if passed else {}
     command = [
@@ -35,7 +34,7 @@ def collected(profile: str, passed: Path | None = None) -> set[str]:
 
 
 def main() -> int:
-    """Print how many tests each stage has, and what is in none."""
+    """Print the number of tests per stage, and the tests in no stage."""
     first, everything = collected("dev"), collected("ci")
     with tempfile.TemporaryDirectory() as folder:
         passed = Path(folder) / "passed"

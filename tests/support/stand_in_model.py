@@ -1,8 +1,8 @@
-"""A model on loopback that real agents' programs talk to: four wire formats, one script, every request kept.
+"""A model on loopback for real agent programs: four wire formats, one script, every request recorded.
 
-A script maps what the program sent to the next step: a call of a tool, or a last sentence. Tests look at the requests, which are
-all that a model sees. As an HTTP proxy it refuses every connection and keeps the host's name.
-"""
+A script maps the program's request to the next step: a tool call or a final sentence. Tests inspect the
+requests, which are all that a model sees. As an HTTP proxy it refuses every connection and records the
+host."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple, Self
 
 _SERVER = "ipfsmem"
-#: Begins the id of a call whose result is left out.
+#: Prefix of the id of a call whose result is left out.
 _ASIDE = "aside"
-#: So often a model searches or waits for a tool.
+#: Maximum number of searches or waits for a tool.
 _PATIENCE = 60
 
 
 class Call(NamedTuple):
-    """A call of a tool. `tool` is the name that the server gives it, or a name of the program's own."""
+    """A tool call. `tool` is the server's name of it, or a name of the program's own."""
 
     tool: str
     arguments: dict[str, Any]
@@ -31,22 +31,22 @@ class Call(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One request: what the model is given before its next step."""
+    """One request: the model's input before its next step."""
 
-    #: Names of the tools, as the program has them; those of a search for tools with them.
+    #: Names of the tools, as the program has them; also of tools that a search found.
     tools: tuple[str, ...]
-    #: Every text of the request in its order, decoded.
+    #: Every text of the request in order, decoded.
     text: str
-    #: The texts of the results of tools, in their order, but for those of a search for a tool, or of waiting for one.
+    #: The results of tools in order, except those of a search or wait for a tool.
     results: tuple[str, ...]
-    #: How many were left out.
+    #: The number of omitted results.
     asides: int = 0
 
     def has(self, tool: str) -> bool:
         return self.full_name(tool) is not None
 
     def full_name(self, tool: str) -> str | None:
-        """The program's name of a tool of the server, or of one of its own."""
+        """Return the program's name of a tool of the server, or of its own tool."""
         if tool in self.tools:
             return tool
         for name in self.tools:
@@ -61,7 +61,7 @@ Script = Callable[[Seen], Step]
 
 
 def steps(*calls: Call, final: str = "done") -> Script:
-    """One call after another, counted by the results that came back."""
+    """Make one call after another, counted by the results that came back."""
 
     def script(seen: Seen) -> Step:
         done = len(seen.results)
@@ -71,8 +71,8 @@ def steps(*calls: Call, final: str = "done") -> Script:
 
 
 def found(seen: Seen, call: Call) -> Call:
-    """A call; before it what a model does as long as the tool is not there: search, where the program has a search, and wait, as its
-    first request may be sent before the server has answered."""
+    """Return a call, preceded by what a model does while the tool is missing: search, if the program has a
+    search, and wait, because the first request may be sent before the server has answered."""
     if seen.has(call.tool) or seen.asides > _PATIENCE:
         return call
     if seen.asides % 2 == 0:
@@ -94,18 +94,18 @@ def found(seen: Seen, call: Call) -> Call:
 
 
 class StandInModel:
-    """A server on a port of its own. `script` may be changed between two runs of a program."""
+    """A server on its own port. `script` may be changed between two runs of a program."""
 
     def __init__(self) -> None:
         self.script: Script = steps()
-        #: Tokens that a program is told its requests have: many have it shorten the conversation.
+        #: Reported number of tokens of each request: a large one makes a program shorten the conversation.
         self.tokens = 10
         self.requests: list[Seen] = []
-        #: Method and path of everything that was asked for, requests to the model and others.
+        #: Method and path of every request, to the model or elsewhere.
         self.paths: list[str] = []
-        #: Hosts to which a program wanted to connect.
+        #: Hosts to which a program tried to connect.
         self.refused: list[str] = []
-        #: What the script raised.
+        #: The script's exceptions.
         self.errors: list[BaseException] = []
         self.numbers = itertools.count(1)
         handler = type("Bound", (_Handler,), {"model": self})
@@ -119,16 +119,16 @@ class StandInModel:
 
     @property
     def text(self) -> str:
-        """All that the model was given since the last `begin`."""
+        """Return all texts that the model received since the last `begin`."""
         return "\n".join(one.text for one in self.requests)
 
     @property
     def results(self) -> tuple[str, ...]:
-        """The results of tools of the longest request."""
+        """Return the results of tools of the longest request."""
         return max((one.results for one in self.requests), key=len, default=())
 
     def begin(self, script: Script) -> None:
-        """A new run of a program."""
+        """Start a new run of a program."""
         self.script = script
         self.requests, self.paths, self.errors = [], [], []
 
@@ -151,7 +151,7 @@ class StandInModel:
 
 
 def _texts(value: object) -> Iterable[str]:
-    """Every string below a JSON value, but for names of fields and what is no text."""
+    """Return every string in a JSON value, except field names and non-text data."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -176,12 +176,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Suppress the log."""
 
     def do_CONNECT(self) -> None:
         if self.path == self.model.url.removeprefix(
             "http://"
-        ):  # a program that asks its proxy for loopback, too
+        ):  # a program that also asks its proxy for loopback
             self.send_response(200)
             self.end_headers()
             self.close_connection = False
@@ -259,8 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _step(self, seen: Seen) -> tuple[str, str, dict[str, Any], str]:
-        """A sentence, or the program's name of a tool with its arguments and an id. A request without tools is a side matter of the
-        program's."""
+        """Return a sentence, or the program's name of a tool with its arguments and an id. A request
+        without tools is a side request of the program."""
         number = f"{next(self.model.numbers):06}"
         if not seen.tools:
             return "{}", "", {}, number

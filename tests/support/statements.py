@@ -1,4 +1,5 @@
-"""The statements of a module, for tests that read the source: to look at every expression too takes twice the time of parsing it."""
+"""Yields the statements of a module, for tests that read the source; visiting every expression would take
+twice as long as parsing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ _HOLDERS = ast.stmt | ast.excepthandler | ast.match_case
 
 
 def statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """Every statement below `tree`, in no certain order: those that `ast.walk` yields."""
+    """Yield every statement below `tree` in any order: those of `ast.walk`."""
     todo = [tree]
     while todo:
         for _, value in ast.iter_fields(todo.pop()):

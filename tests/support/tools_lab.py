@@ -1,4 +1,4 @@
-"""A model that calls the tools of a memory by name, and texts of others for it to read."""
+"""A model that calls the tools of a vault by name, and texts of others for it to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ipfsmem.tools import ToolResult, toolset
 
 
 class Model:
-    """Calls tools by name, and holds each answer against its schema."""
+    """Calls tools by name, and checks each answer against its schema."""
 
     def __init__(self, memory: Any, **more: Any) -> None:
         self.tools = {tool.name: tool for tool in toolset(memory, **{"names": ["all"], **more})}
@@ -29,7 +29,7 @@ class Model:
 
 
 def check(value: Any, schema: dict[str, Any]) -> None:
-    """A value against the part of JSON Schema that our answers use."""
+    """Check a value against the subset of JSON Schema that our answers use."""
     if "anyOf" in schema:
         (fitting,) = [one for one in schema["anyOf"] if (one["type"] == "null") == (value is None)]
         return None if value is None else check(value, fitting)
@@ -52,6 +52,6 @@ def check(value: Any, schema: dict[str, Any]) -> None:
 
 
 def others(memory: Memory, key: str, text: str) -> None:
-    """A text that somebody else wrote, in the default scope."""
+    """Write a text of somebody else in the default scope."""
     blob = {"version": "memory/0.1", "files": {f"{key}.md": text}, "timeline": []}
     memory.bundles.import_(json.dumps(blob), foreign=True)

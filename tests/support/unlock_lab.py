@@ -1,4 +1,4 @@
-"""What tests of unlocked keys share: the two places where halves are held, as the system shows them."""
+"""The two places where halves of unlocked keys are held, as the system shows them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ needs_kernel_keyring = pytest.mark.skipif(
 
 
 def runtime_files() -> list[Path]:
-    """What lies in our part of the runtime directory."""
+    """Return the files in our part of the runtime directory."""
     return sorted((Path(os.environ["XDG_RUNTIME_DIR"]) / "ipfsmem").glob("*"))
 
 
 @functools.cache
 def name_of(folder: Path) -> str:
-    """What the halves of a memory are called, as long as it was in this place."""
+    """Return the name of a vault's halves, for its current place."""
     return _name(folder)
 
 
 def held_keys(folder: Path) -> list[str]:
-    """The keys of a memory that the kernel has for this user, as it lists them; not those that were revoked (R) or have expired,
-    which nobody can read any more and which go when the kernel comes to it (`/proc/sys/kernel/keys/gc_delay`)."""
+    """Return the keys of a vault that the kernel lists for this user, without revoked (R) and expired
+    ones, which are unreadable and removed later (`/proc/sys/kernel/keys/gc_delay`)."""
     lines = [line.split(maxsplit=2) for line in Path("/proc/keys").read_text().splitlines()]
     return [
         rest

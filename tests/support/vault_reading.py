@@ -1,6 +1,5 @@
-"""A case of fixtures/vectors/vaults.json, read by production code as a new device reads it: what `vault_vectors` expects and
-the tests compare. Nothing here is a test.
-"""
+"""A case of fixtures/vectors/vaults.json, read by production code as a new device reads it:
+`vault_vectors` stores the result, tests compare it. Contains no tests."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 
-#: Why nothing is read: an error of this program, and the word of the vectors.
+#: Reasons for reading nothing: an error of this program, and its word in the vectors.
 REFUSALS: list[tuple[type[IpfsmemError], str]] = [
     (OtherKindError, "other kind"),
     (DamagedError, "damaged"),
@@ -63,21 +62,21 @@ REFUSALS: list[tuple[type[IpfsmemError], str]] = [
 
 
 def wallet_keys(private_key: bytes, vault: str, key_number: int) -> RootKeys:
-    """The root keys of a wallet."""
+    """Return the root keys of a wallet."""
     signer = RawKeySigner(private_key)
     signature = sign_once(signer, key_request(signer.address, vault, key_number))
     return RootKeys.from_signature(signature, signer.address, vault, key_number)
 
 
 def paths(provider: SimProvider, root: str) -> set[str]:
-    """The files of a root, by path."""
+    """Return the files of a root by path."""
     blocks = provider.cloud.blocks
     walk = Reader().walk(parse_cid(root))
     return set(drive(walk, lambda wanted: {cid: blocks[cid] for cid in wanted if cid in blocks}))
 
 
 def keys_of(opened_by: dict[str, Any]) -> RootKeys:
-    """The root keys of whoever a case is opened by."""
+    """Return the root keys of the opener of a case."""
     if "words" in opened_by:
         return RootKeys.from_recovery(from_words(opened_by["words"]))
     if "secret" in opened_by:
@@ -87,7 +86,7 @@ def keys_of(opened_by: dict[str, Any]) -> RootKeys:
 
 
 def cloud_of(case: dict[str, Any], cars: dict[str, str]) -> SimCloud:
-    """The provider of a case, which has what the case says and nothing else."""
+    """Return the provider of a case, with exactly its data."""
     cloud = SimCloud()
     cloud.blocks = dict(read_car(unb64(cars[case["car"]], "a CAR")))
     for cid in case["without"]:
@@ -104,7 +103,7 @@ def cloud_of(case: dict[str, Any], cars: dict[str, str]) -> SimCloud:
 
 
 def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[str, Any]:
-    """What a new device sees: the `expect` of a case."""
+    """Return what a new device sees: the `expect` of a case."""
     home.mkdir(parents=True, exist_ok=True)
     clock = MockClock(case["now"] * 1_000_000)
     cloud = cloud_of(case, cars)
@@ -112,8 +111,8 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
     blocks = dict(cloud.blocks)
     provider = SimProvider(cloud, clock=clock, random=SeededRandom("reader"), capabilities=FULL)
     try:
-        # A device seals anew what lies under a key that no epoch names, and writes what other copies of a device wrote;
-        # what is to be seen is the join of a reader that writes nothing.
+        # A device reseals data under a key that no epoch names, and writes for other copies of a device; the
+        # expected result is the join of a reader that writes nothing.
         with (
             mock.patch("ipfsmem.sync.commits._seal_pending", lambda replica: None),
             mock.patch("ipfsmem.sync.join_or_hold.is_given_up", lambda ring, device: False),
@@ -173,7 +172,7 @@ def _seen(
     heads, root = _heads(memory, keys, blocks, _places(memory, case), digest)
     own = memory.restored.root
     return {
-        # This device published the same state just now: its root has the same files at the same places.
+        # This device just published the same state: its root has the same files in the same places.
         "by_rule": None if root is None or own is None else _has_same_files(provider, root, own),
         "digest": digest,
         "events": {scope: lines for scope, lines in events.items() if lines},
@@ -240,7 +239,8 @@ def _text(part: MemoryStore, name: str, entry: Entry, body: str) -> str | None:
 
 
 def _places(memory: Memory, case: dict[str, Any]) -> set[str]:
-    """The roots that may be heads: those of device names, and those of the list of the first root's anchor."""
+    """Return the roots that may be heads: those of device names, and those of the list of the first root's
+    anchor."""
     ring = memory.replica.ring
     assert ring is not None
     view = ring.view
@@ -260,7 +260,8 @@ def _places(memory: Memory, case: dict[str, Any]) -> set[str]:
 def _heads(
     memory: Memory, keys: RootKeys, blocks: dict[CID, bytes], places: set[str], digest: str
 ) -> tuple[dict[str, str], str | None]:
-    """What became of each root that may be a head, and the one on which all devices end. A root with a ring alone is none."""
+    """Return the fate of each root that may be a head, and the final common root. A root with a ring alone
+    is not a head."""
     replica, report = memory.replica, memory.restored
     ring, vault = replica.ring, replica.vault_tag
     assert ring is not None and vault is not None and report is not None

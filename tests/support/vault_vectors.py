@@ -1,9 +1,10 @@
-"""Builds fixtures/vectors/vaults.json, whole published vaults: `python -m tests.support.vault_vectors` writes it, tests compare it.
+"""Builds fixtures/vectors/vaults.json, whole published vaults: `python -m tests.support.vault_vectors` writes
+it, tests compare it.
 
-Real devices make them at a simulated provider. Time is a fixed clock; randomness follows from a device's name and the
-number of bytes asked for; slots are sealed by `ring_lab.fixed_box`; what a compressor made of a text stands in the file and is
-used again. So the bytes are the same on every machine, until the format or what a device does changes.
-"""
+Real devices write them to a simulated provider. Time is a fixed clock; randomness follows from a device's
+name and the number of bytes requested; slots are sealed by `ring_lab.fixed_box`; compressed texts are
+stored in the file and reused. So the bytes are the same on every machine, until the format or the
+behaviour of a device changes."""
 
 from __future__ import annotations
 
@@ -54,14 +55,14 @@ OTHER_KEYS = keys_of({"wallet": OTHER_WALLET})
 
 
 class BySize:
-    """Randomness that follows from a name and how many bytes are asked for: one draw more of another size changes nothing."""
+    """Randomness by name and request size: a further draw of another size changes nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._sources: dict[int, SeededRandom] = {}
 
     def __call__(self, size: int) -> bytes:
-        """The next bytes of this size."""
+        """Return the next bytes of this size."""
         return self._sources.setdefault(size, SeededRandom(f"vault vectors {self._name} {size}"))(size)
 
 
@@ -69,15 +70,15 @@ class VaultLab(Lab):
     """Devices whose bytes are the same in every run."""
 
     def world(self, name: str) -> Environment:
-        """The clock, and randomness that no other opening of a memory draws again."""
+        """Return the clock, and randomness that differs for each opening of a vault."""
         self._runs[name] = self._runs.get(name, 0) + 1
         return Environment(lambda: self.clock.ms, BySize(f"{name} {self._runs[name]}"))
 
-    #: What the provider can do.
+    #: The abilities of the provider.
     can = FULL
 
     def provider(self, name: str) -> SimProvider:
-        """This device's connection."""
+        """Return this device's connection."""
         if name not in self.providers:
             self.providers[name] = SimProvider(
                 self.cloud, clock=self.clock, random=SeededRandom(f"provider {name}"), capabilities=self.can
@@ -85,34 +86,35 @@ class VaultLab(Lab):
         return self.providers[name]
 
     def pinned(self, anchor: bytes) -> list[str]:
-        """The roots in the list of an anchor, newest first."""
+        """Return the roots in the list of an anchor, newest first."""
         return [str(pin.cid) for pin in self.cloud.pins if pin.name == pin_name(anchor)][::-1]
 
     def files(self, name: str) -> Path:
-        """Where the plain files of a device are, in a folder that is there."""
+        """Return an existing folder for the plain files of a device."""
         self.home(name).mkdir(parents=True, exist_ok=True)
         return self.home(name) / "files"
 
     def plain(self, name: str, keys: RootKeys) -> Memory:
-        """A vault that anybody can read, made on this device."""
+        """Create a vault that anybody can read on this device."""
         memory = Memory.create(NAMESPACE, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))  # fmt: skip
         return self._keep(name, memory)
 
     def plain_again(self, name: str, keys: RootKeys) -> Memory:
-        """The same on another device."""
+        """Restore the plain vault on another device."""
         memory = asyncio.run(
             Memory.recover(NAMESPACE, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))
         )  # fmt: skip
         return self._keep(name, memory)
 
     def root(self, memory: Memory) -> str:
-        """The root that a device's own name points at."""
+        """Return the root that a device's own name points at."""
         return str(self.record_root(memory.replica.device.sign_public))
 
 
 @contextlib.contextmanager
 def fixed(streams: dict[str, str]) -> Iterator[None]:
-    """Boxes without randomness, and streams as they stand in `streams` (SHA-256 of the text -> hex); new ones are added."""
+    """Use boxes without randomness, and streams as in `streams` (SHA-256 of the text -> hex); add new
+    ones."""
 
     def stored(data: bytes, level: int = 6) -> bytes:
         name = sha256(data).hexdigest()
@@ -128,7 +130,7 @@ def fixed(streams: dict[str, str]) -> Iterator[None]:
 
 
 class Cases:
-    """The cases, and the blocks that they read."""
+    """The cases, and their blocks."""
 
     def __init__(self) -> None:
         self.blocks: dict[str, dict[CID, bytes]] = {}
@@ -150,7 +152,8 @@ class Cases:
         instead: dict[str, bytes] | None = None,
         years: int = 0,
     ) -> None:
-        """One case: a provider that shows these records (of all names, of none, or of these keys), pins and blocks."""
+        """Add one case: a provider that shows these records (of all names, of none, or of these keys),
+        pins and blocks."""
         cloud = lab.cloud
         records = {name: all_[-1] for name, all_ in cloud.names.items()}
         if names is not True:
@@ -180,7 +183,8 @@ class Cases:
         )
 
     def cars(self) -> dict[str, str]:
-        """Each as CAR: children before parents, from the roots in the order in which cases named them."""
+        """Return each as CAR: children before parents, from the roots in the order in which cases named
+        them."""
         return {
             name: b64(car_bytes([tops[0]], self._ordered(name, tops))) for name, tops in self.tops.items()
         }
@@ -212,7 +216,8 @@ LONG = "\n\n".join(
 
 
 def a_life(a: Memory) -> None:
-    """What one device writes: memories of all types, two scopes beside the nameless one, events, a text to forget."""
+    """Write as one device: memories of all types, two scopes besides the unnamed one, events, a text to
+    forget."""
     a.write(
         "user_role",
         "Argentina fan, plays on Saturdays.",
@@ -239,7 +244,7 @@ def a_life(a: Memory) -> None:
 
 
 def two_devices(lab: VaultLab, a: Memory, b: Memory) -> None:
-    """Edits of both at once: one that merges, one that conflicts, one behind a wish to forget."""
+    """Concurrent edits of two devices: one that merges, one that conflicts, one behind a forget."""
     lab.clock.advance(86_400)
     a.write("feedback_tone", "FIRST\n\nsecond\n\nthird")
     b.write("feedback_tone", "first\n\nsecond\n\nTHIRD", tags=["later"])
@@ -254,7 +259,7 @@ def two_devices(lab: VaultLab, a: Memory, b: Memory) -> None:
 
 
 def sealed(cases: Cases, folder: Path) -> None:
-    """A sealed vault of one wallet with recovery words and two devices, and what a provider may make of it."""
+    """A sealed vault of one wallet with recovery words and two devices, and what a provider may do to it."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS, recovery=True)
     assert a.recovery_words is not None
@@ -360,7 +365,7 @@ def sealed(cases: Cases, folder: Path) -> None:
 
 
 def people(cases: Cases, folder: Path) -> None:
-    """Two people in one vault, a device that is revoked, a text that a stranger signed."""
+    """Two people in one vault, a revoked device, a text that a stranger signed."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
     a.write("user_role", "likes tea", name="Role", type="user")
@@ -425,7 +430,7 @@ def people(cases: Cases, folder: Path) -> None:
 
 
 def trees(cases: Cases, folder: Path) -> None:
-    """A member that lays its state out in its own way."""
+    """A member that lays out its state in its own way."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
     a.write("user_role", "likes tea", name="Role", type="user")
@@ -475,7 +480,7 @@ def trees(cases: Cases, folder: Path) -> None:
 
 
 def without_names(cases: Cases, folder: Path) -> None:
-    """A provider that keeps a pin list and no names, so the words' anchor is carried by the list."""
+    """A provider with a pin list and without names, so that the list carries the words' anchor."""
     lab = VaultLab(folder)
     lab.can = msgspec.structs.replace(FULL, names=False)
     a = lab.create("laptop", unlock=KEYS, recovery=True)
@@ -503,7 +508,7 @@ def without_names(cases: Cases, folder: Path) -> None:
 
 
 def twins(cases: Cases, folder: Path) -> None:
-    """A device that went back to a snapshot: it found its own name ahead of it, and took a successor."""
+    """A device that was reset to a snapshot: it found its own name ahead of it, and took a successor."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS)
     a.write("user_role", "before the snapshot", name="Role", type="user")
@@ -524,7 +529,7 @@ def twins(cases: Cases, folder: Path) -> None:
 
 
 def later_words(cases: Cases, folder: Path) -> None:
-    """Recovery words that a root enrolled later, as an admin: with names, and with a pin list alone."""
+    """Recovery words that a root enrolled later as an admin: with names, and with a pin list alone."""
     for names in (True, False):
         lab = VaultLab(folder / str(names))
         lab.can = msgspec.structs.replace(FULL, names=names)
@@ -548,7 +553,7 @@ def later_words(cases: Cases, folder: Path) -> None:
 
 
 def replaced_words(cases: Cases, folder: Path) -> None:
-    """A device that came back with later words, whose words were then replaced and revoked."""
+    """A device restored with later words, which were then replaced and revoked."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=KEYS, recovery=True)
     a.write("user_role", "likes tea", name="Role", type="user")
@@ -573,7 +578,7 @@ def replaced_words(cases: Cases, folder: Path) -> None:
 
 
 def no_wallet(cases: Cases, folder: Path) -> None:
-    """A vault that was made without a wallet: only the words lead to it."""
+    """A vault without a wallet: only the words lead to it."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=None, recovery=True)
     assert a.recovery_words is not None
@@ -650,7 +655,7 @@ def plain(cases: Cases, folder: Path) -> None:
 
 
 def strangers(cases: Cases, folder: Path) -> None:
-    """The vault of another wallet where ours should stand."""
+    """The vault of another wallet in place of ours."""
     lab = VaultLab(folder)
     a = lab.create("laptop", unlock=OTHER_KEYS)
     a.write("user_role", "somebody else")
@@ -732,7 +737,8 @@ def _genesis_as_plain(lab: Lab, root: str) -> CID:
 
 
 def build(streams: dict[str, str], *, read: bool = True) -> dict[str, Any]:
-    """The whole file. `streams`: what a compressor made of texts, of the file that is there; `read` False: without `expect`."""
+    """Return the whole file. `streams`: the compressed texts of the existing file; `read` False: without
+    `expect`."""
     cases = Cases()
     with tempfile.TemporaryDirectory() as folder, fixed(streams):
         for world in (
@@ -771,12 +777,12 @@ ABOUT = (
 
 
 def known_streams() -> dict[str, str]:
-    """Those of the file that is there."""
+    """Return the streams of the existing file."""
     return dict(json.loads(FILE.read_text("utf-8"))["streams"]) if FILE.exists() else {}
 
 
 def text(data: dict[str, Any]) -> str:
-    """The file for these contents."""
+    """Return the file for these contents."""
     return json.dumps(data, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 

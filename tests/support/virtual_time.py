@@ -1,8 +1,8 @@
-"""An event loop whose clock jumps to the next timer as soon as nothing else is left to do: tests of waits take no time,
-and a busy machine makes none of them late.
+"""An event loop whose clock jumps to the next timer when it is idle: waits take no time, and load delays
+none.
 
-Only for what runs in one loop, servers included: while a thread works, the loop has nothing to do, and its clock jumps.
-"""
+Only for code that runs in one loop, servers included: while a thread works, the loop is idle and its clock
+jumps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-#: Seconds of real silence after which nothing more is on its way: what was sent on this machine is there at once.
+#: Seconds of real silence after which no more data is expected: data sent on this machine arrives at once.
 _SILENCE = 0.005
-#: Seconds of the loop's own time that a test may take: longer than whatever it waits for.
+#: Maximum duration of a test in seconds of the loop's own time.
 _MOST = 3600.0
 
 
@@ -31,7 +31,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """`time()` stands still while anything happens."""
+    """A loop whose `time()` stands still while it is busy."""
 
     def __init__(self) -> None:
         self.now = 0.0

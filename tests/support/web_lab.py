@@ -1,7 +1,6 @@
 """A device of the browser client in Node, driven by a test: its methods are those of the client's `Memory`.
 
-The other side of `web/tests/device.ts`. Nothing here is a test.
-"""
+The counterpart of `web/tests/device.ts`. Contains no tests."""
 
 from __future__ import annotations
 
@@ -34,26 +33,26 @@ WALLET = RawKeySigner(bytes.fromhex(WALLET_KEY))
 
 
 def root_of(memory: Memory) -> str:
-    """Sync; the root that this device's name leads to."""
+    """Sync; return the root that this device's name leads to."""
     report = asyncio.run(memory.sync())
     assert report.root is not None
     return str(report.root)
 
 
 def words_of(memory: Memory) -> str:
-    """The recovery words of a memory that was made just now."""
+    """Return the recovery words of a vault that was just created."""
     assert memory.recovery_words is not None
     return " ".join(memory.recovery_words)
 
 
 def by_wallet() -> dict[str, str]:
-    """What opens the memory with the wallet, which takes less time than words."""
+    """Return arguments that open the vault with the wallet, which is faster than with words."""
     signed = WALLET.sign_message(key_request(WALLET.address, "default", 1)).hex()
     return {"address": WALLET.address.hex(), "vault": "default", "first": signed, "second": signed}
 
 
 class ClientError(Exception):
-    """An error of the client: its `kind`, and what it says."""
+    """An error of the client: its `kind` and message."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer.get("stack") or answer["error"])
@@ -62,13 +61,13 @@ class ClientError(Exception):
 
 
 class Client:
-    """One Node process with any number of open memories."""
+    """One Node process with any number of open vaults."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
     def ask(self, command: dict[str, Any]) -> Any:
-        """The answer to one command. Raises ClientError."""
+        """Return the answer to one command. Raises ClientError."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")
         self._process.stdin.flush()
@@ -78,30 +77,30 @@ class Client:
         return answer["answer"]
 
     def open(self, name: str, url: str, **how: Any) -> WebDevice:
-        """A device that is let in by `words`, or by a wallet's signatures; `on`: another tab of that device."""
+        """Open a device with `words` or a wallet's signatures; `on`: another tab of that device."""
         self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
         return self.device(name)
 
     def open_early(self, name: str, url: str, **how: Any) -> list[str]:
-        """What such a device lists before it has kept what it brought."""
+        """Return what such a device lists before it has stored what it downloaded."""
         answer = self.ask({"do": "open", "as": name, "url": url, "label": name, **how})
         early: list[str] = answer["early"]
         return early
 
     def device(self, name: str) -> WebDevice:
-        """A device that was opened before."""
+        """Return a device that was opened before."""
         return WebDevice(self, name)
 
 
 class WebDevice:
-    """An open memory of the client. What is called here is called there."""
+    """An open vault of the client. Calls are forwarded to it."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
 
     def take(self, blob: str) -> Any:
-        """`import`, which is no name in Python."""
+        """`import`, which is not a valid name in Python."""
         return self._client.ask({"do": "import", "as": self._name, "with": [blob]})
 
     def __getattr__(self, method: str) -> Any:
@@ -112,11 +111,11 @@ class WebDevice:
 
 
 def lacking(kept: Path, hidden: set[str]) -> web.Application:
-    """A keeper of what lies in a folder that lacks some blocks, by their CIDs; these may change."""
+    """Serve a folder without some blocks, by their CIDs, which may be changed."""
 
     @web.middleware
     async def lacks(request: web.Request, handler: Any) -> web.StreamResponse:
-        # Nor in one answer with the rest: who lacks a block has no whole tree to give.
+        # A combined answer lacks them too, because without a block there is no whole tree.
         if any(cid in request.path for cid in hidden) or (hidden and request.query.get("format") == "car"):
             raise web.HTTPNotFound
         answer: web.StreamResponse = await handler(request)
@@ -128,14 +127,15 @@ def lacking(kept: Path, hidden: set[str]) -> web.Application:
 
 
 def largest_block(device: WebDevice) -> str:
-    """The CID of the largest block of a device, which is that of the largest text."""
+    """Return the CID of the largest block of a device, which is that of the largest text."""
     car = base64.b64decode(device.outbox()["car"])
     return str(max(read_car(io.BytesIO(car), OWN_LIMITS), key=lambda block: len(block[1]))[0])
 
 
 @contextlib.contextmanager
 def web_client(zone: str = "") -> Iterator[Client]:
-    """The client in Node, in the time zone `zone` (an IANA name); the test is skipped where that is not here."""
+    """Start the client in Node in the time zone `zone` (an IANA name); the test is skipped if it is not
+    available."""
     command = [need_program("node"), str(built_web() / "device.js")]
     env = {**os.environ, "TZ": zone} if zone else None
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)

@@ -1,5 +1,5 @@
-"""A reader of the format written from docs/FORMAT.md alone: naive, slow, and without a line of `ipfsmem`. It only reads.
+"""A reader of the format, written from docs/FORMAT.md alone: simple, slow, read-only, and without a line of
+`ipfsmem`.
 
-What it makes of an input is held against this package and against the TypeScript client; a place where it had to guess is an unclear
-place of that page.
-"""
+Its results are compared with those of this package and of the TypeScript client; where it had to guess,
+that document is unclear."""

@@ -17,11 +17,11 @@ _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Missing(Exception):
-    """A block is nowhere, or is not what it should be."""
+    """A block is missing or has the wrong content."""
 
 
 class Nowhere(Missing):
-    """A block is not there."""
+    """A block is missing."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def cid_text(cid: bytes) -> str:
 
 
 def parse_cid(text: str) -> bytes:
-    """A CID of version 1 in base32: all that the vaults have."""
+    """Parse a CID of version 1 in base32, the only form in vaults."""
     if not re.fullmatch(r"b[a-z2-7]+", text):
         raise Refused("no CID in base32")
     body = text[1:].upper()
@@ -56,7 +56,7 @@ def raw_cid(digest: str) -> bytes:
 
 
 def name_of(public: bytes) -> str:
-    """The IPNS name of an Ed25519 key."""
+    """Return the IPNS name of an Ed25519 key."""
     number = int.from_bytes(b"\x01\x72\x00\x24\x08\x01\x12\x20" + public, "big")
     text = ""
     while number:
@@ -66,7 +66,7 @@ def name_of(public: bytes) -> str:
 
 
 def key_of(name: str) -> bytes:
-    """The Ed25519 key of a name in base36, or in base32."""
+    """Return the Ed25519 key of a name in base36 or base32."""
     data = parse_cid(name) if name.startswith("b") else int(name[1:], 36).to_bytes(40, "big")
     if not data.startswith(b"\x01\x72\x00\x24\x08\x01\x12\x20"):
         raise Refused("no name of an Ed25519 key")
@@ -86,7 +86,7 @@ def read_car(data: bytes) -> dict[bytes, bytes]:
 
 
 def _fields(data: bytes) -> list[tuple[int, int | bytes]]:
-    """The fields of a protobuf message, in its order."""
+    """Return the fields of a protobuf message in order."""
     found: list[tuple[int, int | bytes]] = []
     at = 0
     while at < len(data):
@@ -103,7 +103,7 @@ def _fields(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 class Tree:
-    """A root and the blocks that are there."""
+    """A root and the available blocks."""
 
     def __init__(self, root: bytes, blocks: Mapping[bytes, bytes]) -> None:
         self.root, self.blocks = root, blocks
@@ -141,7 +141,7 @@ class Tree:
         return dict(links)
 
     def cid(self, path: str) -> bytes | None:
-        """What a path leads to; None where the folders on the way are there and have no such name."""
+        """Return the CID at a path; None where the folders on the way exist and have no such name."""
         cid = self.root
         for part in path.split("/"):
             found = self._folder(cid).get(part)
@@ -151,7 +151,7 @@ class Tree:
         return cid
 
     def names(self) -> list[str]:
-        """The names in the root's folder."""
+        """Return the names in the root's folder."""
         return list(self._folder(self.root))
 
     def file(self, path: str) -> bytes | None:
@@ -170,7 +170,7 @@ class Tree:
 
 
 def folder_of_one(name: str, data: bytes) -> str:
-    """The CID of a folder that holds nothing but one small file."""
+    """Return the CID of a folder with one small file."""
     cid = raw_cid(sha256(data).hexdigest())
     size, made = len(data), b""
     while size > 127:
@@ -209,7 +209,7 @@ def signed_by(public: bytes, signature: bytes, message: bytes) -> bool:
 
 
 def record_value(name: str, record: bytes) -> str:
-    """What a valid record of a name leads to."""
+    """Return the target of a valid record of a name."""
     try:
         fields = dict(_fields(record))
         data, signature = fields[9], fields[8]

@@ -1,4 +1,4 @@
-"""What the plain reader makes of the inputs of `tests.support.parsers`, in the same form."""
+"""Results of the plain reader for the inputs of `tests.support.parsers`, in the same form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.plain import sessions, texts, views
 
-#: What this reader does not judge.
+#: Result for inputs that this reader does not read.
 UNKNOWN = object()
 
 
@@ -67,7 +67,8 @@ PARSERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def judged(parser: str, given: Any) -> Any:
-    """What the plain reader makes of an input, as a JSON value; UNKNOWN when it does not read such inputs."""
+    """Return the plain reader's result for an input as a JSON value; UNKNOWN if it does not read such
+    inputs."""
     if parser not in PARSERS:
         return UNKNOWN
     try:

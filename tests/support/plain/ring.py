@@ -1,4 +1,4 @@
-"""Section 4 of docs/FORMAT.md: the key ring, its statements, and what they come to."""
+"""Section 4 of docs/FORMAT.md: the key ring, its statements and their evaluation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST = 2**53 - 1
 
 
 def unb64(text: object) -> bytes:
-    """base64url without padding, in its one form."""
+    """Decode base64url without padding, in its one form."""
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_-]*", text):
         raise Refused("no base64url")
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)) if len(text) % 4 != 1 else b""
@@ -52,7 +52,7 @@ def is_whole(value: object, least: int, most: int) -> bool:
 
 
 def is_list(value: object, one: Callable[[Any], bool], most: int | None = None) -> bool:
-    """A list of texts, sorted, each once."""
+    """Return whether a value is a sorted list of texts without duplicates."""
     return (
         isinstance(value, list)
         and (most is None or len(value) <= most)
@@ -148,7 +148,7 @@ class Statement:
 
     @property
     def about(self) -> str:
-        """The id of the key that a member statement or a revoke is about."""
+        """Return the id of the key that a member statement or a revoke is about."""
         return member_id(self.said["sign"])
 
     @property
@@ -200,7 +200,7 @@ def _check_member(said: dict[str, Any], tag: bytes) -> None:
 
 @dataclass
 class Ring:
-    """Statements and the keys that are known under names."""
+    """Statements, and the keys that are known under names."""
 
     tag: bytes
     statements: dict[str, Statement] = field(default_factory=dict)
@@ -221,7 +221,7 @@ class Ring:
 
 
 class BadBody(Refused):
-    """A malformed body; `ring`: the open part, as of a ring that no key opens."""
+    """A malformed body; `ring`: the open part, as for a ring that no key opens."""
 
     def __init__(self, why: str, ring: Ring) -> None:
         super().__init__(why)
@@ -229,7 +229,7 @@ class BadBody(Refused):
 
 
 def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable[EpochKey] = ()) -> Ring:
-    """The ring of a keyring.json. Where no key opens its body only what is open is in it."""
+    """Return the ring of a keyring.json. Where no key opens its body, only the open part is read."""
     if len(data) > 1 << 20:
         raise Refused("a ring over 1 MiB")
     file = canonical(data)
@@ -265,7 +265,7 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
                 ring.opened = False
                 return ring
             closed, rest = _read_body(canonical(payload), tag)
-            # The key that opens it, and of slots only those that a root signed: what else it has stands in the body.
+            # The key that opens it, and only those slots that a root signed: other slots are in the body.
             by_roots = {st.said["ek"] for st in ring.of("epoch") if st.by in ring.roots}
             keys = {
                 name: one
@@ -279,13 +279,13 @@ def read_ring(data: bytes, kind: str, box: bytes, secret: bytes, known: Iterable
     except Refused as error:
         raise BadBody(str(error), Ring(tag, dict(ring.statements), opened=False)) from None
     ring.statements |= {st.hash: st for st in closed}
-    # Whichever ring names them: a join leaves out those that none does.
+    # Keys may be named by any ring; a join drops those that none names.
     ring.keys = keys | {one.id: one for one in rest}
     return ring
 
 
 def _read_body(body: Any, tag: bytes) -> tuple[list[Statement], list[EpochKey]]:
-    """The statements and the keys in the body of a ring."""
+    """Return the statements and the keys in the body of a ring."""
     if (
         not isinstance(body, dict)
         or set(body) != {"eks", "st"}
@@ -343,7 +343,7 @@ def _eks(given: list[Any], tag: bytes) -> list[EpochKey]:
 
 
 def join(ours: Ring, theirs: Ring) -> Ring:
-    """The union of two rings without what a ring drops."""
+    """Return the union of two rings without dropped statements."""
     made = Ring(ours.tag, dict(ours.statements), {**ours.keys, **theirs.keys})
     for name, st in theirs.statements.items():
         held = made.statements.get(name)
@@ -356,7 +356,7 @@ def join(ours: Ring, theirs: Ring) -> Ring:
 
 def _drop(ring: Ring) -> None:
     while True:
-        # What is dropped for itself replaces nothing.
+        # A statement that is dropped for itself replaces nothing.
         goes = set(_dropped(ring)) or set(_outdone(ring))
         if not goes:
             return
@@ -379,7 +379,7 @@ def _dropped(ring: Ring) -> Iterable[str]:
         if st.kind == "genesis":
             continue
         stays = st.by not in revoked or st.by in roots or st.hash in kept_by[st.by]
-        if st.is_heir:  # (a), (c): rests on an enrolment of its signer that the ring keeps
+        if st.is_heir:  # (a), (c): requires an enrolment of its signer that the ring keeps
             rests_on = enrolments.get(st.said["under"])
             if rests_on is None or rests_on.about != st.by or st.by in roots or st.about in roots:
                 yield st.hash
@@ -468,6 +468,7 @@ class Evaluation:
     """What a ring means: members, persons, keys that verify, who is asked to be without."""
 
     def __init__(self, ring: Ring) -> None:
+        """-"""
         self.ring = ring
         self.roots = ring.roots
         self.root_revokes = [
@@ -497,7 +498,7 @@ class Evaluation:
         self.persons = self._persons(enrolments)
 
     def _families(self) -> dict[str, str]:
-        """Of whose family an id is that is neither enrolled nor revoked."""
+        """Return the family of each id that is neither enrolled nor revoked."""
         ring = self.ring
         themselves = {st.about for st in ring.statements.values() if st.kind == "revoke"}
         themselves |= {st.about for st in ring.of("member") if not st.is_heir}
@@ -513,7 +514,7 @@ class Evaluation:
         return {dev: head for dev, head in found.items() if dev not in themselves}
 
     def _heirs(self) -> list[Statement]:
-        """The successors that are believed: of several that make one id a successor the least (`by`, hash)."""
+        """Return the accepted successors: of several that make one id a successor, the least (`by`, hash)."""
         ring = self.ring
         enrolled = {st.about: st for st in ring.of("member") if not st.is_heir}
         by_hash = {st.hash: st for st in enrolled.values()} | {
@@ -581,7 +582,7 @@ class Evaluation:
 
     @property
     def asked(self) -> set[str]:
-        """Who is to be given no key: those out for good, and whoever admins put out."""
+        """Return who must not get a key: those out for good, and those whom admins removed."""
         good = {*self.revoked}
         by_others: dict[str, set[str]] = {}
         for st in self.ring.of("epoch"):

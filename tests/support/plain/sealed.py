@@ -30,7 +30,7 @@ def expand(prk: bytes, info: bytes, size: int) -> bytes:
 
 
 class Keys(NamedTuple):
-    """The root keys of one wallet, secret or set of words."""
+    """The root keys of a wallet, a secret or a set of words."""
 
     admin: bytes  # public
     head: bytes  # public: the anchor
@@ -84,7 +84,7 @@ Key number: {}"""
 
 
 def words_secret(words: str) -> bytes:
-    """The 32 bytes of 24 BIP-39 words."""
+    """Return the 32 bytes of 24 BIP-39 words."""
     import eth_account.hdaccount
 
     (listed,) = Path(eth_account.hdaccount.__file__).parent.rglob("english.txt")
@@ -123,7 +123,7 @@ def pad(length: int) -> int:
 
 
 def open_object(data: bytes, tag: bytes, ek: EpochKey, kind: int, ctx: str) -> bytes:
-    """The payload of a sealed object."""
+    """Return the payload of a sealed object."""
     if len(data) > 1 << 20 or data[:4] != b"IPM1":
         raise Refused("no sealed object")
     epoch = ek.epoch.to_bytes(4, "big")
@@ -169,7 +169,7 @@ def open_slot(slot: bytes, tag: bytes, box: bytes, secret: bytes) -> EpochKey | 
 
 
 def is_proper_key(text: object) -> bool:
-    """64 hex digits of an Ed25519 key that is canonical and in the prime-order subgroup."""
+    """Return whether a text is 64 hex digits of a canonical Ed25519 key in the prime-order subgroup."""
     return (
         isinstance(text, str)
         and re.fullmatch("[0-9a-f]{64}", text) is not None

@@ -1,4 +1,4 @@
-"""The items of a session's parts, read by format section 5.1 alone."""
+"""The items of a session's parts, read from format section 5.1 alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Place = tuple[int, str, int]
 
 
 class _Nothing(Exception):
-    """A line that is kept and ignored."""
+    """A line that is stored and ignored."""
 
 
 class _Number(NamedTuple):
@@ -21,12 +21,12 @@ class _Number(NamedTuple):
 
 
 def _double(text: str) -> float | None:
-    """A number of an item; None for one without bounds."""
+    """Return a number of an item; None for one that is not finite."""
     return float(text) if abs(float(text)) != float("inf") else None
 
 
 def _json(text: str, number: Callable[[str], Any]) -> Any:
-    """JSON with its numbers as this makes them. Raises _Nothing."""
+    """Parse JSON with numbers in this reader's form. Raises _Nothing."""
 
     def refused(name: str) -> Any:
         raise _Nothing(name)
@@ -64,7 +64,7 @@ def _list(value: Any, size: int) -> list[Any]:
 
 
 def items(parts: Iterable[tuple[str, str]]) -> list[tuple[Place, Any]]:
-    """The items of parts, each of a device with its body, in order; numbers in items as doubles."""
+    """Return the items of parts (device, body) in order; numbers in items as doubles."""
     found: dict[Place, Any] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
     gone: set[Place] = set()
@@ -106,5 +106,5 @@ def items(parts: Iterable[tuple[str, str]]) -> list[tuple[Place, Any]]:
 
 
 def _whole(text: str) -> str:
-    """A text in which a character that was cut between its halves is one again."""
+    """Join surrogate halves of a character that was cut."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

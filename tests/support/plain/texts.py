@@ -1,4 +1,5 @@
-"""Sections 1, 5 (names, view, merge) and 5.1 (cards) of docs/FORMAT.md: files, lines and names, without any cryptography."""
+"""Sections 1, 5 (names, view, merge) and 5.1 (cards) of docs/FORMAT.md: files, lines and names, without
+cryptography."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import yaml
 
 
 class Refused(Exception):
-    """What this is, is not in order, and nothing of it is used."""
+    """The input is invalid and no part of it is used."""
 
 
 class NotJudged(Exception):
@@ -26,7 +27,7 @@ class NotJudged(Exception):
 
 
 def _number(value: float) -> str:
-    """A number as ECMAScript writes it."""
+    """Write a number as ECMAScript does."""
     if isinstance(value, int):
         return str(value)
     if value == 0:
@@ -56,7 +57,7 @@ def _number(value: float) -> str:
 
 
 def rfc8785(value: Any) -> str:
-    """The one text of a JSON value (RFC 8785)."""
+    """Return the canonical text of a JSON value (RFC 8785)."""
     if isinstance(value, dict):
         names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
         return "{" + ",".join(f"{rfc8785(name)}:{rfc8785(value[name])}" for name in names) + "}"
@@ -78,7 +79,7 @@ def _no_constant(name: str) -> Any:
 
 
 def canonical(data: bytes) -> Any:
-    """Canonical JSON (section 6): ASCII names, whole numbers within 2^53-1, and no other way to write it."""
+    """Parse canonical JSON (section 6): ASCII names, whole numbers within 2^53-1, one spelling."""
     try:
         value = json.loads(data.decode(), object_pairs_hook=_pairs, parse_constant=_no_constant)
         _ours(value)
@@ -129,7 +130,7 @@ def has_surrogate(text: str) -> bool:
 
 
 def foreign_key(name: str) -> tuple[str, str | None]:
-    """The key of a foreign file name, and what `origin_name` keeps of it."""
+    """Return the key of a foreign file name, and the part of the name that `origin_name` stores."""
     if name.endswith(".md") and is_key(name[:-3]):
         return name[:-3], None
     if has_surrogate(name):
@@ -143,13 +144,13 @@ def foreign_key(name: str) -> tuple[str, str | None]:
 
 
 def conflict_name(name: str) -> tuple[str, str] | None:
-    """The key and the digits in the name of a conflict copy."""
+    """Return the key and the digits in the name of a conflict copy."""
     found = re.fullmatch(r"(.*)\.conflict-([0-9a-f]{8})\.md", name, re.DOTALL)
     return (found[1], found[2]) if found and is_key(found[1]) else None
 
 
 def value_key(free: str) -> str:
-    """The key of the memory of a free key (1.7)."""
+    """Return the key of the memory of a free key (1.7)."""
     if has_surrogate(free) or not 1 <= len(free.encode()) <= 256:
         raise Refused("a free key has 1 to 256 bytes of UTF-8")
     stem = re.sub(r"[^a-z0-9]+", "_", free.lower()).strip("_")[:20].rstrip("_")
@@ -188,9 +189,7 @@ _OPENING = re.compile(rb"(\xef\xbb\xbf)?---[ \t]*(\r?\n)")
 _CLOSING = re.compile(rb"^---[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _JSON_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _SINGLE = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
-_DOUBLE = re.compile(
-    r'"(?:[^"\\]|\\.)*"', re.DOTALL
-)  # whole by its quotation marks, whether or not it can be decoded
+_DOUBLE = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)  # delimited by quotation marks, decodable or not
 
 
 class File(NamedTuple):
@@ -199,7 +198,7 @@ class File(NamedTuple):
 
 
 def _unquoted(text: str) -> str | None:
-    """What a whole quoted string says; None for any other text."""
+    """Return the content of a whole quoted string; None for any other text."""
     if _JSON_STRING.fullmatch(text):
         said: str = json.loads(text)
         return None if has_surrogate(said) else said
@@ -207,7 +206,7 @@ def _unquoted(text: str) -> str | None:
 
 
 def read_file(data: bytes) -> File:
-    """The fields and the body of a memory file."""
+    """Return the fields and the body of a memory file."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -235,7 +234,7 @@ def read_file(data: bytes) -> File:
 
 
 def _put(fields: dict[str, str], name: str, value: str) -> None:
-    """Of a doubled field the first that is not empty counts, where it stands."""
+    """Add a field; of a repeated one the first that is not empty is valid, in its place."""
     if not fields.get(name):
         fields.pop(name, None)
         fields[name] = value
@@ -280,7 +279,7 @@ def _flat(header: str) -> dict[str, str] | None:
 
 
 def _pair(line: str) -> tuple[str, str, str] | None:
-    """Name, value and the value as it stands, of a flat line."""
+    """Return name, value and raw value of a flat line."""
     quoted = _DOUBLE.match(line)
     if quoted and line[quoted.end() :].lstrip(_BLANK).startswith(":"):
         said = _unquoted(quoted[0])
@@ -348,7 +347,7 @@ def _yaml(header: str) -> dict[str, str] | None:
 
 
 def _look_between(header: str) -> None:
-    """Directives, comments and what stands directly behind the texts of flow collections."""
+    """Check for directives, comments and text directly behind strings of flow collections."""
     tokens = list(yaml.scan(header, Loader=yaml.BaseLoader))
     flows = 0
     for before, token in pairwise(tokens):
@@ -379,7 +378,7 @@ def _items(node: yaml.MappingNode) -> list[tuple[str, yaml.Node]]:
 
 
 def _first_that_says(items: list[tuple[str, yaml.Node]]) -> list[tuple[str, yaml.Node]]:
-    """Of a doubled name the first that is not empty."""
+    """Return, of a repeated name, the first value that is not empty."""
     found: dict[str, yaml.Node] = {}
     for name, node in items:
         if name not in found or not _plain(found[name]):
@@ -389,7 +388,7 @@ def _first_that_says(items: list[tuple[str, yaml.Node]]) -> list[tuple[str, yaml
 
 
 def _look(node: yaml.Node, depth: int, outer: int, lines: list[str]) -> None:
-    """Depth, names, and the indentation of what goes over several lines."""
+    """Check depth, names, and the indentation of values over several lines."""
     if depth > 4 and not isinstance(node, yaml.ScalarNode):
         raise Refused("too deep")
     flow = isinstance(node, yaml.CollectionNode) and node.flow_style
@@ -489,7 +488,7 @@ def write_tags(tags: list[str]) -> str:
 
 
 def render_file(file: File) -> str:
-    """The normal form."""
+    """Return the normal form."""
     fields = {name: value for name, value in file.fields.items() if value}
     if "tags" in fields:
         fields["tags"] = write_tags(read_tags(fields["tags"]))
@@ -523,7 +522,7 @@ _TS = re.compile(
 
 
 def instant(text: Any) -> int | None:
-    """The milliseconds since 1970 UTC that a `ts` says; None when it says none."""
+    """Return the milliseconds since 1970 UTC of a `ts`; None if invalid."""
     found = _TS.fullmatch(text) if isinstance(text, str) else None
     if not found:
         return None
@@ -544,7 +543,7 @@ def instant(text: Any) -> int | None:
 
 
 def normal_ts(text: str) -> str | None:
-    """The instant of a `ts` in the form that programs write."""
+    """Return a `ts` in the form that programs write."""
     ms = instant(text)
     if ms is None:
         return None
@@ -572,12 +571,12 @@ def rfc8785_in_order(first: Event) -> str:
 
 
 def foreign_id(event: Event) -> str:
-    """The id of an event that has none of its writer's."""
+    """Return the id of an event without an id of its writer."""
     return sha256(rfc8785({name: v for name, v in event.items() if name != "id"}).encode()).hexdigest()[:16]
 
 
 def _is_event(value: Any, depth: int = 1) -> bool:
-    """Whether a JSON value may stand in an event."""
+    """Return whether a JSON value is allowed in an event."""
     if isinstance(value, (dict, list)):
         inner = [*value, *value.values()] if isinstance(value, dict) else value
         return depth <= 32 and all(_is_event(one, depth + 1) for one in inner)
@@ -593,7 +592,7 @@ def _is_event(value: Any, depth: int = 1) -> bool:
 
 
 def read_line(line: bytes, day: str | None) -> Event:
-    """The event of one line; `day` is that of its plain file, None in a segment."""
+    """Return the event of one line; `day` is that of its plain file, None in a segment."""
     midnight = f"{day or '1970-01-01'}T00:00:00.000Z"
     try:
         text = line.decode()
@@ -624,7 +623,7 @@ def read_line(line: bytes, day: str | None) -> Event:
 
 
 def _whole(text: str) -> float:
-    """A whole number by value, as a double: those that cannot be one are beyond every bound."""
+    """Return a whole number by value as a double; numbers beyond the range of doubles exceed every bound."""
     return int(text) if len(text) < 400 else float("inf")
 
 
@@ -655,7 +654,8 @@ class Name(NamedTuple):
 
 
 def entry_name(text: str) -> Name:
-    """What an entry's name says: its kind, its scope, the context of its objects and, of a segment, its device."""
+    """Return the parts of an entry's name: its kind, scope, context of its objects and, for a segment, its
+    device."""
     kind, *parts = text.split("/")
     if kind == "m" and len(parts) in (1, 2) and is_key(parts[-1]) and (len(parts) == 1 or is_scope(parts[0])):
         return Name("m", parts[0] if len(parts) == 2 else "", "/".join(parts))
@@ -690,7 +690,7 @@ def is_label(text: Any) -> bool:
 
 
 def read_card(data: bytes) -> dict[str, Any]:
-    """The card of a scope."""
+    """Return the card of a scope."""
     if len(data) > 4096:
         raise Refused("a card over 4 KiB")
     card = canonical(data)

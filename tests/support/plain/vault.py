@@ -1,4 +1,4 @@
-"""Sections 5 to 7 and 9 of docs/FORMAT.md: a published vault, read by whoever has a key and no past."""
+"""Sections 5 to 7 and 9 of docs/FORMAT.md: a published vault, read with a key and without earlier state."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def pin_name(anchor: bytes) -> str:
 
 @dataclass
 class Head:
-    """A root with a commit that opens."""
+    """A root whose commit can be opened."""
 
     root: str
     tree: Tree
     commit: dict[str, Any]
     digest: str
     ek: EpochKey | None
-    keys: dict[str, EpochKey]  # with which texts are opened once it was verified
+    keys: dict[str, EpochKey]  # the key of the texts, once verified
 
     @property
     def counters(self) -> dict[str, int]:
@@ -97,7 +97,7 @@ class Reader:
             del self.blocks[parse_cid(cid)]
         for cid, data in case["instead"].items():
             del self.blocks[parse_cid(cid)]
-            # Other bytes are no block.
+            # A block with other bytes is not a block.
             if sha256(unb64(data)).digest() == parse_cid(cid)[-32:]:
                 self.blocks[parse_cid(cid)] = unb64(data)
         self.keys: Keys = keys_of(case["opened_by"])
@@ -114,7 +114,7 @@ class Reader:
         return Tree(parse_cid(root), self.blocks)
 
     def follow(self, name: str, most: int = 8) -> tuple[str | None, list[str]]:
-        """The root at the end of a name's records, and the names on the way."""
+        """Return the root at the end of a name's records, and the names on the way."""
         way: list[str] = []
         while name not in way and len(way) < most:
             if name not in self.case["names"]:
@@ -132,15 +132,15 @@ class Reader:
         return None, way
 
     def form(self, root: str) -> str:
-        """Whether a root has the form of a sealed or of a plain one (6)."""
+        """Return whether a root has the form of a sealed or of a plain one (6)."""
         return "plain" if self.tree(root).cid("keyring.json") is None else "sealed"
 
     def head_path(self, root: str) -> str:
-        """Where the commit of a root of its form stands."""
+        """Return the path of the commit in a root of its form."""
         return "head.ipm" if self.form(root) == "sealed" else "memory/.ipfsmem/commit.json"
 
     def ring_file(self, root: str) -> bytes | None:
-        """The bytes of a root's ring; None where it is nowhere."""
+        """Return the bytes of a root's ring; None if missing."""
         for path in ("keyring.json", "memory/.ipfsmem/keyring.json"):
             try:
                 data = self.tree(root).file(path)
@@ -151,7 +151,7 @@ class Reader:
         return None
 
     def is_unread(self, root: str) -> bool:
-        """Whether a block on the way to a root's ring or commit is nowhere."""
+        """Return whether a block on the way to a root's ring or commit is missing."""
         try:
             for path in ("keyring.json", self.path("keyring.json"), self.head_path(root)):
                 self.tree(root).file(path)
@@ -168,7 +168,7 @@ class Reader:
         return read_ring(data, self.kind, self.keys.box, self.keys.box_secret, known)
 
     def other_kind(self, root: str) -> bool:
-        """Whether a root is one of a vault of the other kind."""
+        """Return whether a root belongs to a vault of the other kind."""
         other = "plain" if self.kind == "sealed" else "sealed"
         for path in ("keyring.json", "memory/.ipfsmem/keyring.json"):
             try:
@@ -186,7 +186,8 @@ class Reader:
     # -- commits
 
     def head(self, root: str, ring: Ring) -> Head | None:
-        """The verified commit of a root, by what is known and its own ring; None for a root with a ring alone."""
+        """Return the verified commit of a root, by the known ring and its own; None for a root with a ring
+        alone."""
         tree, data = self.tree(root), self.ring_file(root)
         if data is None:
             raise Refused("no ring")
@@ -207,7 +208,7 @@ class Reader:
             raise Refused("a root in the form of the other kind")
         if len(stored) > 384 << 10:
             raise Refused("a commit over 384 KiB")
-        # What its own ring names by itself: of what that ring alone would keep.
+        # Keys that only its own ring names: of those, what that ring alone would keep.
         named = join(own, own).keys
         keys = {**ring.keys, **named, **own.slots}
         ek, signature, message = self._opened(stored, ring.tag, keys)
@@ -242,7 +243,7 @@ class Reader:
     # -- states
 
     def state(self, head: Head, ring: Ring, seen: Evaluation, ours: Entries) -> tuple[State, bool]:
-        """The state of a head, and whether all of it is vouched for. Raises Damaged, Refused."""
+        """Return the state of a head, and whether all of it is vouched for. Raises Damaged, Refused."""
         entries: Entries = {}
         self._node(head, ring.tag, "", head.commit["state"], entries, ours)
         state, whole = State(), True
@@ -281,12 +282,12 @@ class Reader:
     ) -> None:
         path = f"s/{'/'.join(prefix)}.ipm" if prefix else "s/top.ipm"
         if digest == sha256(b'{"e":{}}').hexdigest():
-            return  # everybody has that of the empty state
+            return  # the node of the empty state is always known
         here = {
             name: one for name, one in ours.items() if sha256(name.encode()).hexdigest().startswith(prefix)
         }
         if here and tree_digest(here, prefix) == digest:
-            entries |= here  # the state joined so far has that node
+            entries |= here  # the joined state has that node
             return
         try:
             stored = head.tree.file(self.path(path))
@@ -328,7 +329,7 @@ class Reader:
     # -- objects
 
     def body(self, name: str, body: str, loc: list[Any]) -> bytes | None:
-        """What a location leads to; None when it does not hold that body."""
+        """Return the object at a location; None if it does not hold that body."""
         ek_id, digest, size = loc
         stored = self.blocks.get(raw_cid(digest))
         if stored is None or len(stored) != size:
@@ -347,7 +348,7 @@ class Reader:
         return stored if sha256(stored).hexdigest().startswith(body) else None
 
     def text_of(self, name: str, entry: views.Entry, body: str) -> bytes | None:
-        """The bytes of a body, or of a base by the beginning of its hash."""
+        """Return the bytes of a body, or of a base by the prefix of its hash."""
         for value in entry.values():
             if value["body"] is not None and value["body"].startswith(body) and "loc" in value:
                 found = self.body(name, value["body"], value["loc"])
@@ -438,7 +439,8 @@ class Reader:
         raise _Outcome("other kind" if other else "none")
 
     def _is_ours(self, ring: Ring, anchor: str | None) -> bool:
-        """Whether a listed ring counts: this key is its first root, or it has this key with its anchor and is of the list's anchor."""
+        """Return whether a listed ring is valid: this key is its first root, or it has this key with its
+        anchor and is of the list's anchor."""
         firsts = {st.said["roots"][0] for st in ring.of("genesis")}
         mine = self.keys.admin.hex()
         if anchor is None:
@@ -453,7 +455,8 @@ class Reader:
             return False
 
     def _anchor_ring(self, root: str, name: str) -> Ring | None:
-        """The ring of a root under the pin name of an anchor, which holds the records that lead there (7)."""
+        """Return the ring of a root under the pin name of an anchor, which holds the records that lead
+        there (7)."""
         try:
             tree = self.tree(root)
             data = tree.file("keyring.json")
@@ -480,7 +483,7 @@ class Reader:
                 return ring, places
 
     def _with_names(self, ring: Ring) -> Ring:
-        """A ring joined with those that names lead to, until a round brings nothing new."""
+        """Join a ring with those that names lead to, until a round adds nothing."""
         while True:
             seen = Evaluation(ring)
             before = (set(ring.statements), set(ring.keys))
@@ -494,7 +497,8 @@ class Reader:
                 return ring
 
     def _with_all(self, ring: Ring, roots: list[str]) -> Ring:
-        """A ring joined with those of roots, round after round: in each all are judged by the ring before it."""
+        """Join a ring with those of roots, round after round; each round judges all roots by the previous
+        ring."""
         while True:
             judge = ring
             for root in roots:
@@ -503,7 +507,8 @@ class Reader:
                 return ring
 
     def _with(self, ring: Ring, judge: Ring, root: str | None, *, by_anchor: bool) -> Ring:
-        """A ring joined with that of a root: of an anchor, or beside a commit that verifies; what is open of one that no key opens."""
+        """Join a ring with that of a root: of an anchor, or next to a commit that verifies; only the open
+        part of one that no key opens."""
         if root is None:
             return ring
         try:
@@ -567,7 +572,7 @@ class Reader:
         state = joining.state
         back = any(head.counters for head in joining.joined)
         bad = {"damaged"} if joining.joined else {"damaged", "refused: state", "refused: head"}
-        # What a device's name leads to is a head, also where it cannot be read.
+        # The target of a device's name is a head even if it cannot be read.
         unread = any(self.is_unread(root) for root in places["names"])
         if not back and (unread or bad & {*verdicts.values()}):
             raise _Outcome("damaged")
@@ -690,7 +695,7 @@ _FORGOTTEN = object()
 
 
 class _Outcome(Exception):
-    """Why nothing is read."""
+    """The reason why nothing is read."""
 
 
 def _is_open(st: Any) -> bool:
@@ -702,7 +707,7 @@ def _size(event: texts.Event) -> int:
 
 
 def _united(events: list[texts.Event]) -> list[str]:
-    """Events as a set: of two different ones with one id the least line keeps it."""
+    """Return events as a set: of two different ones with one id, the least line remains."""
     by_id: dict[str, set[str]] = {}
     for event in events:
         by_id.setdefault(event["id"], set()).add(texts.event_line(event))
@@ -792,7 +797,7 @@ def _is_location(loc: Any) -> bool:
 
 
 def _is_leaf(entries: Mapping[str, Any], prefix: str) -> bool:
-    """Whether the entries under a prefix are one leaf."""
+    """Return whether the entries under a prefix are one leaf."""
     size = sum(len(f"{rfc8785(name)}:{rfc8785(entry)}".encode()) for name, entry in entries.items())
     return len(entries) <= 1 or (len(entries) <= 64 and size <= 48 << 10) or len(prefix) == 16
 
@@ -808,7 +813,7 @@ def tree_digest(entries: Entries, prefix: str = "") -> str:
 
 
 class _Joining:
-    """Step 4 of section 9: heads, joined one after the other."""
+    """Step 4 of section 9: joins heads one after the other."""
 
     def __init__(
         self, reader: Reader, ring: Ring, seen: Evaluation, heads: dict[str, Head], verdicts: dict[str, str]
@@ -820,7 +825,8 @@ class _Joining:
         self.damaged: list[Head] = []
 
     def holds(self, one: Head, other: Head, among: list[Head]) -> bool:
-        """Whether a head holds another: names it in `prev`, directly or through heads among these, and covers it."""
+        """Return whether a head holds another: names it in `prev`, directly or through heads among these,
+        and covers it."""
         if one is other or one.digest == other.digest or self.lacks(one):
             return False
         if not self.covers(one, other):
@@ -837,11 +843,11 @@ class _Joining:
         return other.digest in reached
 
     def lacks(self, head: Head) -> bool:
-        """Whether something of a head is left out: it may have come from the heads that it names."""
+        """Return whether a part of a head is left out: it may have come from the heads that it names."""
         return any(dev not in self.seen.keys for dev in head.counters)
 
     def covers(self, one: Head, other: Head) -> bool:
-        """Whether one head's counters, and where they are equal its pairs, cover those of another."""
+        """Return whether one head's counters, and where equal its pairs, cover those of another."""
         return one is not other and _covers(
             {dev: (n, r) for dev, (n, r, _) in one.commit["ctx"].items()}, other
         )
@@ -893,7 +899,7 @@ class _Joining:
         self.verdicts[head.root] = "joined" if whole else "joined in part"
 
     def is_other_word(self, theirs: State) -> bool:
-        """Whether a pair or a dot says something else than what was joined."""
+        """Return whether a pair or a dot contradicts the joined state."""
         ours = self.state
         if any(
             dev in ours.ctx and ours.ctx[dev][0] == n and ours.ctx[dev][1] != r
@@ -922,7 +928,7 @@ class _Joining:
     def better(
         self, name: str, body: str, mine: list[Any] | None, theirs: list[Any] | None
     ) -> list[Any] | None:
-        """Of two locations the one whose object passes; of two that do the greater."""
+        """Return the better of two locations: the one whose object passes, or else the greater."""
         if mine == theirs or theirs is None:
             return mine
         if mine is None:
@@ -934,7 +940,7 @@ class _Joining:
         return max(good, key=lambda loc: (epochs[loc[0]].epoch if loc[0] in epochs else 0, *loc))
 
     def finish(self) -> None:
-        """A damaged head of the past is none that is damaged."""
+        """Do not report a damaged head of the past as damaged."""
         for head in self.damaged:
             covered = not self.lacks(head) and _covers(self.state.ctx, head)
             older = any(head.commit["h"] < one.commit["h"] for one in self.joined)
@@ -954,7 +960,7 @@ def _identity(value: views.Value) -> tuple[Any, ...]:
 
 
 def joined(ours: State, theirs: State, better: Any) -> State:
-    """Section 5, Join."""
+    """Join two states (section 5, Join)."""
     made = State(dict(ours.ctx))
     for dev, pair in theirs.ctx.items():
         made.ctx[dev] = max(made.ctx.get(dev, pair), pair)
@@ -989,5 +995,5 @@ def _one_value(name: str, mine: views.Value, theirs: views.Value, better: Any) -
 
 
 def read_case(case: dict[str, Any], cars: Mapping[str, str]) -> dict[str, Any]:
-    """What whoever opens a case sees: its `expect`, without the layout of its root."""
+    """Return what a reader of a case sees: its `expect`, without the layout of its root."""
     return Reader(case, cars).read()

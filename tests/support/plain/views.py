@@ -1,4 +1,4 @@
-"""Section 5 of docs/FORMAT.md: the three-way merge and the view of one key, and 5.2: whose word a text is."""
+"""Section 5 of docs/FORMAT.md: the three-way merge and the view of one key; 5.2: the author of a text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Entry = Mapping[str, Value]
 
 
 def _matches(base: list[str], side: list[str]) -> dict[int, int]:
-    """The place in `side` of each base line that the longest common subsequence matches."""
+    """Return the place in `side` of each base line that the longest common subsequence matches."""
     n, m = len(base), len(side)
     table = [[0] * (m + 1) for _ in range(n + 1)]
     for i in reversed(range(n)):
@@ -44,7 +44,7 @@ def _matches(base: list[str], side: list[str]) -> dict[int, int]:
 
 
 def merge_lines(base: list[str], a: list[str], b: list[str]) -> list[str] | None:
-    """diff3 of lines; None when it is not clean."""
+    """Return diff3 of lines; None if not clean."""
     if a == b or b == base:
         return a
     if a == base:
@@ -72,7 +72,7 @@ def merge_lines(base: list[str], a: list[str], b: list[str]) -> list[str] | None
 def merge_fields(
     base: Mapping[str, str], a: Mapping[str, str], b: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """Headers by field; None when it is not clean."""
+    """Return headers merged by field; None if not clean."""
     order = [*KNOWN, *(name for name in [*a, *b] if name not in KNOWN)]
     merged: dict[str, str] = {}
     for name in dict.fromkeys(order):
@@ -95,7 +95,7 @@ def merge_fields(
 
 
 def _is_normal(data: bytes, file: File) -> bool:
-    """Whether a file has no header, or one in the normal form."""
+    """Return whether a file has no header, or one in normal form."""
     if not file.fields:
         return not data.startswith((b"---", b"\xef\xbb\xbf"))
     rendered = render_file(File(file.fields, "")).encode()
@@ -105,7 +105,7 @@ def _is_normal(data: bytes, file: File) -> bool:
 
 
 def merge3(base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """Two edits of one file; None when they are not clean."""
+    """Return two merged edits of one file; None if not clean."""
     try:
         files = [read_file(data) for data in (base, a, b)]
     except Refused:
@@ -144,7 +144,7 @@ def _rank(dot: str, value: Value) -> tuple[str, str, int]:
 
 
 def view(entry: Entry, body_of: Callable[[str], bytes | None]) -> View:
-    """What is shown of an entry; `body_of` gives the bytes of a body by its hash."""
+    """Return what is shown of an entry; `body_of` returns the bytes of a body by its hash."""
     by_body: dict[str | None, list[str]] = {}
     for dot in sorted(entry, key=lambda dot: _rank(dot, entry[dot]), reverse=True):
         by_body.setdefault(entry[dot]["body"], []).append(dot)
@@ -171,7 +171,7 @@ def _folded(
         body: list(dict.fromkeys([body[:32], *(one for dot in live[body] for one in entry[dot]["b"])]))
         for body in order
     }
-    # What a base may be: a sibling, or the first of the `b` of one of its values.
+    # Possible bases: a sibling, or the first `b` of one of its values.
     places = {one: one for dots in live.values() for dot in dots for one in entry[dot]["b"][:1]}
     places |= {body[:32]: body for body in order}
     base = next(
@@ -192,7 +192,8 @@ def _folded(
 
 
 def copies(key: str, bodies: list[str]) -> list[tuple[str | None, str]]:
-    """The files of conflict copies: of two with one name the greater sibling's; the other is only listed."""
+    """Return the files of conflict copies: of two with one name only the greater sibling's; the other is
+    only listed."""
     found: list[tuple[str | None, str]] = []
     taken: set[str] = set()
     for body in bodies:
@@ -211,7 +212,8 @@ class OwnView(NamedTuple):
 def own_view(
     entry: Entry, is_own: Callable[[str, str | None], bool], body_of: Callable[[str], bytes | None]
 ) -> OwnView:
-    """What the reader's own values show, the texts of others, and how many of others' wishes to forget are not heeded."""
+    """Return what the reader's own values show, the texts of others, and the number of others' forgets
+    that are ignored."""
     own = {dot: value for dot, value in entry.items() if is_own(dot, value.get("of"))}
     rest = {dot: value for dot, value in entry.items() if dot not in own}
     mine = {value["body"] for value in own.values()}
