@@ -733,7 +733,7 @@ def test_two_tasks_sync_one_after_another(tmp_path: Path) -> None:
 
 
 def test_row_not_found_after_its_insert_is_refused(tmp_path: Path) -> None:
-    """SECURITY row 95; SQLite reports here that it stored a row, and did not."""
+    """Threat 95; SQLite reports here that it stored a row, and did not."""
     with contextlib.closing(Database(tmp_path)) as db:
         with db.transaction():
             db.set_meta("name", b"old")
@@ -751,7 +751,7 @@ def test_row_not_found_after_its_insert_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", ["blocks", "journal", "meta"])
 def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, table: str) -> None:
-    """SECURITY row 95, for the rows that one write adds to several tables."""
+    """Threat 95, for the rows that one write adds to several tables."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         before = memory.write("note", "old")
         run = memory.replica.db.connection.execute
@@ -767,7 +767,7 @@ def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, 
 
 
 def test_blocks_in_wrong_order_are_reported_as_damage(tmp_path: Path) -> None:
-    """SECURITY row 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
+    """Threat 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
     texts = [b"%d" % n * 20 for n in range(8)]
     with contextlib.closing(Database(tmp_path)) as db:
         with db.transaction():

@@ -7,7 +7,7 @@ what members publish goes to either. With its keys it publishes states
 with values of any form, under anybody's dots and at any place, counters and clocks of any size in values, pairs and commits,
 trees that no rule makes, roots put together from other roots, rings of before with anything an admin may sign, and
 records of any sequence for its names. Its provider replays records and lists, and damages, hides and invents blocks and pins.
-What its keys may do by design ("What each key can do, by design" in SECURITY.md) the liar leaves alone here (a writer deletes and
+What its keys may do by design (docs/internals/security/keys.md) the liar leaves alone here (a writer deletes and
 overwrites what it was shown, an admin revokes writers), so every honest text must live and every honest device stay.
 """
 

@@ -5,7 +5,7 @@ The attacker is handed a drawn subset of keys: a reader's, a writer's, a stolen 
 of every kind with every field drawn, malformed ones and ones of another vault, and hands rings of any statements that it
 knows to anybody, as files that production code reads. Honest people enrol, revoke, rotate, unlock and restore meanwhile.
 
-What those keys may do by design ("What each key can do, by design" in SECURITY.md) is allowed here, and nothing else is:
+What those keys may do by design (docs/internals/security/keys.md) is allowed here, and nothing else is:
 `Vale.check` names each power where it makes an exception for it.
 """
 

@@ -322,7 +322,7 @@ def test_reader_does_not_publish(lab: Lab) -> None:
 
 
 def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
-    """SECURITY row 15: a commit of a reader is refused, wherever it stands."""
+    """Threat 15: a commit of a reader is refused, wherever it stands."""
     a, b, m = lab.three()
     asyncio.run(_demote(lab, a, m))
     lab.settle(a, b)
@@ -335,7 +335,7 @@ def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
 
 
 def test_commit_of_a_revoked_device_is_refused(lab: Lab) -> None:
-    """SECURITY row 10."""
+    """Threat 10."""
     a, b, m = lab.three()
     m.write("tone", "before")
     lab.settle(a, b, m)

@@ -19,6 +19,9 @@ DOCUMENTS = (
     *(f"docs/reference/{name}.md" for name in (
         "agents", "cli", "compatibility", "frameworks", "http", "import", "mcp", "plugins", "providers", "python")),
     "docs/internals/known-issues.md",
+    *(f"docs/internals/security/{name}.md" for name in (
+        "keys", "metadata", "threats", "threats-content", "threats-devices", "threats-interfaces", "threats-members",
+        "threats-providers")),
 )  # fmt: skip
 #: Each phrase with the words to use instead.
 BANNED = {

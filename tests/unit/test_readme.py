@@ -148,6 +148,7 @@ def test_documents_name_only_offered_commands() -> None:
     for document in (
         ROOT / "README.md",
         ROOT / "SECURITY.md",
+        *sorted((ROOT / "docs" / "internals" / "security").glob("*.md")),
         ROOT / "docs" / "internals" / "architecture.md",
     ):
         for command in re.findall(r"`(?:uv run )?ipfsmem ([a-z]+)", document.read_text("utf-8")):

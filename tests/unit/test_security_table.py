@@ -1,4 +1,4 @@
-"""SECURITY.md names existing tests, and its claims about installed packages hold."""
+"""The tables of threats name existing tests, and their claims about installed packages hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 from tests.support.statements import statements
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "SECURITY.md").read_text("utf-8")
+FOLDER = ROOT / "docs" / "internals" / "security"
+PAGES = {path.name: path.read_text("utf-8") for path in sorted(FOLDER.glob("threats*.md"))}
+TEXT = "\n".join(PAGES.values())
+#: Threats, by number, in the order of their page.
+NUMBERS = {
+    name: [int(number) for number in re.findall(r"^\| (\d+) \|", text, re.M)] for name, text in PAGES.items()
+}
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", TEXT)))
 
 
@@ -34,11 +40,11 @@ def test_named_tests_exist() -> None:
 
 
 def test_every_threat_has_a_row() -> None:
-    built, planned = TEXT.split("## Not built yet")
-    numbers = {int(n) for n in re.findall(r"^\| (\d+) \|", TEXT, re.M)}
-    assert set(range(1, 33)) <= numbers
+    planned = PAGES["threats.md"].split("## Not built yet")[1]
+    numbers = {number for page in NUMBERS.values() for number in page}
+    assert set(range(1, 33)) <= numbers and len(numbers) >= 120
     wrong = []
-    for line in built.splitlines():
+    for line in TEXT.splitlines():
         if re.match(r"\| \d+ \|", line):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
             if len(cells) != 5 or not all(cells) or "::test_" not in cells[3]:
@@ -48,10 +54,15 @@ def test_every_threat_has_a_row() -> None:
 
 
 def test_threat_numbers_are_unique_and_ordered() -> None:
-    built = TEXT.split("## Not built yet")[0]
-    numbers = re.findall(r"^\| (\d+) \|", built, re.M)
+    numbers = [number for page in NUMBERS.values() for number in page]
     assert len(numbers) == len(set(numbers))
-    assert numbers == sorted(numbers, key=int)
+    assert all(page == sorted(page) for page in NUMBERS.values())
+
+
+def test_every_page_of_threats_is_linked() -> None:
+    linked = set(re.findall(r"\]\((threats-\w+\.md)\)", PAGES["threats.md"]))
+    assert linked == {name for name, numbers in NUMBERS.items() if numbers}
+    assert "(docs/internals/security/threats.md)" in (ROOT / "SECURITY.md").read_text("utf-8")
 
 
 def test_every_locked_package_has_hashes() -> None:
