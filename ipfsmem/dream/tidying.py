@@ -112,7 +112,8 @@ def tidy(
     called = _called(of)
     linked = Counter(_meant(link.to, of, called) for note in of.values() for link in links(note.file.body))
     progress("gather")
-    pairs = duplicates({key: _said(note.file) for key, note in of.items() if key != index_key}, _ALIKE)
+    texts = {key: _said(note.file) for key, note in of.items() if key != index_key}
+    pairs = duplicates(texts, _ALIKE, {key: _not_joined(of[key].file) for key in texts})
     progress("consolidate")
     merging = _Merging(of, linked, called)
     unsure = [pair for pair in pairs if not merging.take(pair)]
@@ -306,6 +307,12 @@ def _joined(stays: MemoryFile, goes: MemoryFile) -> MemoryFile | None:
     except LimitError:
         return None
     return made
+
+
+def _not_joined(file: MemoryFile) -> tuple[tuple[str, str], ...]:
+    """Return the header fields in which two memories of equal text must agree, or may have to, so that `_joined` merges them."""
+    fields = {name: value for name, value in file.fields.items() if name not in _JOINED}
+    return tuple(sorted({**fields, "name": file.name, "description": file.description}.items()))
 
 
 def _said(file: MemoryFile) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from importlib.util import find_spec
 from itertools import accumulate, chain, islice
@@ -57,29 +57,46 @@ class _Text(NamedTuple):
     bits: int
 
 
-def duplicates(texts: Mapping[str, str], least: float = 0.8) -> list[Pair]:
+def duplicates(
+    texts: Mapping[str, str], least: float = 0.8, groups: Mapping[str, Hashable] | None = None
+) -> list[Pair]:
     """Return the pairs of texts, by id, with equal words, with one inside the other, or with at least the share `least` of their
-    terms in common; equal ones first, then the most similar. Of several equal ones each is paired with the first."""
-    first: dict[str, str] = {}
+    terms in common; equal ones first, then the most similar. Of several equal ones in a group (`groups`: by id; default: all in
+    one) each is paired with the first of that group only."""
+    by_words: dict[tuple[str, Hashable], str] = {}
     pairs = []
     terms: list[array[int]] = []
     numbers = TermNumbers()
     for id, text in sorted(texts.items()):
         words = split(text)
-        joined = " ".join(words)
-        if joined in first:
-            pairs.append(Pair(first[joined], id, "same", 1.0))
+        same = " ".join(words), groups[id] if groups else None
+        if same in by_words:
+            pairs.append(Pair(by_words[same], id, "same", 1.0))
         elif words:
-            first[joined] = id
+            by_words[same] = id
             terms.append(array("I", numbers.different(words)))
+    first = [(words, id) for (words, _), id in by_words.items()]
     by_arrays = len(first) >= _MANY and find_spec("numpy")
     different = (_ready_by_arrays if by_arrays else _ready)(first, terms, numbers.terms)
     alike = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
     alike |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
+    if groups:
+        words_of = {id: words for words, id in first}
+        alike = {
+            ids: _same(pair) if words_of[pair.one] == words_of[pair.other] else pair
+            for ids, pair in alike.items()
+        }
     return sorted([*pairs, *alike.values()], key=lambda p: (p.how != "same", -p.similarity, p.one, p.other))
 
 
-def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequence[str]) -> list[_Text]:
+def _same(pair: Pair) -> Pair:
+    one, other = sorted((pair.one, pair.other))
+    return Pair(one, other, "same", 1.0)
+
+
+def _ready(
+    first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
+) -> list[_Text]:
     """Return the texts, those with the fewest terms first."""
     often = Counter(chain.from_iterable(terms))
     place = [0] * len(names)
@@ -87,14 +104,14 @@ def _ready(first: Mapping[str, str], terms: Sequence[array[int]], names: Sequenc
         place[term] = at
     bits = [1 << at % _BITS for at in range(len(names))]
     texts_ready = []
-    for (words, id), its in zip(first.items(), terms, strict=True):
+    for (words, id), its in zip(first, terms, strict=True):
         rare = array("I", sorted(map(place.__getitem__, its)))
         texts_ready.append(_Text(id, words, rare, reduce(or_, map(bits.__getitem__, rare), 0)))
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
 def _ready_by_arrays(
-    first: Mapping[str, str], terms: Sequence[array[int]], names: Sequence[str]
+    first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
 ) -> list[_Text]:
     """Return the same as `_ready`, in a fifth of the time."""
     import numpy as np
@@ -115,7 +132,7 @@ def _ready_by_arrays(
         bits = np.zeros((_MANY, _BITS), bool)
         bits[rows[there] - begin, places[there] % _BITS] = True
         packed = np.packbits(bits, axis=1, bitorder="little")
-        for row, (words, id) in enumerate(islice(first.items(), begin, begin + _MANY)):
+        for row, (words, id) in enumerate(islice(first, begin, begin + _MANY)):
             rare = array("I", places[ends[begin + row] : ends[begin + row + 1]].tobytes())
             texts_ready.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))

@@ -89,7 +89,7 @@ def test_similar_texts_are_the_same_with_and_without_numpy(
 @given(st.lists(st.frozensets(st.sampled_from(range(1, 9))), max_size=12))
 def test_prepared_texts_are_the_same_with_and_without_numpy(rows: list[frozenset[int]]) -> None:
     need_extra("semantic", "numpy")
-    first = {f"words {n}": str(n % 7) for n in range(len(rows))}
+    first = [(f"words {n}", str(n % 7)) for n in range(len(rows))]
     given = first, [array("I", row) for row in rows], ["", *"hgfedcba"]
     for least in (3, 5_000):
         with patch.object(module, "_MANY", least), patch.object(module, "_BITS", 8 * least):
