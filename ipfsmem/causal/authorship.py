@@ -1,7 +1,7 @@
-"""Authorship of a text: the reader's own, or another person's (format section 5.2).
+"""Decide whether the author of a text is the reader or another person (format section 5.2).
 
-A value is the reader's own when both its signer and the device in `author` belong to the reader's person.
-Authorship changes neither view, digest nor root.
+A value is the reader's own when both its signer and the device in `author` belong to the reader's person. Authorship
+does not change the view, the digest or the root.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ def is_own(dot: str, of: str, mine: IsMine) -> bool:
     return mine(dot[:16]) and (not of or (of != FOREIGN and mine(of)))
 
 
-def of_when_copied(dot: str, value: Value, mine: IsMine) -> str:
-    """Return the `author` for a re-signed copy of this value; "" when the reader's person wrote it.
+def author_of_copy(dot: str, value: Value, mine: IsMine) -> str:
+    """Return the `author` field for a re-signed copy of this value; "" if the reader's person wrote the value.
 
-    The signer cannot verify an `author` that names the signer's own person, so such a copy names the original
-    signer.
+    The signer cannot verify an `author` that names the signer's own person, so the copy of such a value names the
+    original signer.
     """
     if value.author and (value.author == FOREIGN or not mine(value.author)):
         return value.author
     return "" if mine(dot[:16]) else dot[:16]
 
 
-def of_when_replacing(entry: Entry, replaces: Iterable[str], body: str, mine: IsMine) -> str:
-    """Return the `author` of a new text with the hash `body` that replaces these dots.
+def author_of_replacement(entry: Entry, replaces: Iterable[str], body: str, mine: IsMine) -> str:
+    """Return the `author` field of a new text with the hash `body` that replaces these dots.
 
-    That is the author of the first foreign text among them, in view order; "" when there is no such text, or
-    when an own value in the entry has the same body.
+    The author is that of the first foreign text among the dots, in view order; "" if there is no such text, or if the
+    reader's own value in the entry has the same body.
     """
     own = {value.body for dot, value in entry.items() if is_own(dot, value.author, mine)}
     if body in own or (len(entry) == 1 and own):
@@ -44,5 +44,5 @@ def of_when_replacing(entry: Entry, replaces: Iterable[str], body: str, mine: Is
     named = {id(value): dot for dot, value in gone.items()}
     for value in in_view_order(gone, gone):
         if value.body is not None and value.body not in own:
-            return of_when_copied(named[id(value)], value, mine)
+            return author_of_copy(named[id(value)], value, mine)
     return ""

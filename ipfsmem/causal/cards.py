@@ -1,7 +1,7 @@
-"""Scope cards: title, kind, project ids and redirect of a scope (format section 5.1).
+"""Encode, decode and merge scope cards: title, kind, project ids and redirect of a scope (format section 5.1).
 
-A card is the body of an entry `c/<scope>`. It has no three-way merge: ids are united, every other field comes
-from the greatest sibling.
+A card is the body of an entry `c/<scope>`. Concurrent cards merge without a base: the ids are united, every other
+field comes from the greatest sibling.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.ring.statements import check_label
 
-#: Limits: bytes of a card, ids in a card, and redirects (`into`) followed (format section 5.1).
+#: Maximum bytes of a card, ids in a card, and redirects (`into`) followed (format section 5.1).
 MAX_CARD = 4 * 1024
 MAX_IDS = 64
-#: Maximum number of siblings that the ids of one scope are split into.
-_MOST_PARTS = 16
+#: Maximum number of sibling cards over which the ids of one scope are spread.
+_MAX_CARDS = 16
 MAX_STEPS = 8
 #: Maximum number of scopes in a vault, forgotten ones excluded. Enforced for a new scope, never for a join
 #: (format section 8).
@@ -77,11 +77,11 @@ def fits_one_card(card: Card) -> bool:
     return True
 
 
-def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, frozenset[str]]:
-    """Return the card to write so that a scope reads as `card`, and the dots of the siblings to keep.
+def plan_card_write(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, frozenset[str]]:
+    """Return the card to write and the dots of the sibling cards to keep, so that a scope reads as `card`.
 
-    No sibling is kept when all ids fit into one card. Otherwise siblings whose ids are all in `card` are
-    kept, in order, until the remaining ids fit: a scope has the ids of all its siblings.
+    If all ids fit into one card, no sibling is kept. Otherwise siblings whose ids are all in `card` are kept, in
+    order, until the remaining ids fit: a scope has the ids of all its sibling cards.
     """
     staying: list[str] = []
     left = set(card.ids)
@@ -94,10 +94,10 @@ def cards_that_stay(card: Card, siblings_: Mapping[str, Card]) -> tuple[Card, fr
     return msgspec.structs.replace(card, ids=tuple(sorted(left))), frozenset(staying)
 
 
-def parted(card: Card) -> list[Card]:
-    """Split a card into several whose ids each fit. Raises FormatError, LimitError beyond 16 × 64 ids."""
-    if len(card.ids) > MAX_IDS * _MOST_PARTS:
-        raise LimitError(f"a scope has {len(card.ids)} ids, at most {MAX_IDS * _MOST_PARTS} are taken")
+def split_card(card: Card) -> list[Card]:
+    """Split a card into cards whose ids fit. Raises FormatError, or LimitError beyond 16 × 64 ids."""
+    if len(card.ids) > MAX_IDS * _MAX_CARDS:
+        raise LimitError(f"a scope has {len(card.ids)} ids, at most {MAX_IDS * _MAX_CARDS} are allowed")
     cards = [msgspec.structs.replace(card, ids=())]
     for ident in sorted(set(card.ids)):
         more = msgspec.structs.replace(card, ids=(*cards[-1].ids, ident))
@@ -122,7 +122,7 @@ def parse_card(data: bytes) -> Card:
         raise FormatError("a card is not canonical JSON")
     _check(card)
     if list(card.ids) != sorted(set(card.ids)):
-        raise FormatError("the ids of a card are not sorted, or one stands there twice")
+        raise FormatError("the ids of a card are not sorted, or one is repeated")
     return card
 
 
@@ -131,7 +131,7 @@ def _check(card: Card) -> None:
         raise LimitError(f"a card has {len(card.ids)} ids, at most {MAX_IDS} are allowed")
     for ident in card.ids:
         if not _ident_ok(ident):
-            # Not repeated: a malformed remote may contain a password.
+            # The message omits the remote: a malformed one may contain a password.
             raise FormatError("an id on a card is neither 32 hex digits nor the name of a remote")
     if card.into is not None and not is_scope(card.into):
         raise FormatError(f"a card says into {card.into!r}, which is not a scope")
@@ -153,10 +153,10 @@ def _ident_ok(ident: ProjectId) -> bool:
 
 
 def view_card(entry: Entry, bodies: Bodies) -> Card | None:
-    """Return the card that the siblings make up; None when the scope is forgotten or no sibling is readable.
+    """Merge the sibling cards of an entry into one; None if the scope is forgotten or no sibling is readable.
 
-    The ids are those of all siblings, possibly more than 64; kind, title and `into` come from the greatest
-    (HLC, device, body). Malformed siblings and siblings whose body is not available are skipped.
+    The ids are those of all siblings and can be more than 64; kind, title and `into` come from the greatest (HLC,
+    device, body). Malformed siblings and siblings whose body is not available are skipped.
     """
     if any(value.kind == FORGOTTEN for value in entry.values()):
         return None
@@ -181,9 +181,10 @@ def is_forgotten(entry: Entry) -> bool:
 
 
 def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
-    """Map each scope whose card has an `into` to that target. `cards`: all scopes that are not forgotten.
+    """Map each scope whose card has an `into` to that target. `cards`: the cards of all scopes that are not
+    forgotten.
 
-    An `into` that names an unknown scope is ignored; so is, in each cycle, the `into` of the least token.
+    An `into` that names an unknown scope is ignored. In each cycle, the `into` of the least token is ignored.
     """
     onward = {
         scope: card.into
@@ -192,7 +193,7 @@ def redirects(cards: Mapping[str, Card]) -> dict[str, str]:
     }
     done: set[str] = set()
     for start in sorted(onward):
-        path: dict[str, None] = {}  # in order; a chain may be as long as the number of scopes
+        path: dict[str, None] = {}  # iterative: a chain can be as long as the number of scopes
         at: str | None = start
         while at is not None and at not in done and at not in path:
             path[at] = None
@@ -214,8 +215,8 @@ def write_target(scope: str, onward: Mapping[str, str]) -> str:
 
 
 def read_order(scope: str, onward: Mapping[str, str]) -> list[str]:
-    """Return the scopes to read for `scope`, in order of precedence: itself, then the scopes that redirect to
-    it, by token, each followed by those that redirect to it; at most 8 steps away."""
+    """Return the scopes to read for `scope`, in order of precedence: itself, then the scopes that redirect to it, by
+    token, each followed by the scopes that redirect to that one; at most 8 steps away."""
     into: dict[str, list[str]] = {}
     for source, there in sorted(onward.items()):
         into.setdefault(there, []).append(source)

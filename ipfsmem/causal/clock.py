@@ -1,7 +1,7 @@
-"""Hybrid logical clock (format section 5): monotonic wall time as 16 hex digits.
+"""Hybrid logical clock (HLC, format section 5): wall time that never decreases, as 16 hex digits.
 
-It only orders concurrent siblings; dots decide which write saw which. The time is an argument, in
-milliseconds since 1970 UTC: this module never reads the system clock.
+The clock only orders concurrent siblings; dots record which write saw which. Time is an argument, in milliseconds
+since 1970 UTC: this module never reads the system clock.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: How far the values of others may pull a clock ahead of its own wall time.
+#: Maximum milliseconds by which clock values of other devices can advance a clock ahead of its own wall time.
 MAX_AHEAD_MS = 5 * 60 * 1000
-#: A value this far ahead of the local clock means that one of the two clocks is wrong.
+#: Milliseconds by which a value can be ahead of the local clock; beyond that, one of the two clocks is wrong.
 FAR_AHEAD_MS = 24 * 60 * 60 * 1000
 MAX_MS = 2**48 - 1
 MAX_COUNTER = 2**16 - 1
-#: Sorts before every real write: the clock value of imported texts (format section 1.5).
+#: The clock value of imported texts; sorts before every other write (format section 1.5).
 ZERO = "0" * 16
 
 _HLC = lazy_pattern(r"[0-9a-f]{16}")
@@ -34,7 +34,7 @@ def hlc_ms(value: str) -> int:
 
 
 def next_hlc(last: str, now_ms: int) -> str:
-    """Return the clock value of a new write: later than `last`, not before `now_ms`.
+    """Return the clock value of a new write: greater than `last`, not less than `now_ms`.
 
     A full counter overflows into the milliseconds. Raises LimitError at 2^64-1.
     """
@@ -45,16 +45,16 @@ def next_hlc(last: str, now_ms: int) -> str:
 
 
 def hlc_after_seeing(last: str, seen: str, now_ms: int) -> str:
-    """Advance `last` to the `seen` value of another device, at most five minutes ahead of `now_ms`."""
+    """Advance `last` to the value `seen` of another device, to at most five minutes after `now_ms`."""
     limit = min(_clamp(now_ms) + MAX_AHEAD_MS, MAX_MS) << 16
     return f"{max(_number(last), min(_number(seen), limit)):016x}"
 
 
 def corrected_hlc(last: str, now_ms: int) -> str | None:
-    """Return the value that replaces `last` after the user confirms that the system clock is right; None when
-    `last` is at most a day ahead, since time then catches up.
+    """Return the value that replaces `last` after the user confirms that the system clock is right; None if `last` is
+    at most a day ahead, since wall time then catches up.
 
-    Only here does a clock go back. Existing values keep theirs; dots decide which write saw which.
+    This is the only function that sets a clock back. Existing writes keep their clock values.
     """
     if hlc_ms(last) <= _clamp(now_ms) + FAR_AHEAD_MS:
         return None
@@ -68,5 +68,5 @@ def _number(value: str) -> int:
 
 
 def _clamp(ms: int) -> int:
-    # A clock set before 1970 or far in the future must not cost its writes.
+    # A device whose clock is set before 1970 or far in the future must still be able to write.
     return min(max(ms, 0), MAX_MS)

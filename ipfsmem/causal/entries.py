@@ -1,7 +1,7 @@
-"""Entry names, parsed and built only here (format section 5).
+"""Parse and build entry names (format section 5).
 
-The first part and the number of parts tell entries apart, never a prefix: a scope may be called `o` or `s`, or
-have the name of a key. The default scope is "".
+The first part and the number of parts determine the kind of an entry. A prefix does not: a scope can be called `o` or
+`s`, or have the name of a key. The default scope is "".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 #: First part of an entry name.
 _MEMORY, SEGMENT, _CARD = "m", "t", "c"
 #: Maximum length of an entry name, in characters.
-_LONGEST = 256
+_MAX_CHARACTERS = 256
 _DEVICE = lazy_pattern(r"[0-9a-f]{16}")
 _NUMBER = lazy_pattern(r"0|[1-9][0-9]{0,15}")
 _DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -94,7 +94,7 @@ def memory_name(name: str) -> MemoryName | None:
     """Parse the entry name of a memory; None for any other entry."""
     if name[:1] != _MEMORY:
         return None
-    if "/" not in (key := name[2:]) and name[1:2] == "/":  # the common case, too frequent for the cache
+    if "/" not in (key := name[2:]) and name[1:2] == "/":  # the most frequent case: faster than the cache
         return MemoryName("", key) if is_key(key) else None
     parsed = _parse(name)
     return parsed if isinstance(parsed, MemoryName) else None
@@ -119,8 +119,8 @@ def scope_of(name: str) -> str:
 
 
 def entry_context(name: str) -> str:
-    """Return the ctx of the sealed object that holds a body of this entry (format section 3): all parts but
-    the first."""
+    """Return the context of the sealed object that holds a body of this entry (format section 3): all parts but the
+    first."""
     return name.partition("/")[2]
 
 
@@ -135,8 +135,8 @@ def entry_place(name: str) -> str:
 
 
 def _parse(name: str) -> EntryName | None:
-    # Untrusted names may have any length and must not fill the cache.
-    return _parsed(name) if len(name) <= _LONGEST else None
+    # Untrusted names can have any length and must not fill the cache.
+    return _parsed(name) if len(name) <= _MAX_CHARACTERS else None
 
 
 @lru_cache(maxsize=1024)  # one write parses the same name several times
@@ -151,7 +151,7 @@ def _parsed(name: str) -> EntryName | None:
         scope = parts[1] if count == 5 else ""
         day, dev, i = parts[-3:]
         if (
-            _real_day(day)
+            _is_calendar_day(day)
             and _DEVICE.fullmatch(dev)
             and _NUMBER.fullmatch(i)
             and int(i) <= MAX_INT
@@ -164,7 +164,7 @@ def _parsed(name: str) -> EntryName | None:
 
 
 @lru_cache(maxsize=4096)
-def _real_day(text: str) -> bool:
+def _is_calendar_day(text: str) -> bool:
     if _DAY.fullmatch(text) is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Admission of mailbox entries: a full device writes their ops under its own dots (format section 5.3). Pure."""
+"""Admit mailbox entries: a full device writes their ops under its own dots (format section 5.3). Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import PART_PREFIX, is_part, session_token
-from ipfsmem.causal.authorship import IsMine, is_own, of_when_copied
+from ipfsmem.causal.authorship import IsMine, author_of_copy, is_own
 from ipfsmem.causal.clock import MAX_AHEAD_MS, ZERO, hlc_ms
 from ipfsmem.causal.entries import MemoryName, card_entry, memory_entry, parse_entry
 from ipfsmem.causal.mailbox_entry import (
@@ -25,10 +25,10 @@ from ipfsmem.causal.mailbox_entry import (
     ops_of,
 )
 from ipfsmem.causal.mailbox_markers import (
-    ADMITTED_MS,
     FOREVER,
     FULL_TOKENS,
     MAILBOX,
+    MAX_OP_AGE_MS,
     WEEK_MS,
     MarkerName,
     Marks,
@@ -47,13 +47,13 @@ from ipfsmem.errors import FormatError, UsageError
 #: Roles of an agent key.
 WRITER: Final = "writer"
 APPEND: Final = "append"
-#: Scopes that no agent writes to: they hold the rights of agents, mounts, providers and the markers.
+#: Scopes that agents cannot write to: they hold agents' rights, mounts, providers and the markers.
 PROTECTED: Final = frozenset({"agents", MAILBOX, "mounts", "places"})
 
 
 class AgentRights(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may write: `scopes` None means all, "" is the nameless one; `until_ms` is when its key expires,
-    in milliseconds since 1970, None for never."""
+    """An agent's rights to write. `scopes`: None allows all scopes; "" is the default scope. `until_ms`: when the
+    agent's key expires, in milliseconds since 1970; None for never."""
 
     role: str
     scopes: frozenset[str] | None = None
@@ -61,23 +61,23 @@ class AgentRights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """An op that is not admitted, and why. A person decides; readers do not show it."""
+    """An op that is not admitted until a person accepts it, and the reason. Readers do not show it."""
 
     op: PlacedOp
     reason: str
 
 
 class AdmittedEvent(msgspec.Struct, frozen=True):
-    """An event to append to the timeline of a scope; one with the same id and line is the same event."""
+    """An event to append to the timeline of a scope. Events with equal id and line are the same event."""
 
     scope: str
     line: bytes
 
 
 class AdmittedOps(msgspec.Struct, frozen=True):
-    """The state after an admission. `changed` names the entries that differ, `texts` holds their new bodies by SHA-256.
+    """The state after an admission. `changed`: names of the changed entries. `texts`: their new bodies by SHA-256.
 
-    New values are unsigned and without a location. State, texts and events are stored in one transaction.
+    New values are unsigned and have no location. The caller stores state, texts and events in one transaction.
     """
 
     state: State
@@ -88,11 +88,13 @@ class AdmittedOps(msgspec.Struct, frozen=True):
 
 
 class Admitting(msgspec.Struct, frozen=True, kw_only=True):
-    """What an admission needs besides state and entries.
+    """Arguments of an admission, in addition to state and entries.
 
-    `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices and agents: entries of other
-    agents are left to the devices of their person. `rights` holds those of each agent that is a member now, and `bodies` returns the texts of the state. `accepted` and `discarded` are the marks of
-    ops that waited and on which a person decided; no person accepts one that writes to a protected scope.
+    `dev`: the device that writes. `now_ms`: its time, in milliseconds since 1970. `mine`: tells whether an id is a
+    device or agent of the device's person; ops of other agents are admitted by the devices of their person. `rights`:
+    the rights of each agent that is currently a member. `bodies`: returns the texts of the state. `accepted`,
+    `discarded`: marks of waiting ops that a person accepted or discarded; an op that writes to a protected scope
+    cannot be accepted.
     """
 
     dev: str
@@ -105,7 +107,7 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingOps(NamedTuple):
-    """Ops of some entries that no marker names: those to admit, ascending, and those that wait."""
+    """Ops that no marker names: `ready` are admitted in this order, `waiting` need a person's decision."""
 
     ready: list[PlacedOp]
     waiting: list[Waiting]
@@ -121,7 +123,7 @@ def pending_ops(
 ) -> PendingOps:
     """Return the ops of the person's agents that no marker names, each once, in the order of admission.
 
-    `forgotten`: scopes that are forgotten.
+    `forgotten`: the forgotten scopes.
     """
     found: dict[str, PlacedOp] = {}
     for stored in entries:
@@ -161,7 +163,7 @@ def _refusal(
         return "its agent key may not write to this scope"
     if op.scope in forgotten:
         return "the scope is forgotten"
-    if hlc_ms(op.h) < now_ms - ADMITTED_MS:
+    if hlc_ms(op.h) < now_ms - MAX_OP_AGE_MS:
         return "it is older than 90 days"
     return None
 
@@ -177,10 +179,11 @@ def forgotten_scopes(entries: Mapping[str, Entry], ops: Iterable[MailboxOp]) -> 
 
 
 def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitting) -> AdmittedOps:
-    """Write all ops that no marker names under dots of `by.dev`, and the markers.
+    """Write all ops that no marker names under dots of `by.dev`, and write their markers.
 
-    `state` is the join of all heads, or the entries of it that the ops and markers name. The result does not depend on
-    the order of the entries; admitting them again changes nothing. Raises UsageError when a marker could not be read.
+    `state`: the join of all heads, or the part of the join with the entries that ops and markers name. The order of
+    `entries` does not change the result, and admission is idempotent. Raises UsageError if a marker could not be
+    read.
     """
     if marks.missing:
         raise UsageError(
@@ -189,7 +192,7 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
     found = sorted((each for each in entries if by.mine(each.entry.agent)), key=lambda each: each.sha)
     gone = forgotten_scopes(state.entries, (op for each in found for op in each.entry.ops))
     pending = pending_ops(found, marks, by.rights, by.now_ms, by.mine, gone)
-    work = _Work(state, by, marks)
+    work = _Admission(state, by, marks)
     accepted = {
         each.op.mark
         for each in pending.waiting
@@ -199,11 +202,11 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
     for placed in sorted(ready, key=lambda each: each.order):
         if op_token(placed.mark) not in work.tokens and placed.mark not in by.discarded:
             work.admit(placed)
-    work.unite_lines()
+    work.merge_lines()
     every = (*pending.ready, *(each.op for each in pending.waiting))
     work.discard(each for each in every if each.mark in by.discarded)
     decided = accepted | by.discarded
-    work.close(found)
+    work.write_markers(found)
     return AdmittedOps(
         State(work.ctx, work.entries),
         tuple(sorted(work.changed)),
@@ -214,8 +217,9 @@ def admit(state: State, entries: Iterable[StoredEntry], marks: Marks, by: Admitt
 
 
 def replaced_dots(entry: Entry, op: MailboxOp) -> set[str]:
-    """Return the dots of `entry` that an op removes: those that its writer was shown, and the ops that it was shown, if
-    somebody admitted them meanwhile. A value that is later than the op was not shown to its writer."""
+    """Return the dots of `entry` that an op removes: those that the op's writer was shown, and the dots under which
+    the ops that it was shown have been admitted since. A value with a later clock than the op was not shown to its
+    writer."""
     if not (op.dots or op.sees):
         return set()
     seen = {(h, each.body or None) for each in op.sees for h in (each.h, without_time(each.h))}
@@ -227,28 +231,29 @@ def replaced_dots(entry: Entry, op: MailboxOp) -> set[str]:
 
 
 def superseded_marks(placed: PlacedOp) -> list[str]:
-    """Return the marks of the ops that this one replaces, whether or not they arrived."""
+    """Return the marks of the ops that this op replaces, whether or not those have arrived."""
     return [op_mark(each.agent, placed.op.e, each.id) for each in placed.op.sees]
 
 
 def is_admitted(entry: Entry, op: MailboxOp, body: str | None) -> bool:
-    """Tell whether another device admitted this op: a text alone proves nothing, since an old one may return."""
+    """Tell whether a device already admitted this op. Equal text is not enough, since an old text can be written
+    again."""
     clocks = (op.h, without_time(op.h))
     return any(v.kind == op.kind and v.body == body and v.h in clocks for v in entry.values())
 
 
 def without_time(h: str) -> str:
-    """Return a clock value whose time is zero: that of an op whose clock is ahead. Its counter tells it from others."""
+    """Return the clock value with zero time and the same counter: used for an op whose clock is too far ahead."""
     return ZERO[:12] + h[12:]
 
 
 def is_ahead(h: str, now_ms: int) -> bool:
-    """Tell whether a clock value is too far ahead to be believed."""
+    """Tell whether a clock value is more than MAX_AHEAD_MS ahead of `now_ms`."""
     return hlc_ms(h) > now_ms + MAX_AHEAD_MS
 
 
-class _Work:
-    """One admission under way."""
+class _Admission:
+    """The working state of one admission."""
 
     def __init__(self, state: State, by: Admitting, marks: Marks) -> None:
         self.by = by
@@ -270,7 +275,7 @@ class _Work:
         elif op.kind == LINES:
             self.parts.setdefault((op.e, self._author(placed)), []).append(placed)
             return
-        elif not self._memory(placed):
+        elif not self._admit_memory(placed):
             self.waiting.append(Waiting(placed, "the device has no free dot for it"))
             return
         self._mark_done(placed)
@@ -293,7 +298,7 @@ class _Work:
             if forever:
                 self.forever.add(token)
 
-    def _memory(self, placed: PlacedOp) -> bool:
+    def _admit_memory(self, placed: PlacedOp) -> bool:
         op = placed.op
         entry = self.entries.get(op.e, {})
         gone = replaced_dots(entry, op)
@@ -302,7 +307,7 @@ class _Work:
         body = op.body
         if is_admitted(rest, op, body):
             if gone:
-                self._set(op.e, rest)
+                self._set_entry(op.e, rest)
             return True
         value = Value(b=op.b, body=body, h=h, kind=op.kind)
         value = msgspec.structs.replace(value, author=self._author(placed))
@@ -313,10 +318,13 @@ class _Work:
             return True
         if body is None or op.text is None:
             return False
-        return self._beside(op, body, value)
+        return self._write_under_derived_key(op, body, value)
 
-    def _beside(self, op: MailboxOp, body: str, value: Value) -> bool:
-        """Write a text for which this device has no dot left under another key. False if there is none there either."""
+    def _write_under_derived_key(self, op: MailboxOp, body: str, value: Value) -> bool:
+        """Write a text under a key derived from its hash, since the device has no free dot under the op's key.
+
+        Returns False if there is no free dot under the derived key either.
+        """
         name = parse_entry(op.e)
         if not isinstance(name, MemoryName):
             return False
@@ -324,38 +332,39 @@ class _Work:
         entry = self.entries.get(there, {})
         if any(held.body == body for held in entry.values()):
             return True
-        if self._own(entry) >= MAX_DOTS:
+        if self._count_own(entry) >= MAX_DOTS:
             return False
         self._write(there, (), msgspec.structs.replace(value, b=(), h=ZERO))
         self.texts[body] = (op.text or "").encode()
         return True
 
     def _has_room(self, entry: Entry, rest: Entry, kind: str) -> bool:
-        """Tell whether another own value fits; a text leaves one dot free for the device's person."""
-        before, after = self._own(entry), self._own(rest) + 1
+        """Tell whether the device may add a value to `rest`; a text must leave one dot free for the device's person."""
+        before, after = self._count_own(entry), self._count_own(rest) + 1
         return after <= max(MAX_DOTS - (kind == LIVE), before)
 
-    def _own(self, entry: Entry) -> int:
+    def _count_own(self, entry: Entry) -> int:
         return sum(dot[:16] == self.by.dev for dot in entry)
 
     def _author(self, placed: PlacedOp) -> str:
         if placed.op.kind == FORGOTTEN:
             return ""
         as_theirs = Value(b=(), body="", h=ZERO, kind=LIVE, author=placed.op.author)
-        return of_when_copied(make_dot(placed.agent, 1), as_theirs, self.by.mine)
+        return author_of_copy(make_dot(placed.agent, 1), as_theirs, self.by.mine)
 
-    def unite_lines(self) -> None:
-        """Unite the lines of all ops of a part with those that it has, and move a line whose numbers another one has."""
+    def merge_lines(self) -> None:
+        """Merge the lines of ops into the parts that they name; a line whose numbers are already used goes to a
+        separate part."""
         for (e, author), ops in self.parts.items():
             name = parse_entry(e)
             if not isinstance(name, MemoryName):
                 continue
             stem, _, number = name.key.rpartition("-")
-            new = [_NewLine(each, line) for each in ops for line in _lines_in(_file_of(each))]
+            new = [_NewLine(each, line) for each in ops for line in _lines_in(_parse_part(each))]
             moved, unfit = self._put_lines(name.scope, stem, int(number), new, author)
             for each in ops:
                 if own := [line for line in moved if line.op is each]:
-                    token = session_token(_file_of(each).session)
+                    token = session_token(_parse_part(each).session)
                     there = f"{PART_PREFIX}{token}-{each.mark[:16]}"
                     unfit += self._put_lines(name.scope, there, 0, own, author)[1]
             waits = {line.op.mark for line in unfit}
@@ -368,8 +377,10 @@ class _Work:
     def _put_lines(
         self, scope: str, stem: str, i: int, new: list[_NewLine], author: str
     ) -> tuple[list[_NewLine], list[_NewLine]]:
-        """Write lines into the parts from `i` on. Returns those whose numbers another line there has, and those that fit
-        into no part."""
+        """Write lines into part `i` and the following parts.
+
+        Returns the lines whose numbers another line already has, and the lines that fit into no part.
+        """
         moved: list[_NewLine] = []
         while new:
             name = memory_entry(f"{stem}-{i}", scope)
@@ -382,11 +393,11 @@ class _Work:
                 ),
                 default=-1,
             )
-            held, files = self._held_parts(name, entry, author)
+            held, files = self._parts_of_author(name, entry, author)
             there = {line for file in files for line in _lines_in(file)}
             numbers = {_numbers(line) for line in there} - {None}
             kept = {line for line in there if line_numbers(line).at > until}
-            header = files[0] if files else _file_of(new[0].op)
+            header = files[0] if files else _parse_part(new[0].op)
             size = len(render_memory(header.with_fields({}, "x"))) - 1 + sum(len(line) + 1 for line in kept)
             rest = {dot: value for dot, value in entry.items() if dot not in held}
             room = self._has_room(entry, rest, LIVE)
@@ -408,7 +419,7 @@ class _Work:
                     h = each.op.op.h
                     clocks.append(without_time(h) if is_ahead(h, self.by.now_ms) else h)
             if added:
-                text = render_memory(header.with_fields({}, _body(kept | added)))
+                text = render_memory(header.with_fields({}, _join_lines(kept | added)))
                 body = sha256(text).hexdigest()
                 self._write(name, held, Value(b=(), body=body, h=max(clocks), kind=LIVE, author=author))
                 self.texts[body] = text
@@ -418,13 +429,13 @@ class _Work:
             i += 1
         return moved, []
 
-    def _held_parts(self, name: str, entry: Entry, author: str) -> tuple[list[str], list[MemoryFile]]:
-        """Return the dots of an entry whose text is a part of this author here, and these parts."""
+    def _parts_of_author(self, name: str, entry: Entry, author: str) -> tuple[list[str], list[MemoryFile]]:
+        """Return the dots of an entry that hold session parts of this author, and the parsed parts."""
         dots: list[str] = []
         files: list[MemoryFile] = []
         key = name.rpartition("/")[2]
         for dot, value in sorted(entry.items()):
-            if value.body is None or of_when_copied(dot, value, self.by.mine) != author:
+            if value.body is None or author_of_copy(dot, value, self.by.mine) != author:
                 continue
             data = self.texts.get(value.body) or self.by.bodies(value.body)
             try:
@@ -438,18 +449,18 @@ class _Work:
 
     def _write(self, name: str, replaces: Iterable[str], value: Value) -> None:
         n = self.ctx.get(self.by.dev, 0) + 1
-        self._set(name, write(self.entries.get(name, {}), replaces, make_dot(self.by.dev, n), value))
+        self._set_entry(name, write(self.entries.get(name, {}), replaces, make_dot(self.by.dev, n), value))
         self.ctx[self.by.dev] = n
 
-    def _set(self, name: str, entry: Entry) -> None:
+    def _set_entry(self, name: str, entry: Entry) -> None:
         self.changed.add(name)
         if entry:
             self.entries[name] = entry
         else:
             self.entries.pop(name, None)
 
-    def close(self, entries: Iterable[StoredEntry]) -> None:
-        """Write the markers: of an entry that was read, and whose new ops are all done, its own token replaces those of the ops."""
+    def write_markers(self, entries: Iterable[StoredEntry]) -> None:
+        """Write the markers. If all new ops of an entry are marked, the entry's token replaces the tokens of its ops."""
         for stored in entries:
             done = entry_token(stored.entry.agent, stored.entry.start, stored.sha)
             ops = [op_token(placed.mark) for placed in ops_of(stored) if placed.op.first is None]
@@ -482,17 +493,17 @@ class _Work:
 
 
 class _NewLine(NamedTuple):
-    """A line of a session, and the op that adds it."""
+    """A line of a session, with the op that adds the line."""
 
     op: PlacedOp
     line: bytes
 
 
-def _file_of(placed: PlacedOp) -> MemoryFile:
+def _parse_part(placed: PlacedOp) -> MemoryFile:
     return parse_memory((placed.op.text or "").encode())
 
 
-#: The numbers of a line that is not of the form of section 5.1: such a part is left as it is.
+#: Stands for the numbers of a line that violates section 5.1; a part with such a line is not changed.
 UNREADABLE: Final = (-1, -1, -1)
 
 
@@ -501,7 +512,7 @@ def _lines_in(file: MemoryFile) -> list[bytes]:
 
 
 def _numbers(line: bytes) -> tuple[int, int, int] | None:
-    """Return the numbers by which a reader tells items and pieces apart; None for a line that removes an item."""
+    """Return the numbers that identify an item or piece; None for a line that removes an item."""
     try:
         numbers = line_numbers(line)
     except (msgspec.DecodeError, RecursionError, FormatError):
@@ -511,6 +522,6 @@ def _numbers(line: bytes) -> tuple[int, int, int] | None:
     return (numbers.at, numbers.n, numbers.piece[0] if numbers.piece else -1)
 
 
-def _body(lines: Iterable[bytes]) -> str:
+def _join_lines(lines: Iterable[bytes]) -> str:
     ordered = sorted(lines, key=lambda line: (line_numbers(line).at, line_numbers(line).n, line))
     return b"\n".join(ordered).decode()

@@ -1,4 +1,4 @@
-"""Mailbox entries: signed batches of writes that an agent key leaves for a full device (format section 5.3)."""
+"""Encode and verify mailbox entries: signed batches of writes by an agent key for a full device (format section 5.3)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer
 from ipfsmem.seal.primitives import SIGNATURE_BYTES, Signer25519, verify
 
-#: Kinds of an op besides those of a value: an event of a timeline, lines of a session's part.
+#: Kinds of an op in addition to those of a value: an event of a timeline, lines of a session part.
 EVENT: Final = "event"
 LINES: Final = "lines"
-#: Limits of an entry (format section 8): ops, other ops that one of them names, and bytes of the JSON.
+#: Maximum ops of an entry, elements of an op's `sees`, and bytes of the JSON (format section 8).
 MAX_OPS: Final = 1024
 MAX_SEES: Final = 256
 MAX_JSON: Final = 1_032_188 - SIGNATURE_BYTES
-#: Bytes up to which an entry repeats the earlier ops of its start.
+#: Maximum bytes of an entry that repeats the earlier ops of its start (one process of an agent).
 CUMULATIVE: Final = 64 * 1024
-#: Bytes of a session's part (format section 8).
+#: Maximum bytes of a session part (format section 8).
 MAX_PART: Final = 512 * 1024
-#: Greatest number of a part in an op: a device that admits it may need the next ones.
+#: Greatest part number in an op: the admitting device may need the following numbers.
 MAX_PART_NUMBER: Final = 99_999
-#: Greatest number of an entry: a label of a small object has at most 64 characters.
+#: Greatest entry number: the label of a small object has at most 64 characters.
 MAX_ENTRY_NUMBER: Final = 9_999_999_999
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
@@ -48,16 +48,16 @@ _NAME = lazy_pattern(r"([0-9a-f]{16})\.([0-9a-f]{32})\.(0|[1-9][0-9]{0,9})\.([0-
 
 
 class OpPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
-    """The entry (SHA-256 of its stored bytes) in which an op first stood, and its number among the new ops there."""
+    """The entry that first contained an op (SHA-256 of the stored bytes), and the op's index among its new ops."""
 
     sha: str
     n: int
 
 
 class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
-    """An op that the writer of another one was shown before it was admitted: its agent, id, clock and body.
+    """A pending op that the writer of another op was shown: its agent, id, clock value and body.
 
-    `id` is that of `op_id`; `body` the SHA-256 of its text, "" for a wish to forget.
+    `id` is the result of `op_id`; `body` the SHA-256 of the text, "" for FORGOTTEN.
     """
 
     agent: str
@@ -70,10 +70,10 @@ class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One write of an agent.
 
-    `e` is the entry that it writes: of a memory for LIVE and FORGOTTEN, of a session's part for LINES, and `t` or
-    `t/<scope>` for an EVENT. `text` holds the text, the part with the new lines only, or the event's line. `b`, `h`
-    and `author` as in a value. `dots` and `sees` are the writes that its writer was shown and that it replaces.
-    `first` is None in the entry in which the op is new.
+    `e`: the vault entry that the op writes: a memory for LIVE and FORGOTTEN, a session part for LINES, and `t` or
+    `t/<scope>` for an EVENT. `text`: the text, the part with the new lines only, or the event's line. `b`, `h` and
+    `author` are as in a value. `dots` and `sees`: the writes that the op replaces, all shown to its writer. `first`:
+    None in the mailbox entry in which the op is new.
     """
 
     b: tuple[str, ...] = ()
@@ -88,23 +88,23 @@ class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 
     @property
     def body(self) -> str | None:
-        """SHA-256 of the text in hex; None for a wish to forget."""
+        """SHA-256 of the text in hex; None for FORGOTTEN."""
         return None if self.text is None else sha256(self.text.encode()).hexdigest()
 
     @property
     def scope(self) -> str:
-        """The scope that it writes to, "" for the nameless one."""
+        """The scope that the op writes to; "" is the default scope."""
         parts = self.e.split("/")
         return parts[1] if len(parts) == (2 if self.kind == EVENT else 3) else ""
 
 
 # Fields in the order of canonical JSON.
 class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The JSON of an entry.
+    """The JSON of a mailbox entry.
 
-    `agent` is the id of the agent's key, `ek` that of the epoch key that seals it, `i` the number of the entry in its
-    start, from 0, `prev` the SHA-256 of the entry before it, `ring` that of the keyring.json that its writer read,
-    `start` 16 random bytes of the process that made it, and `vault` the vault tag; all in hex.
+    `agent`: id of the agent's key. `ek`: id of the epoch key that seals the entry. `i`: number of the entry in its
+    start, from 0. `prev`: SHA-256 of the preceding entry. `ring`: SHA-256 of the keyring.json that the writer read.
+    `start`: 16 random bytes that identify the writing process. `vault`: the vault tag. All but `i` are in hex.
     """
 
     agent: str
@@ -119,7 +119,8 @@ class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class EntryName(NamedTuple):
-    """The name of a stored entry in the box of its vault (section 7.8): the label `<agent>.<start>.<i>` and its SHA-256."""
+    """The name of a stored entry in its vault's mailbox (section 7.8): the label `<agent>.<start>.<i>` and the
+    SHA-256."""
 
     agent: str
     start: str
@@ -131,14 +132,14 @@ class EntryName(NamedTuple):
 
 
 class StoredEntry(msgspec.Struct, frozen=True):
-    """An entry whose form and signature are checked, with the SHA-256 of its stored bytes: its identity."""
+    """An entry with verified form and signature. The SHA-256 of its stored bytes identifies it."""
 
     entry: MailboxEntry
     sha: str
 
 
 class PlacedOp(msgspec.Struct, frozen=True, dict=True):
-    """An op with the agent and start that wrote it, and the entry in which it first stood."""
+    """An op with its agent and start, and the entry that first contained it."""
 
     agent: str
     start: str
@@ -157,11 +158,11 @@ class PlacedOp(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def order(self) -> tuple[str, str]:
-        """The key by which ops are admitted, ascending."""
+        """The sort key of admission, ascending."""
         return (self.op.h, self.mark)
 
     def as_seen(self) -> SeenOp:
-        """Return how a later op names this one."""
+        """Return the reference by which a later op names this op."""
         return SeenOp(self.agent, self.id, self.op.h, self.op.body or "")
 
 
@@ -170,7 +171,7 @@ _decode = msgspec.json.Decoder(MailboxEntry).decode
 
 
 class LineNumbers(msgspec.Struct, frozen=True):
-    """The numbers of a line of a session's part: two lines that share them are one item, or one of its pieces."""
+    """The numbers of a line of a session part. Lines with equal numbers are the same item, or the same piece of one."""
 
     at: int
     n: int = 0
@@ -189,27 +190,31 @@ _decode_new_line = msgspec.json.Decoder(_NewLine).decode
 
 
 def line_numbers(line: bytes) -> LineNumbers:
-    """Read the numbers of a line. Raises DecodeError or RecursionError when it is no object with these, FormatError when nested too deep."""
+    """Return the numbers of a line.
+
+    Raises DecodeError or RecursionError if the line is not an object with these fields, FormatError if nested too
+    deep.
+    """
     return _decode_line(_plain(line))
 
 
 def _plain(line: bytes) -> bytes:
     canonical.check_depth(line, "a line of a session", 512)
-    # Half of a surrogate pair as an escape is part of the format and refused by the decoder.
+    # The format allows an escaped lone surrogate, which the decoder refuses.
     return _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line
 
 
 def op_id(start: str, place: OpPlace, op: MailboxOp) -> str:
-    """Return the SHA-256 of an op's place and of all that it says: a repeat with another content is another op."""
-    said = _encode(msgspec.structs.replace(op, first=place))
-    return sha256(b"ipfsmem/v1/mailbox-id\0" + start.encode() + b"\0" + said).hexdigest()
+    """Return the SHA-256 of an op's place and content. A repeat with changed content is therefore another op."""
+    content = _encode(msgspec.structs.replace(op, first=place))
+    return sha256(b"ipfsmem/v1/mailbox-id\0" + start.encode() + b"\0" + content).hexdigest()
 
 
 def op_mark(agent: str, e: str, of: str) -> str:
-    """Return 32 hex digits that name the op with the id `of` in markers.
+    """Return the mark, 32 hex digits, by which markers name the op with the id `of`.
 
-    They bind agent and the entry `e` that it writes: an agent that names an op of somebody else in `sees` supersedes
-    nothing outside the entry that it writes itself.
+    The mark binds the agent and the entry `e` that the op writes. So an op whose `sees` names another agent's op
+    supersedes it only in the entry that both write.
     """
     text = canonical.encode([agent, e, of])
     return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:32]
@@ -235,9 +240,9 @@ def ops_of(stored: StoredEntry) -> Iterator[PlacedOp]:
 
 
 def repeated_ops(last: StoredEntry | None, new: Iterable[MailboxOp]) -> tuple[MailboxOp, ...]:
-    """Return the ops of the next entry of a start: those of `last` while all fit into 64 KiB, then the new ones.
+    """Return the ops of the next entry of a start: those of `last` if all ops fit into 64 KiB, then the new ops.
 
-    Whole entries are repeated or none, so that a reader needs only the newest entry of a start.
+    The ops of `last` are repeated all or not at all, so that a reader needs only the newest entry of each run.
     """
     ops = tuple(new)
     if last is None:
@@ -255,11 +260,12 @@ def names_to_read(
     *,
     repeated: bool = False,
 ) -> list[EntryName]:
-    """Return the listed entries that were not read and are not in `broken` (absent, or refused), newest of each start first.
+    """Return the listed entries that are neither read nor in `broken` (absent or refused), newest of each start
+    first.
 
-    A caller reads the first and asks again: of a start that was never copied it reads one entry for each 64 KiB. Entries
-    that an entry read later in the same start claims to repeat are left out, unless `repeated`: a device reads these too
-    before it admits, since only a read entry is marked as done and may be deleted.
+    The caller reads the first name and calls again; a start that was never copied costs one read per 64 KiB. Entries
+    that a later entry of the same start repeats are omitted unless `repeated`. A device reads these too before
+    admission, since only an entry that was read is marked as done and may be deleted.
     """
     names = set(listed)
     of_sha = {name.sha: name for name in names}
@@ -278,7 +284,7 @@ def names_to_read(
 
 
 def sign_entry(signer: Signer25519, entry: MailboxEntry) -> bytes:
-    """Return the payload of an entry: signature and JSON. Raises FormatError, LimitError for an invalid entry."""
+    """Return the payload of an entry, signature and JSON. Raises FormatError or LimitError if the entry is invalid."""
     try:
         text = _encode(entry)
     except UnicodeEncodeError:
@@ -293,17 +299,17 @@ def seal_entry(sealer: Sealer, entry: MailboxEntry, payload: bytes) -> bytes:
 
 
 def entry_context(agent: str, start: str, i: int) -> str:
-    """Return the ctx of a sealed entry (format section 3)."""
+    """Return the context of a sealed entry (format section 3)."""
     return f"{agent}/{start}/{i}"
 
 
 def open_entry(
     name: EntryName, data: bytes, sealers: Iterable[Sealer], public: bytes, vault: bytes
 ) -> StoredEntry:
-    """Open and check the bytes stored under `name`; `public` is the Ed25519 key of its agent.
+    """Open and verify the bytes stored under `name`; `public` is the agent's Ed25519 key.
 
-    Raises FormatError, LimitError when the bytes or the entry are not what the name says or the format allows,
-    OpenError when no key opens them, SignatureError when the agent did not sign them.
+    Raises FormatError or LimitError if the bytes do not match the name or violate the format, OpenError if no key
+    opens them, SignatureError if the agent did not sign them.
     """
     sha = sha256(data).hexdigest()
     if sha != name.sha:
@@ -473,7 +479,7 @@ def _lines_fault(e: str, text: str) -> str | None:
 
 
 def _has_marks(item: object) -> bool:
-    """Tell whether an item has the marks by which a device imports and approves."""
+    """Tell whether an item has fields that only an import or an approval by a device may set."""
     return isinstance(item, dict) and "ipfsmem" in item
 
 

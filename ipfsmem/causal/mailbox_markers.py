@@ -1,4 +1,4 @@
-"""Markers of mailbox entries: memories that name the ops which full devices admitted (format section 5.3)."""
+"""Read and write markers: memories that name the mailbox ops that full devices admitted (format section 5.3)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ipfsmem.causal.view import Bodies
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: The scope of markers, and the type in their header.
+#: The scope of markers, and the `type` in their header.
 MAILBOX: Final = "mailbox"
 WEEK_MS: Final = 7 * 24 * 3600 * 1000
-#: Weeks after which a marker may be deleted; ops that are older than `ADMITTED_MS` are not admitted without a person.
+#: Weeks after which a marker may be deleted, and the age in milliseconds after which an op needs a person's decision.
 KEPT_WEEKS: Final = 18
-ADMITTED_MS: Final = 90 * 24 * 3600 * 1000
-#: The week of marks that are kept for ever: those of ops whose clock was ahead, so that their age is unknown.
+MAX_OP_AGE_MS: Final = 90 * 24 * 3600 * 1000
+#: The week number of marks that are never deleted: marks of ops whose clock was ahead, so that their age is unknown.
 FOREVER: Final = 0
-#: Bytes of a full marker: each admission uploads one again.
+#: Bytes of a full marker. Small, because each admission uploads one marker again.
 FULL: Final = 32 * 1024
 #: Tokens of a full marker.
 FULL_TOKENS: Final = (FULL - 64) // 34
@@ -36,7 +36,7 @@ _TOKEN = lazy_pattern(r"[=+][0-9a-f]{32}")
 
 
 class MarkerName(msgspec.Struct, frozen=True):
-    """`m/mailbox/got-<dev>-<week>-<i>`: marker i (from 0) that a device made in a week since 1970."""
+    """`m/mailbox/got-<dev>-<week>-<i>`: marker i (from 0) of a device for a week, counted from 1970."""
 
     dev: str
     week: int
@@ -49,23 +49,25 @@ class MarkerName(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What the markers of a person's devices say: `=` and the mark of an entry whose new ops are all done, `+` and the mark of an op.
+    """The tokens in the markers of a person's devices: `+` and the mark of an admitted op, or `=` and the mark of an
+    entry whose new ops are all marked.
 
-    `missing` are (name, body) of markers that could not be read: nothing may be admitted for this person then.
+    `missing`: (name, body) of the markers that could not be read. If there is one, nothing may be admitted for this
+    person.
     """
 
     tokens: frozenset[str] = frozenset()
     missing: tuple[tuple[str, str], ...] = ()
 
     def has_entry(self, agent: str, start: str, sha: str) -> bool:
-        """Tell whether every new op of this entry is done: only then may it be deleted at a provider."""
+        """Tell whether every new op of this entry is marked: only then may a provider's copy of it be deleted."""
         return entry_token(agent, start, sha) in self.tokens
 
 
 def entry_token(agent: str, start: str, sha: str) -> str:
     """Return the token of an entry with this SHA-256.
 
-    It binds agent and start: an agent that claims to repeat another one's ops marks nothing of that one.
+    The token binds agent and start: an agent that claims to repeat another agent's ops marks none of those.
     """
     text = canonical.encode([agent, start, sha])
     return "=" + sha256(b"ipfsmem/v1/mailbox-done\0" + text).hexdigest()[:32]
@@ -93,9 +95,9 @@ def is_marker(name: str, file: MemoryFile) -> bool:
 def read_marks(
     entries: Mapping[str, Entry], bodies: Bodies, mine: IsMine, lost: Collection[str] = ()
 ) -> Marks:
-    """Return the union of the markers that the devices of the person in `mine` wrote. Lines of another form are ignored.
+    """Return the union of the markers written by devices of the person in `mine`. Malformed lines are ignored.
 
-    `lost`: bodies of markers that the person gave up; ops that only these named may be admitted again.
+    `lost`: bodies of markers that the person declared lost; ops that only these name can be admitted again.
     """
     tokens: set[str] = set()
     missing: set[tuple[str, str]] = set()
@@ -115,7 +117,7 @@ def read_marks(
 
 
 def tokens_of(data: bytes) -> set[str]:
-    """Return the tokens of a marker's text; none when it is not one."""
+    """Return the tokens of a marker's text; an empty set if the text is not a marker."""
     try:
         file = parse_memory(data)
     except FormatError:
@@ -129,12 +131,12 @@ def marker_text(tokens: Iterable[str]) -> bytes:
 
 
 def marker_value(body: str) -> Value:
-    """Return the value of a marker with this body; it has no place among clocks."""
+    """Return the value of a marker with this body. Its clock is ZERO, since markers need no order."""
     return Value(b=(), body=body, h=ZERO, kind=LIVE)
 
 
 def stale_markers(names: Iterable[str], dev: str, now_ms: int) -> list[str]:
-    """Return the markers of a device that it may delete: what they name is too old to be admitted again."""
+    """Return the markers that a device may delete: the ops that they name are too old to be admitted again."""
     week = now_ms // WEEK_MS
     named = ((name, marker_name(name)) for name in names)
     return sorted(

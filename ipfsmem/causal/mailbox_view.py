@@ -1,4 +1,4 @@
-"""A vault with its mailbox: ops that nobody admitted yet as siblings, and the next op of an agent (format section 5.3). Pure."""
+"""Show pending mailbox ops as siblings of their entry, and build an agent's next op (format section 5.3). Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ipfsmem.causal.view import in_view_order
 
 
 class EntryWithOps(msgspec.Struct, frozen=True):
-    """An entry as a reader shows it. `entry` holds the values that no pending op replaces, and the pending ops under dots of
-    their agents that stand for `ops`; `texts` the texts of these, by SHA-256."""
+    """An entry with its pending ops. `entry`: the values that no pending op replaces, and each shown op as a value
+    under a made-up dot of its agent. `ops`: the ops by that dot. `texts`: their texts by SHA-256."""
 
     entry: Entry
     ops: dict[str, PlacedOp]
@@ -25,9 +25,9 @@ class EntryWithOps(msgspec.Struct, frozen=True):
 
 
 def entry_with_ops(entry: Entry, pending: Iterable[PlacedOp]) -> EntryWithOps:
-    """Return `entry` with the pending ops that write it, those of `pending_ops`: each is a sibling unless another one saw it.
+    """Return `entry` with the ops `pending` that write it: each op is a sibling, unless another of the ops saw it.
 
-    The dot of an op is not one of the state: it has the id of its agent, for whose text it is, and a number from its mark.
+    An op's dot does not exist in the state: it consists of the agent's id and a number from the op's mark.
     """
     ops = list(pending)
     gone = {dot for each in ops for dot in replaced_dots(entry, each.op)}
@@ -50,7 +50,7 @@ def entry_with_ops(entry: Entry, pending: Iterable[PlacedOp]) -> EntryWithOps:
 
 
 def by_entry(pending: Iterable[PlacedOp]) -> dict[str, list[PlacedOp]]:
-    """Return pending ops by the entry that they write; events under the name of their timeline."""
+    """Group pending ops by the entry that they write; an event's entry is `t` or `t/<scope>`."""
     found: dict[str, list[PlacedOp]] = {}
     for each in pending:
         found.setdefault(each.op.e, []).append(each)
@@ -69,9 +69,9 @@ def pending_events(pending: Iterable[PlacedOp]) -> dict[str, list[bytes]]:
 def replacing_op(
     name: str, shown: EntryWithOps, replaces: Collection[str], text: str | None, h: str, author: str = ""
 ) -> MailboxOp:
-    """Return the op that writes `text` (None: forgets) after its writer was shown the dots `replaces` of `shown`.
+    """Return the op that writes `text` (None deletes) and replaces the dots `replaces`, which its writer was shown.
 
-    `h` is greater than every clock value there (`op_clock`).
+    `h`: a clock value greater than all in `shown` (see `op_clock`).
     """
     ops = [shown.ops[dot] for dot in replaces if dot in shown.ops]
     dots = {dot for dot in replaces if dot in shown.entry and dot not in shown.ops}
@@ -79,7 +79,7 @@ def replacing_op(
     for each in ops:
         dots.update(each.op.dots)
         sees.update(each.op.sees)
-    # An older text that is left out here may reappear as an alternative; it is never lost.
+    # A text omitted here may reappear as an alternative, but is not lost.
     newest = sorted(sees, key=lambda each: (each.h, each), reverse=True)[:MAX_SEES]
     stored = {hash32(v.body) for dot, v in shown.entry.items() if dot not in shown.ops and v.body is not None}
     replaced = in_view_order(shown.entry, replaces)
@@ -97,9 +97,10 @@ def replacing_op(
 
 
 def op_clock(seen: Mapping[str, Value], last: str, now_ms: int, counter: int) -> str:
-    """Return the clock value of a new op: after `last` and all values of `seen`.
+    """Return the clock value of a new op: greater than `last` and than all clock values in `seen`.
 
-    A millisecond begins at `counter`, 16 random bits: two copies of one process that resume from a snapshot then differ.
+    Within a millisecond, values start at `counter` (16 random bits), so that two copies of a process that resume from
+    one snapshot differ.
     """
     latest = max([last, *(value.h for value in seen.values())])
     return max(next_hlc(latest, now_ms), hlc(min(max(now_ms, 0), 2**48 - 1), counter & MAX_COUNTER))

@@ -1,7 +1,7 @@
-"""Three-way merge of two edits of a text (format section 5): header by field, body by lines.
+"""Merge two edits of a text with their base (format section 5): header by field, body by lines.
 
-Part of the format: every implementation must produce the same bytes, including which longest common
-subsequence is chosen. A conflict returns None; nothing is guessed.
+Every implementation must produce the same bytes, so the format also fixes which longest common subsequence is used. A
+conflict returns None.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def merge_memory(base: bytes, a: bytes, b: bytes) -> bytes | None:
 
 
 def _with_kept_headers(merged: MemoryFile, base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """Apply the merge to one side, which keeps the header text that is not a field; None when both sides
-    changed that text."""
+    """Apply the merge to the side that changed the header text outside of fields; None if both sides changed that
+    text."""
     of_base, of_a, of_b = (render_over(data, merged) for data in (base, a, b))
     made = of_a if of_a == of_b or of_b == of_base else of_b if of_a == of_base else None
     return made if made is not None and parse_memory(made) == merged else None
@@ -54,11 +54,11 @@ def lines_of(body: str) -> list[str]:
 
 
 def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> dict[str, str] | None:
-    """Merge headers field by field; None on conflict.
+    """Merge headers by field; None on conflict.
 
-    A change on one side, or the same change on both, is applied. When both sides changed a field that both
-    still have: `updated` becomes the greater, `created` the smaller, `tags` the sorted union; any other field
-    is a conflict. Texts compare by code points. Order: known fields, then those of `a`, then those of `b`.
+    A change on one side, or the same change on both, is applied. If both sides changed a field and neither removed
+    it, `updated` becomes the greater value, `created` the smaller, `tags` the sorted union; any other field is a
+    conflict. Texts compare by code points. Order: known fields, then those of `a`, then those of `b`.
     """
     merged: dict[str, str] = {}
     for name in dict.fromkeys((*KNOWN, *a, *b)):
@@ -85,22 +85,22 @@ def merge_fields(base: dict[str, str], a: dict[str, str], b: dict[str, str]) -> 
 def merge_lines(base: Lines, a: Lines, b: Lines) -> list[str] | None:
     """Merge two edits of a list of lines (diff3); None on conflict.
 
-    Regions lie between the base lines that both sides match (`matches(base, side)`): a region changed on one
-    side, or equally on both, is applied; any other is a conflict. So are more than 4,000,000 line pairs,
-    unless one side equals the base or the other side: then no pairs are compared.
+    Base lines that both sides match (`matches(base, side)`) delimit regions: a region changed on one side, or equally
+    on both, is applied; any other changed region is a conflict. More than 4,000,000 line pairs are a conflict too,
+    unless one side equals the base or the other side, which needs no comparison.
     """
     if a == b or b == base:
         return list(a)
     if a == base:
         return list(b)
-    return merge_regions(base, a, b, changed_once)
+    return merge_regions(base, a, b, merge_region)
 
 
 def merge_regions(
     base: Lines, a: Lines, b: Lines, merge: Callable[[Lines, Lines, Lines], Lines | None]
 ) -> list[str] | None:
-    """Merge the regions between the base lines that both sides match, each by `merge` of its base and its sides; None
-    if that returns None, and for more than `MAX_PAIRS` line pairs."""
+    """Merge each region between the base lines that both sides match by `merge(base, a, b)`; None if a call returns
+    None, or beyond `MAX_PAIRS` line pairs."""
     if len(base) * max(len(a), len(b)) > MAX_PAIRS:
         return None
     in_a, in_b = dict(matches(base, a)), dict(matches(base, b))
@@ -117,8 +117,8 @@ def merge_regions(
     return merged
 
 
-def changed_once(base: Lines, a: Lines, b: Lines) -> Lines | None:
-    """Return a region that one side changed, or both equally; None on conflict."""
+def merge_region(base: Lines, a: Lines, b: Lines) -> Lines | None:
+    """Return the changed side of a region that one side changed, or both equally; None on conflict."""
     if a == b or b == base:
         return a
     if a == base:
@@ -129,18 +129,18 @@ def changed_once(base: Lines, a: Lines, b: Lines) -> Lines | None:
 def matches(base: Lines, side: Lines) -> list[tuple[int, int]]:
     """Return pairs of equal lines (index in base, index in side): the longest common subsequence of the format.
 
-    With L[i][j] the length for base[i:] and side[j:], walk from (0, 0): equal lines match; else skip a base
-    line when L[i+1][j] >= L[i][j+1], else a side line.
+    L[i][j] is the length for base[i:] and side[j:]. Walk from (0, 0): equal lines match; otherwise skip a base line
+    if L[i+1][j] >= L[i][j+1], else a side line.
     """
-    start = 0  # the walk matches a common prefix line by line, so the table can leave it out
+    start = 0  # the walk matches a common prefix line by line, so the table omits it
     shorter = min(len(base), len(side))
     while start < shorter and base[start] == side[start]:
         start += 1
     pairs = [(i, i) for i in range(start)]
-    return pairs + [(start + i, start + j) for i, j in _walk(base[start:], side[start:])]
+    return pairs + [(start + i, start + j) for i, j in _walk_table(base[start:], side[start:])]
 
 
-def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
+def _walk_table(base: Lines, side: Lines) -> list[tuple[int, int]]:
     rows = _suffix_rows(base, side)
     n, m = len(base), len(side)
     size = (m + 7) // 8
@@ -152,7 +152,7 @@ def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
         # here = L[i][j], below = L[i+1][j]; a bit is set where the length drops as j grows by one. That of row i+1 is not
         # read: a side line is skipped only where L[i][j+1] = L[i+1][j] + 1, and then L[i+1][j+1] = L[i+1][j].
         here_bits = rows[i].to_bytes(size, "little")
-        here, below = _count(rows[i], m - j), _count(rows[i + 1], m - j)
+        here, below = _count_ones(rows[i], m - j), _count_ones(rows[i + 1], m - j)
         while j < m:
             p = m - 1 - j
             if base[i] == side[j]:
@@ -167,7 +167,7 @@ def _walk(base: Lines, side: Lines) -> list[tuple[int, int]]:
     return pairs
 
 
-def _count(row: int, width: int) -> int:
+def _count_ones(row: int, width: int) -> int:
     return (row & ((1 << width) - 1)).bit_count()
 
 

@@ -1,13 +1,13 @@
-"""Merge two edits of an index of links: unite the lists where `merge3` finds a conflict.
+"""Merge two edits of a Markdown list of links where `merge3` finds a conflict.
 
-Not part of the format: a device with an agent's own folder writes the merged text as a new value; a view
-stays as `merge3` defines it.
+Not part of the format: a device that keeps an agent's own folder in step writes the merged text as a new value; views
+use `merge3` only.
 """
 
 from __future__ import annotations
 
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
-from ipfsmem.causal.merge3 import Lines, changed_once, lines_of, merge_fields, merge_regions
+from ipfsmem.causal.merge3 import Lines, lines_of, merge_fields, merge_region, merge_regions
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
@@ -17,7 +17,8 @@ _LINK = lazy_pattern(r"\s*(?:[-*+]|\d+[.)])\s++.*?\]\(\s*+<?([^()<>\s]+)")
 
 
 def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
-    """Merge two edits `a` and `b` of the index `base`; None when both changed one line, or it is not a list."""
+    """Merge two edits `a` and `b` of the index `base`; None if both changed the same line, or if the text is not a
+    list."""
     try:
         files = [parse_memory(data) for data in (base, a, b)]
         fields = merge_fields(*(file.fields for file in files))
@@ -31,7 +32,7 @@ def merge_index(base: bytes, a: bytes, b: bytes) -> bytes | None:
 
 
 def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
-    once = changed_once(base, a, b)
+    once = merge_region(base, a, b)
     if once is not None:
         return once
     if not base:
@@ -40,7 +41,7 @@ def _region(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def _both_added(a: Lines, b: Lines) -> Lines | None:
-    """Return the lines of both sides, each once."""
+    """Return the lines that both sides added, each once."""
     if not all(not line.strip() or _ITEM.match(line) or _HEADING.match(line) for line in (*a, *b)):
         return None
     there = {line for line in a if line.strip()}
@@ -52,7 +53,7 @@ def _both_added(a: Lines, b: Lines) -> Lines | None:
 
 
 def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
-    """Merge items by link target: a change or removal on one side is applied, on both sides it is a conflict."""
+    """Merge items by link target: a change or removal on one side is applied, differing changes are a conflict."""
     old, mine, theirs = _items(base), _items(a), _items(b)
     if old is None or mine is None or theirs is None:
         return None

@@ -1,7 +1,6 @@
-"""Copies of one device: detect a restored or cloned state, move its writes to a new id, and detect such
-copies of other devices (format section 5, "A counter is never used twice").
+"""Detect a restored or cloned device state, here or on another device, and move its writes to a new device id.
 
-Pure rules; the caller makes the new key, signs and publishes.
+See format section 5, "A counter is never used twice". Pure: the caller creates the new key, signs and publishes.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ipfsmem.causal.authorship import IsMine, of_when_copied
+from ipfsmem.causal.authorship import IsMine, author_of_copy
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.state import State, write
 from ipfsmem.causal.value import MAX_DOTS, DeviceCounter, Entry, Value, same_identity
@@ -30,8 +29,7 @@ class ValueToMove(msgspec.Struct, frozen=True):
 
 
 class ValuesToMove(msgspec.Struct, frozen=True):
-    """Values to move to the new id: texts and forgotten values whole, of segments only the lines that the
-    head lacks."""
+    """Values to move to the new id: whole memories, and of segments only the lines that the head lacks."""
 
     memories: tuple[ValueToMove, ...]
     segments: tuple[ValueToMove, ...]
@@ -40,14 +38,15 @@ class ValuesToMove(msgspec.Struct, frozen=True):
 def drew_pair(drawn: Mapping[int, str], seen_n: int, seen_r: str) -> bool:
     """Tell whether this device drew the pair (n, r) that a verified ctx shows for it.
 
-    `drawn` holds every pair it ever drew. False means that its state was restored or cloned.
+    `drawn`: every pair that this device ever drew. False means that its state was restored or cloned.
     """
     return drawn.get(seen_n) == seen_r
 
 
 def equivocating_devices(mine: Mapping[str, DeviceCounter], theirs: Mapping[str, DeviceCounter]) -> list[str]:
-    """Return devices for which two verified ctxs show a different r at one n: join the first head, hold the second."""
-    return sorted(dev for dev, seen in theirs.items() if dev in mine and _fork(mine[dev], seen))
+    """Return the devices for which two verified ctxs have different `r` for equal `n`. The caller joins the first
+    head and holds back the second."""
+    return sorted(dev for dev, seen in theirs.items() if dev in mine and _is_fork(mine[dev], seen))
 
 
 def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: HeadEntry) -> ValuesToMove:
@@ -62,13 +61,13 @@ def values_to_move(entries: Mapping[str, Entry], old: str, common: int, head: He
             there = head(name).get(dot)
             if there is None or not same_identity(value, there):
                 (memories if segment_name(name) is None else segments).append(ValueToMove(name, dot, value))
-    return ValuesToMove(tuple(sorted(memories, key=_number)), tuple(sorted(segments, key=_number)))
+    return ValuesToMove(tuple(sorted(memories, key=_dot_number)), tuple(sorted(segments, key=_dot_number)))
 
 
 def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]:
-    """Return the lines of our copy of a segment that the kept copy `theirs` lacks, in order.
+    """Return the lines of the segment `mine` that the kept copy `theirs` lacks, in order.
 
-    Usually `theirs` is a prefix of ours; in copies that diverged, repeated lines are matched one to one.
+    Usually `theirs` is a prefix of `mine`; in diverged copies, repeated lines are matched one to one.
     """
     if list(mine[: len(theirs)]) == list(theirs):
         return list(mine[len(theirs) :])
@@ -85,11 +84,13 @@ def lines_to_move(mine: Sequence[bytes], theirs: Sequence[bytes]) -> list[bytes]
 
 
 def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str) -> State:
-    """Return the `state` with which device `new` continues: counter `old` returns to `common`, so the writes
-    of the other copy are unseen, and each moved text has a new dot, unsigned, with its clock and bases.
+    """Return the `state` with which device `new` continues.
 
-    Other dots of `old` beyond `common` are dropped: the head holds them and the join restores them. Segments
-    revert to the head's; the caller appends `lines_to_move` to new segments.
+    The counter of `old` returns to `common`, so that the other copy's writes are unseen. Each moved text gets a new,
+    unsigned dot and keeps its clock and bases.
+
+    Other dots of `old` beyond `common` are dropped: the head has them and the join restores them. Segments revert to
+    those of the head; the caller appends `lines_to_move` to new segments.
     """
     entries: dict[str, Entry] = {}
     for name, entry in state.entries.items():
@@ -110,7 +111,7 @@ def step_back(state: State, old: str, common: int, moves: ValuesToMove, new: str
 
 
 class JoinableStates(NamedTuple):
-    """Both states, now joinable, and by entry the values that did not fit into ours."""
+    """Both states, now joinable. `without_room`: the values that did not fit into `ours`, by entry."""
 
     ours: State
     theirs: State
@@ -120,14 +121,14 @@ class JoinableStates(NamedTuple):
 def adopt_fork(
     mine: State, theirs: State, forked: Iterable[str], dev: str, my_person: IsMine
 ) -> JoinableStates:
-    """Make two states joinable after copies of one device wrote different values under the same dots.
+    """Make two states joinable although copies of one device wrote different values under the same dots.
 
-    Each value of a `forked` device that only one side holds loses its dot and gets a new, unsigned one of
-    `dev` in our state, with its author by `my_person` in `author`. A later join loses nothing of either copy; a
-    text may appear twice, or reappear after a delete. Without this, a held head would be held forever.
+    Each value of a `forked` device that only one side has loses its dot and gets a new, unsigned dot of `dev` in
+    `ours`, with its author in `author`. A later join then loses no text of either copy; a text may appear twice, or
+    reappear after a delete. Otherwise the held head could never be joined.
 
-    A value that `dev` already has is not written again. Each entry keeps one dot of `dev` free so that the
-    user can still write there; excess values are `without_room` and are in neither state.
+    A value that `dev` already has is not written again. Each entry keeps one dot of `dev` free, so that the user can
+    still write; values that do not fit are in `without_room` and in neither state.
     """
     devices = frozenset(forked)
     entries, others = dict(mine.entries), dict(theirs.entries)
@@ -147,8 +148,8 @@ def adopt_fork(
         values = [v for v in unsigned_copies(name, lone, my_person) if (v.body, v.author) not in own]
         room = max(0, MAX_DOTS - 1 - sum(dot[:16] == dev for dot in remaining))
         if len(values) > room:
-            # Every device must choose alike: the newest values stay, wishes to forget before texts.
-            without_room[name] = sorted(values, key=_newest_first)[: len(values) - room]
+            # Every device must choose the same: FORGOTTEN values stay before texts, newer values before older ones.
+            without_room[name] = sorted(values, key=_by_precedence)[: len(values) - room]
             values = [value for value in values if value not in without_room[name]]
         for value in values:
             n += 1
@@ -163,7 +164,7 @@ def adopt_fork(
     return JoinableStates(State(ctx, entries), State(theirs.ctx, others), without_room)
 
 
-def _newest_first(value: Value) -> tuple[bool, str, str]:
+def _by_precedence(value: Value) -> tuple[bool, str, str]:
     return value.body is None, value.h, value.body or ""
 
 
@@ -180,12 +181,12 @@ def _on_one_side_only(entry: Entry, other: Entry, devices: frozenset[str]) -> li
 
 
 def unsigned_copies(name: str, values: list[tuple[str, Value]], my_person: IsMine) -> Iterable[Value]:
-    """Copy these values for another device to sign: each body once, preferring the reader's own among equal
-    bodies (format section 5.2)."""
+    """Copy these values for another device to sign: each body once, the reader's own before a foreign one (format
+    section 5.2)."""
     made: dict[str | None, Value] = {}
     for dot, value in values:
         text = memory_name(name) is not None and value.body is not None
-        of = of_when_copied(dot, value, my_person) if text else ""
+        of = author_of_copy(dot, value, my_person) if text else ""
         if value.body not in made or not of:
             made[value.body] = msgspec.structs.replace(value, author=of, s="")
     return made.values()
@@ -198,9 +199,9 @@ def _put(entries: dict[str, Entry], name: str, entry: Entry) -> None:
         entries.pop(name, None)
 
 
-def _fork(mine: DeviceCounter, theirs: DeviceCounter) -> bool:
+def _is_fork(mine: DeviceCounter, theirs: DeviceCounter) -> bool:
     return mine.n == theirs.n and mine.r != theirs.r
 
 
-def _number(moved: ValueToMove) -> int:
+def _dot_number(moved: ValueToMove) -> int:
     return int(moved.dot[17:])

@@ -1,8 +1,8 @@
-"""Salvage of partly readable states (format section 7.1).
+"""Salvage the readable part of damaged heads (format section 7.1).
 
-A damaged head has a verified commit but unreadable nodes. It is never joined: its ctx also covers the lost
-nodes, so a join would delete their contents everywhere. Instead the salvaging device rewrites what the
-readable nodes prove. Pure.
+A damaged head has a verified commit but unreadable nodes. It is never joined: its ctx also covers the lost nodes, so
+a join would delete their contents everywhere. Instead, the salvaging device writes the changes that the readable
+nodes prove. Pure.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ipfsmem.errors import LimitError
 class DamagedHead(msgspec.Struct, frozen=True):
     """The readable part of one damaged head.
 
-    `differs` holds every entry of a proved leaf that differs from the base, `{}` if proved absent. `lost`
-    holds the prefixes below which nothing is proved. Everywhere else the head equals the base.
+    `differs`: every entry of a proved leaf that differs from the base; `{}` if the entry is proved absent. `lost`:
+    the prefixes below which nothing is proved. Everywhere else the head equals the base.
     """
 
     ctx: Ctx
@@ -32,17 +32,17 @@ class DamagedHead(msgspec.Struct, frozen=True):
     lost: tuple[str, ...]
 
     def proves(self, name: str) -> bool:
-        """Tell whether the hashes from the commit down prove what this head holds under `name`."""
+        """Tell whether the hashes from the commit down prove the content of this head under `name`."""
         return not (self.lost and name_digits(name).startswith(self.lost))
 
     def lacks(self, name: str, dot: str, base: Entry) -> bool:
-        """Tell whether this head provably knew a write and no longer held it."""
+        """Tell whether this head provably knew a write and replaced or deleted it."""
         return covers(self.ctx, dot) and self.proves(name) and dot not in self.differs.get(name, base)
 
 
 class SalvageChange(msgspec.Struct, frozen=True):
-    """The salvage of one entry: values to write under new dots, each with its old dot, and dots of the base
-    to delete."""
+    """The salvage of one entry. `taken`: values to write under new dots, each with its old dot. `gone`: dots of the
+    base to delete."""
 
     name: str
     taken: tuple[tuple[str, Value], ...]
@@ -50,18 +50,18 @@ class SalvageChange(msgspec.Struct, frozen=True):
 
 
 def salvage(base: Mapping[str, Entry], base_ctx: Ctx, parts: Sequence[DamagedHead]) -> list[SalvageChange]:
-    """Return what the damaged heads `parts` prove beyond the base, the join of all intact heads.
+    """Return the changes that the damaged heads `parts` prove in addition to `base`, the join of all intact heads.
 
-    A value that the base never saw is taken, unless another damaged head provably replaced it; a dot of the
-    base that a damaged head provably replaced or deleted is removed. `base` must hold every entry that a part
-    names. A text that the base has or replaced is not taken, so salvage is idempotent.
+    A value that the base never saw is restored, unless another damaged head provably replaced it; a dot of the base
+    that a damaged head provably replaced or deleted is removed. `base` must contain every entry that a part names. A
+    text that the base has or replaced is not restored, so salvage is idempotent.
     """
     names = sorted({name for part in parts for name in part.differs})
-    changes = [_one(name, base.get(name, {}), base_ctx, parts) for name in names]
+    changes = [_salvage_entry(name, base.get(name, {}), base_ctx, parts) for name in names]
     return [change for change in changes if change.taken or change.gone]
 
 
-def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) -> SalvageChange:
+def _salvage_entry(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) -> SalvageChange:
     gone = tuple(dot for dot in base if any(part.lacks(name, dot, base) for part in parts))
     remaining = [value for dot, value in base.items() if dot not in gone]
     news: dict[str, Value] = {}
@@ -78,8 +78,8 @@ def _one(name: str, base: Entry, base_ctx: Ctx, parts: Sequence[DamagedHead]) ->
 
 
 class RewrittenEntry(msgspec.Struct, frozen=True):
-    """An entry after a salvage. `n`: the last counter used; `back`: whether a value was restored; `crowded`:
-    whether one did not fit."""
+    """An entry after a salvage. `n`: the last counter used. `back`: a value was restored. `crowded`: a value did not
+    fit."""
 
     entry: Entry
     n: int
@@ -88,9 +88,9 @@ class RewrittenEntry(msgspec.Struct, frozen=True):
 
 
 def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine) -> RewrittenEntry:
-    """Apply a change to `entry` as device `dev`, whose last counter is `n`; new values are unsigned.
+    """Apply `change` to `entry` as device `dev`, whose last counter is `n`. New values are unsigned.
 
-    Each keeps its body, clock and bases; `of` names its author. A fifth value of `dev` is left out.
+    Each value keeps its body, clock and bases and names its author. A fifth value of `dev` is omitted.
     """
     result = delete(entry, change.gone)
     back = crowded = False
@@ -108,7 +108,7 @@ def rewrite(entry: Entry, change: SalvageChange, dev: str, n: int, mine: IsMine)
 
 
 def is_known_text(value: Value, values: Iterable[Value]) -> bool:
-    """Tell whether one of these values has the same text (or is also a wish to forget), or replaced this text."""
+    """Tell whether one of `values` has the same text (or is FORGOTTEN too), or replaced the text of `value`."""
     for other in values:
         if (value.body, value.kind) == (other.body, other.kind):
             return True

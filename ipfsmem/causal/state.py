@@ -1,6 +1,7 @@
-"""Join, write and delete on entries and states (format section 5): a causal map of multi-value registers
-under one version vector. A dot disappears only when the device that replaced or deleted it had been shown it.
-Pure: signatures, objects and the choice of a location are the caller's."""
+"""Join, write and delete on a causal map of multi-value registers under one version vector (format section 5).
+
+A write or delete removes only dots that its device was shown. Pure: the caller signs, stores and locates objects.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ from ipfsmem.causal.value import (
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.ring.authority import BY_ROOT, Admission
 
-#: Device id -> the highest counter known.
+#: Version vector: device id -> the highest known counter.
 Ctx = dict[str, int]
-#: Picks between two values of one write that differ in `loc` or `base`: (dot, mine, theirs) -> the one to keep.
+#: Chooses between two values of one write that differ in `loc` or `base`: (dot, mine, theirs) -> the value to keep.
 ChooseLocation = Callable[[str, Value, Value], Value]
 
 
 class Clash(msgspec.Struct, frozen=True, order=True):
-    """Equivocation: one dot with two identities, in one entry or in two. The head that brought it is held back."""
+    """Equivocation: one dot with two identities, in one entry or in two. The head that contains it is held back."""
 
     dot: str
     mine: str
@@ -36,7 +37,7 @@ class Clash(msgspec.Struct, frozen=True, order=True):
 
 
 class EntryDifference(msgspec.Struct, frozen=True, gc=False):
-    """One entry in which two states differ, as each side holds it; {} where it is absent."""
+    """One entry in which two states differ, with the value of each side; {} if absent."""
 
     name: str
     mine: Entry
@@ -44,9 +45,10 @@ class EntryDifference(msgspec.Struct, frozen=True, gc=False):
 
 
 class JoinResult(msgspec.Struct, frozen=True):
-    """The entries that a join changes, in their new form; an empty one is removed. With `clashes`, keep nothing.
+    """The changed entries of a join; an empty entry is removed. If there are `clashes`, the caller discards the
+    result.
 
-    `ctx`: the counters of both. `crowded`: number of values that did not fit, by entry.
+    `ctx`: the joined version vector. `crowded`: number of values that did not fit, by entry.
     """
 
     entries: dict[str, Entry]
@@ -56,19 +58,19 @@ class JoinResult(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Counters and the entries of a state that a rule needs."""
+    """A version vector and some or all entries of a state."""
 
     ctx: Ctx = msgspec.field(default_factory=dict)
     entries: dict[str, Entry] = msgspec.field(default_factory=dict)
 
 
 def covers(ctx: Mapping[str, int], dot: str) -> bool:
-    """Tell whether a state with this `ctx` has seen the write `dot` (which must be well formed)."""
+    """Tell whether a state with this `ctx` has seen the write `dot`. `dot` must be well formed."""
     return int(dot[17:]) <= ctx.get(dot[:16], 0)
 
 
 def join_ctx(mine: Mapping[str, int], theirs: Mapping[str, int]) -> Ctx:
-    """Return the greater count of each device."""
+    """Return the greater counter of each device."""
     joined = dict(mine)
     for dev, n in theirs.items():
         if n > joined.get(dev, 0):
@@ -79,8 +81,8 @@ def join_ctx(mine: Mapping[str, int], theirs: Mapping[str, int]) -> Ctx:
 def join_seen(
     mine: Mapping[str, DeviceCounter], theirs: Mapping[str, DeviceCounter]
 ) -> dict[str, DeviceCounter]:
-    """Return the greater (n, r) of each device; of two signatures of one pair the greater, so that all
-    devices converge."""
+    """Return the greater (n, r) of each device, and of two signatures of one pair the greater, so that devices
+    converge."""
     joined = dict(mine)
     for dev, seen in theirs.items():
         ours = joined.get(dev)
@@ -90,15 +92,15 @@ def join_seen(
 
 
 def counts_of(seen: Mapping[str, DeviceCounter]) -> Ctx:
-    """Return the plain counts of a commit's `ctx`."""
+    """Return the counters of a commit's `ctx` without their signatures."""
     return {dev: pair.n for dev, pair in seen.items()}
 
 
 def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str], int]) -> ChooseLocation:
-    """Return the format's choice of a location: the one whose object passes; if both pass, the greater (epoch, EK id).
+    """Return the format's location rule: the location whose object passes; if both pass, the greater (epoch, EK id).
 
-    `passes(loc, hash)` opens the object at `loc` and compares the hash of the plain bytes (64 hex for `loc`,
-    32 for `base`); `epoch_of` returns the epoch of an EK id. When neither passes, ours stays.
+    `passes(loc, hash)` opens the object at `loc` and compares the hash of the plain bytes (64 hex digits for `loc`,
+    32 for `base`); `epoch_of` returns the epoch number of an EK id. If neither passes, `mine` is kept.
     """
 
     def order(loc: Loc) -> tuple[int, str, str, int]:
@@ -120,8 +122,7 @@ def location_chooser(passes: Callable[[Loc, str], bool], epoch_of: Callable[[str
 
 
 def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
-    """Return, sorted, the dots with different writes on the two sides: in one entry, or in two, since a dot
-    names one write of one entry."""
+    """Return the dots that name different writes on the two sides, in one entry or in two, sorted."""
     clashes: list[Clash] = []
     only_mine: dict[str, str] = {}
     for change in changes:
@@ -131,7 +132,7 @@ def clashes_of(changes: Sequence[EntryDifference]) -> list[Clash]:
                 only_mine[dot] = change.name
             elif not same_identity(value, other):
                 clashes.append(Clash(dot, change.name, change.name))
-    if only_mine:  # always empty in a first join
+    if only_mine:  # empty in a first join
         clashes += [
             Clash(dot, only_mine[dot], change.name)
             for change in changes
@@ -148,10 +149,10 @@ def join_changes(
     choose: Callable[[str], ChooseLocation],
     room: Callable[[Entry], Entry],
 ) -> JoinResult:
-    """Join two states of which `changes` are all entries that differ.
+    """Join two states. `changes`: all entries in which they differ.
 
-    A dot stays when both sides have it, or when the other side's ctx does not cover it (format section 5).
-    `choose` returns the location rule for an entry name, `room` the part of a joined entry that fits (see
+    A dot stays if both sides have it, or if the other side's ctx does not cover it (format section 5). `choose`
+    returns the location rule for an entry name; `room` returns the part of a joined entry that fits (see
     `limit_values`).
     """
     clashes = clashes_of(changes)
@@ -160,7 +161,7 @@ def join_changes(
     entries: dict[str, Entry] = {}
     crowded: dict[str, int] = {}
     for change in changes:
-        joined = _join(change.mine, change.theirs, my_ctx, their_ctx, choose(change.name))
+        joined = _join_entry(change.mine, change.theirs, my_ctx, their_ctx, choose(change.name))
         if joined == change.mine:
             continue
         entry = room(joined)
@@ -171,7 +172,7 @@ def join_changes(
     return JoinResult(entries, ctx=join_ctx(my_ctx, their_ctx), crowded=crowded)
 
 
-def _join(
+def _join_entry(
     mine: Entry,
     theirs: Entry,
     my_ctx: Mapping[str, int],
@@ -195,12 +196,12 @@ def _join(
 
 
 def limit_values(entry: Entry, admission_of: Callable[[str], Admission], most: int) -> Entry:
-    """Trim an entry that a join grew beyond `most` values; return any other unchanged.
+    """Trim an entry that has more than `most` values after a join; return any other unchanged.
 
-    First the newest value of each device admitted by a root stays. The rest is shared equally among the
-    admitting members, one value in turn: within a share, each device's newest value before any second one,
-    and so on, then the greater (HLC, dot). A crowd therefore displaces only values of its own admitter,
-    whatever its number or clock, and trimming twice equals trimming once.
+    First the newest value of each device admitted by a root is kept. The remaining room is shared round-robin among
+    the admitting members; within a share, each device's newest value precedes any second one, and so on, then the
+    greater (HLC, dot). So many devices of one admitter displace only each other's values, whatever their clocks.
+    Trimming is idempotent.
     """
     if len(entry) <= most:
         return entry
@@ -230,8 +231,9 @@ def limit_values(entry: Entry, admission_of: Callable[[str], Admission], most: i
 def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> Entry:
     """Return `entry` after a write: `new_dot` replaces the dots in `replaces`, all others stay.
 
-    `replaces` are the dots rendered in the text that the writer was shown (KeyView.dots). Raises LimitError
-    when this device would then hold more than four siblings here: writes not shown to each other.
+    `replaces`: the dots rendered in the text that the writer was shown (KeyView.dots). Raises LimitError if the entry
+    would then have more than four siblings of this device, which happens if its writers were not shown each other's
+    text.
     """
     gone = set(replaces)
     result = {dot: old for dot, old in entry.items() if dot not in gone}
@@ -248,7 +250,7 @@ def write(entry: Entry, replaces: Iterable[str], new_dot: str, value: Value) -> 
 
 
 def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
-    """Return `entry` after a delete of the shown dots, without a tombstone. Remove the entry if the result is empty."""
+    """Return `entry` without the dots `replaces`; a delete leaves no tombstone. The caller removes an empty entry."""
     gone = set(replaces)
     return {dot: old for dot, old in entry.items() if dot not in gone}
 
@@ -256,27 +258,28 @@ def delete(entry: Entry, replaces: Iterable[str]) -> Entry:
 def next_bases(
     replaced: Sequence[Value], published: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], Loc | None]:
-    """Return `b` and `base` of a value that replaces these values, given in view order (the shown one first).
+    """Return `b` and `base` of a new value that replaces the values `replaced`, in view order (the shown one first).
 
-    `b`: up to four hashes, newest first, without repeats: the published versions among the replaced values, then their
-    lists. `published(hash)` tells whether the version with this hash (32 hex) was ever published: others know only those,
-    so a run of offline edits keeps its original base. `base` is the location of the first hash.
+    `b`: up to four hashes, newest first, without repeats: those of the published texts among `replaced`, then the `b`
+    of each. `published(hash)` tells whether the text with this hash (32 hex digits) was ever published. Other devices
+    know only published texts, so a series of offline edits keeps its original base. `base`: the location of the first
+    hash.
     """
     locations: dict[str, Loc | None] = {}
     for value in replaced:
         if value.body is not None and published(hash32(value.body)):
-            _note(locations, hash32(value.body), value.loc)
+            _add_location(locations, hash32(value.body), value.loc)
     for value in replaced:
         for i, known in enumerate(value.b):
-            _note(locations, known, value.base if i == 0 else None)
+            _add_location(locations, known, value.base if i == 0 else None)
     bases = tuple(locations)[:MAX_BASES]
     return bases, locations[bases[0]] if bases else None
 
 
 def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[str, str]) -> None:
-    """Refuse an entry with a dot beyond the state's ctx, or with a dot that another entry has too. Raises FormatError.
+    """Check that `ctx` covers each dot of an entry and that no other entry has the same dot. Raises FormatError.
 
-    `where` maps each dot of the entries checked so far to its entry; it is updated.
+    `where` maps each dot of the entries checked so far to its entry; this call updates it.
     """
     for dot in entry:
         if not covers(ctx, dot):
@@ -285,7 +288,7 @@ def check_covered(ctx: Mapping[str, int], name: str, entry: Entry, where: dict[s
             raise FormatError(f"dot {dot} is in {where[dot]} and in {name}")
 
 
-def _note(locations: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
+def _add_location(locations: dict[str, Loc | None], known: str, loc: Loc | None) -> None:
     if locations.get(known) is None:
         locations[known] = loc
 
@@ -294,6 +297,6 @@ def _same_write(dot: str, mine: Value, theirs: Value, choose: ChooseLocation) ->
     value = mine
     if mine.loc != theirs.loc or mine.base != theirs.base:
         value = choose(dot, mine, theirs)
-    # The signature is not part of the identity; any fixed choice between valid ones makes all devices converge.
+    # Any fixed choice between valid signatures makes all devices converge: the signature is not part of the identity.
     s = max(mine.s, theirs.s)
     return value if value.s == s else msgspec.structs.replace(value, s=s)

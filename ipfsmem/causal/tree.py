@@ -1,9 +1,10 @@
-"""Prefix tree of a state (format section 6.1): a set of entries has the same tree on every device, and a
-changed entry changes only the nodes on its path.
+"""Prefix tree of a state (format section 6.1).
 
-A prefix is a leaf exactly when it holds one entry, or at most 64 entries and 48 KiB, or has 16 digits; any
-other splits by the next hex digit of SHA-256(entry name). A tree is immutable and loads nodes lazily through
-a given function; it does no I/O or sealing, and keeps an entry as canonical JSON until it is requested.
+Equal sets of entries have equal trees on every device, and a changed entry changes only the nodes on its path.
+
+A prefix is a leaf exactly when it holds one entry, or at most 64 entries and 48 KiB, or has 16 digits; any other
+splits by the next hex digit of SHA-256(entry name). A tree is immutable, loads nodes lazily through a function of the
+caller, and keeps entries as canonical JSON until they are read.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _inner_decoder = msgspec.json.Decoder(_Inner)
 
 
 def name_digits(name: str) -> str:
-    """Return the 64 hex digits that position an entry in the tree."""
+    """Return the 64 hex digits that determine an entry's position in the tree."""
     return sha256(name.encode()).hexdigest()
 
 
 def is_leaf(count: int, size: int, depth: int) -> bool:
-    """Apply the split rule: `count` entries of `size` bytes in total below a prefix of `depth` digits."""
+    """Tell whether a prefix of `depth` digits with `count` entries of `size` bytes in total is a leaf."""
     return count <= 1 or (count <= MAX_ENTRIES and size <= MAX_BYTES) or depth >= MAX_DEPTH
 
 
@@ -86,9 +87,9 @@ def _inner(prefix: str, children: dict[str, bytes]) -> TreeNode:
 
 
 def parse_node(prefix: str, raw: bytes, digest: bytes) -> TreeNode:
-    """Parse and check a node: its hash, its form, that each entry is under the prefix, and the split rule.
+    """Parse a node and check its hash, its form, the prefix of each entry, and the split rule.
 
-    Raises DamagedError for another hash, FormatError for the rest.
+    Raises DamagedError if the hash differs, FormatError for any other violation.
     """
     where = f"state node {prefix or 'top'}"
     if sha256(raw).digest() != digest:
@@ -123,7 +124,7 @@ def parse_node(prefix: str, raw: bytes, digest: bytes) -> TreeNode:
 
 
 class TreePatch(msgspec.Struct, frozen=True):
-    """A changed tree, its new nodes by prefix, and the prefixes of removed nodes."""
+    """A changed tree, its new nodes by prefix, and the prefixes of its removed nodes."""
 
     tree: StateTree
     written: dict[str, TreeNode]
@@ -136,7 +137,7 @@ class StateTree:
     __slots__ = ("_load", "_top", "digest")
 
     def __init__(self, top: TreeNode | None, load: Load, digest: bytes = b"") -> None:
-        """Pass `digest` only when the top is to be loaded on first use."""
+        """Make a tree from its top node, or from the top's digest if `load` shall fetch the top on first use."""
         self._top = top
         self._load = load
         #: SHA-256 of the top node: the digest of the state, independent of the sealing key.
@@ -173,7 +174,7 @@ class StateTree:
         return node.entries.get(name)
 
     def find(self, prefix: str) -> TreeNode:
-        """Return the node with exactly this prefix. Raises FormatError when absent."""
+        """Return the node with this prefix. Raises FormatError if absent."""
         node = self.top
         while node.prefix != prefix:
             digit = prefix[len(node.prefix)]
@@ -198,8 +199,7 @@ class StateTree:
                 stack.extend(self.child(node, digit) for digit in sorted(node.children, reverse=True))
 
     def readable(self, unread: list[tuple[str, bytes]]) -> Iterator[TreeNode]:
-        """Yield the nodes that load, parents first; append prefix and digest of the others, whose subtrees
-        stay unknown, to `unread`."""
+        """Yield the readable nodes, parents first; append prefix and digest of each unreadable node to `unread`."""
         try:
             stack = [self.top]
         except IpfsmemError:
@@ -215,17 +215,17 @@ class StateTree:
                     unread.append((node.prefix + digit, digest))
 
     def patch(self, changes: Mapping[str, bytes | None]) -> TreePatch:
-        """Replace the entries in `changes` (None removes one); nodes off their paths are shared."""
+        """Replace the entries in `changes` (None removes an entry); both trees share all other nodes."""
         written: dict[str, TreeNode] = {}
         removed: set[str] = set()
         work = [(name_digits(name), name, text) for name, text in changes.items()]
-        top = self._patched(self.top, "", work, written, removed) or _leaf("", {})
+        top = self._patch_node(self.top, "", work, written, removed) or _leaf("", {})
         if top.digest == self.top.digest:
             return TreePatch(self, {}, set())
         written[""] = top
         return TreePatch(StateTree(top, self._load), written, removed - written.keys())
 
-    def _patched(
+    def _patch_node(
         self,
         node: TreeNode | None,
         prefix: str,
@@ -252,7 +252,7 @@ class StateTree:
             groups.setdefault(item[0][len(prefix)], []).append(item)
         for digit, group in groups.items():
             old = self.child(node, digit) if digit in children else None
-            new = self._patched(old, prefix + digit, group, written, removed)
+            new = self._patch_node(old, prefix + digit, group, written, removed)
             if new is None:
                 children.pop(digit, None)
                 loaded.pop(digit, None)
@@ -262,10 +262,12 @@ class StateTree:
                     written[new.prefix] = new
         made = _inner(prefix, children)
         made.loaded = loaded
-        return self._folded(made, written, removed)
+        return self._fold_if_leaf(made, written, removed)
 
-    def _folded(self, node: TreeNode, written: dict[str, TreeNode], removed: set[str]) -> TreeNode | None:
-        """Turn an inner node that became too small into a leaf."""
+    def _fold_if_leaf(
+        self, node: TreeNode, written: dict[str, TreeNode], removed: set[str]
+    ) -> TreeNode | None:
+        """Turn an inner node into a leaf if the split rule now makes it one."""
         assert node.children is not None
         entries: dict[str, bytes] = {}
         size = 0
@@ -306,19 +308,19 @@ def _build(prefix: str, entries: dict[str, bytes], written: dict[str, TreeNode])
     return made
 
 
-def _no_load(prefix: str, digest: bytes) -> bytes:
+def _refuse_load(prefix: str, digest: bytes) -> bytes:
     raise FormatError(f"state node {prefix or 'top'} is not at hand")
 
 
 _EMPTY = _leaf("", {}).digest
 
 
-def empty_tree(load: Load = _no_load) -> StateTree:
-    """Return the tree without entries; the format fixes its digest."""
+def empty_tree(load: Load = _refuse_load) -> StateTree:
+    """Return the tree without entries. Its digest is a constant of the format."""
     return StateTree(_leaf("", {}), load)
 
 
-def build_tree(entries: Mapping[str, bytes], load: Load = _no_load) -> TreePatch:
+def build_tree(entries: Mapping[str, bytes], load: Load = _refuse_load) -> TreePatch:
     """Build the tree of all `entries`."""
     return empty_tree(load).patch(entries)
 
@@ -329,7 +331,7 @@ def open_tree(digest: bytes, load: Load) -> StateTree:
 
 
 class Difference(msgspec.Struct, frozen=True, gc=False):
-    """One entry in which two trees differ: its text in each, None where it is absent."""
+    """One entry in which two trees differ, with its JSON text in each; None if absent."""
 
     name: str
     mine: bytes | None
@@ -351,12 +353,12 @@ def diff(mine: StateTree, theirs: StateTree) -> list[Difference]:
 def diff_steps(
     mine: StateTree, theirs: bytes, lost: list[str] | None = None
 ) -> Generator[list[tuple[str, bytes]], Sequence[bytes | None], list[Difference]]:
-    """Compare with a tree of which only the digest is known.
+    """Compare a tree with another of which only the digest is known.
 
-    A generator: it yields the (prefix, SHA-256) pairs of the nodes it needs next, receives their JSON in the
-    same order, and returns the differences. With `lost`, a node may be None (unreadable): its prefix is
-    appended to `lost` and nothing is concluded about its subtree. Without `lost`, None raises DamagedError; a
-    node that breaks its hash or the split rule raises FormatError.
+    This generator yields the (prefix, SHA-256) pairs of the nodes that it needs next, receives their JSON in the same
+    order, and returns the differences. If `lost` is given, a node may be None (unreadable): its prefix is appended to
+    `lost`, and its subtree is not compared. Otherwise None raises DamagedError. A node that violates its hash or the
+    split rule raises FormatError.
     """
     differences: list[Difference] = []
     read: dict[str, TreeNode] = {}
@@ -398,10 +400,10 @@ def diff_steps(
 
 
 def _must_split(mine: StateTree, read: Mapping[str, TreeNode], lost: Collection[str], node: TreeNode) -> bool:
-    """Tell whether more lies below an inner node than a leaf may hold.
+    """Tell whether the entries below an inner node exceed a leaf.
 
-    Its children were read or equal ours, which obey the rule; an inner child exceeds a leaf or is refused on
-    its own. Nothing is known about a lost one.
+    Its children were read, or equal ours, which obey the split rule; an inner child exceeds a leaf or is refused
+    itself. The size of a lost child is unknown.
     """
     count = size = 0
     prefixes = [node.prefix + digit for digit in node.children or ()]
@@ -419,7 +421,7 @@ def _must_split(mine: StateTree, read: Mapping[str, TreeNode], lost: Collection[
 
 
 def _below(tree: StateTree, ours: list[TreeNode], prefix: str) -> list[TreeNode]:
-    """Return our nodes that can hold entries under `prefix`, given those for its parent."""
+    """Return our nodes that can contain entries under `prefix`; `ours`: those for the parent prefix."""
     result: list[TreeNode] = []
     for node in ours:
         if node.children is not None and len(node.prefix) < len(prefix):

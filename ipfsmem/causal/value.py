@@ -1,7 +1,7 @@
-"""Dots, values and their signatures (format section 5): one write of one device, and its proof.
+"""Encode, check and sign values: one write of one device under its dot (format section 5).
 
-A value names a body by hash. Its device signs the identity (dot, entry, body, clock, bases, kind, author);
-`loc` and `base` only locate sealed bytes and prove nothing.
+A value refers to a body by hash. The device signs the identity (dot, entry, body, clock, bases, kind, author); `loc`
+and `base` only locate sealed bytes and are not signed.
 """
 
 import msgspec
@@ -19,8 +19,8 @@ FOREIGN = "foreign"
 #: Maximum number of hashes in `b`, and of dots of one device in an entry (format sections 5 and 8).
 MAX_BASES = 4
 MAX_DOTS = 4
-#: Maximum number of values of an entry after a join, less than 512 KiB: one sealed object must hold it and
-#: its holder's own writes.
+#: Maximum number of values of an entry after a join: below 512 KiB, so that the entry and the device's own writes fit
+#: into one sealed object.
 MAX_VALUES = 800
 #: Maximum size of a sealed object in bytes (format section 8).
 MAX_OBJECT = 1024 * 1024
@@ -32,7 +32,7 @@ _DEVICE = lazy_pattern(r"[0-9a-f]{16}")
 _HASH = lazy_pattern(r"[0-9a-f]{64}")
 _BASE = lazy_pattern(r"[0-9a-f]{32}")
 _DOT = lazy_pattern(r"[0-9a-f]{16}-[1-9][0-9]{0,15}")
-# 64 bytes are 86 base64url digits, the last with two bits only: one spelling per signature.
+# 64 bytes are 86 base64url digits; the last has two significant bits, so a signature has one spelling.
 SIGNATURE = lazy_pattern(r"[A-Za-z0-9_-]{85}[AQgw]")
 
 
@@ -48,10 +48,10 @@ class Loc(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 class Value(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
-    """One sibling of an entry: a text, or the user's wish to forget (`body` is then None).
+    """One sibling of an entry: a text, or a FORGOTTEN marker (then `body` is None).
 
-    `author`: the author if that is not the signer: the first author's device id, or "foreign". `s` may stay empty until the
-    value is first shown to others: signing may wait until the first publish.
+    `author`: the first author's device id, or "foreign"; "" if the signer is the author. `s`: the signature; may stay
+    empty until the first publish.
     """
 
     b: tuple[str, ...]
@@ -69,7 +69,7 @@ Entry = dict[str, Value]
 
 
 class DeviceCounter(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
-    """A device's counter: `[n, r, s]`; r is 8 random bytes in hex, drawn once for each published n."""
+    """A device's counter `[n, r, s]`; `r` is 8 random bytes in hex, drawn once per published `n`; `s` signs both."""
 
     n: int
     r: str
@@ -101,7 +101,7 @@ def dot(dev: str, n: int) -> str:
 
 
 def split_dot(text: str) -> tuple[str, int]:
-    """Return device and number of a dot, which has only one spelling. Raises FormatError."""
+    """Return device and number of a dot. Raises FormatError for any but the canonical spelling."""
     if not _DOT.fullmatch(text):
         raise FormatError(f"{text!r} is not a dot: device id, hyphen, number")
     n = int(text[17:])
@@ -126,7 +126,7 @@ def decode_entry(name: str, data: bytes) -> Entry:
 
 
 def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
-    """Refuse an entry that the format does not allow: its name, each dot and value, too many dots of one device.
+    """Check name, dots and values of an entry, and the number of dots of each device.
 
     Raises FormatError, LimitError. Signatures are not verified.
     """
@@ -139,9 +139,10 @@ def check_entry(name: str, entry: Entry, *, published: bool = True) -> None:
 
 
 def check_dots(name: str, entry: Entry) -> None:
-    """Refuse more than four dots of one device in an entry (format section 8). Raises LimitError.
+    """Check that an entry has at most four dots of each device (format section 8). Raises LimitError.
 
-    Counted per device, not per entry, so that nobody invalidates another device's write by adding siblings.
+    The limit is per device, not per entry, so that added siblings of one device never invalidate another device's
+    write.
     """
     count: dict[str, int] = {}
     for text in entry:
@@ -152,9 +153,9 @@ def check_dots(name: str, entry: Entry) -> None:
 
 
 def check_value(entry_name: str, dot: str, value: Value, *, published: bool = True) -> None:
-    """Refuse a value whose fields the format does not allow. Raises FormatError.
+    """Check the fields of a value. Raises FormatError.
 
-    `published` also requires what another device needs: a signature and, for a text, its location.
+    A `published` value also needs a signature and, for a text, a location.
     """
     name = parse_entry(entry_name)
     dev, _ = split_dot(dot)
@@ -211,7 +212,7 @@ def _loc_ok(loc: Loc) -> bool:
 
 
 def hash32(body: str) -> str:
-    """Return a body's hash as used in `b`: the first 16 bytes of its SHA-256 in hex."""
+    """Return a body's hash as used in `b`: the first 16 bytes of the SHA-256, in hex."""
     return body[:32]
 
 
@@ -227,7 +228,7 @@ def same_identity(mine: Value, theirs: Value) -> bool:
 
 
 def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
-    """Return the bytes that the dot's device signs; `vault` is the vault tag, 16 bytes (format section 5)."""
+    """Return the bytes that the dot's device signs (format section 5). `vault`: the vault tag, 16 bytes."""
     return _VALUE + _encode(
         _Identity(
             b=value.b,
@@ -243,7 +244,7 @@ def identity(entry_name: str, dot: str, value: Value, vault: bytes) -> bytes:
 
 
 def sign_value(signer: Signer25519, entry_name: str, dot: str, value: Value, vault: bytes) -> Value:
-    """Return `value` with its signature. The caller ensures that the key belongs to the dot's device."""
+    """Return `value` with its signature. `signer` must be the key of the dot's device."""
     message = identity(entry_name, dot, value, vault)
     return msgspec.structs.replace(value, s=canonical.b64(signer.sign(message)))
 
@@ -257,7 +258,7 @@ def verify_value(public: bytes, entry_name: str, dot: str, value: Value, vault: 
 
 
 def seen_message(vault: bytes, dev: str, n: int, r: str) -> bytes:
-    """Return the bytes that a device signs to state its counter (format section 5)."""
+    """Return the bytes that a device signs for its counter (format section 5)."""
     if len(vault) != 16:
         raise UsageError(f"a vault tag has 16 bytes, this has {len(vault)}")
     if not _DEVICE.fullmatch(dev) or not _DEVICE.fullmatch(r) or not 0 < n <= canonical.MAX_INT:

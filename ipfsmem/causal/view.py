@@ -1,7 +1,7 @@
-"""The view of one key: a pure function of its siblings (format section 5, "View of one key").
+"""Compute the view of one key from its siblings (format section 5, "View of one key").
 
-A view is never state: a merge becomes state only through a write, which replaces exactly the dots rendered
-for its writer. Bodies come from functions; a missing body makes the view incomplete, never shorter.
+A view is not state: a merge becomes state only through a write, which replaces exactly the dots rendered for its
+writer. Functions of the caller return the bodies; a missing body makes the view incomplete, never shorter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.errors import NotFoundError
 Bodies = Callable[[str], bytes | None]
 #: Returns a base by its hash as used in `b` (32 hex); None when not available.
 BaseBodies = Callable[[str], bytes | None]
-#: Merges two edits of a base; None on conflict. Views use the merge of the format.
+#: Merges two edits of a base; None on conflict.
 Merge = Callable[[bytes, bytes, bytes], bytes | None]
 
 
@@ -28,14 +28,14 @@ class Sibling(msgspec.Struct, frozen=True, gc=False):
     body: str
     dots: tuple[str, ...]
     h: str
-    #: Own hash and the lists `b` of its values, newest first, without repeats.
+    #: The body's own hash and the hashes in `b` of its values, newest first, without repeats.
     known: tuple[str, ...]
-    #: Own hash and the first of each value's `b`: the versions whose bytes are in the tree.
+    #: The body's own hash and the first hash in `b` of each value: the texts whose bytes have a location.
     located: frozenset[str]
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """Return the key by which siblings are folded, ascending: (HLC, device, body)."""
+        """Return the sort key of siblings: (HLC, device, body)."""
         return (self.h, self.dots[0][:16], self.body)
 
 
@@ -48,7 +48,7 @@ class ConflictCopy(msgspec.Struct, frozen=True):
 
     @property
     def dot(self) -> str:
-        """The dot that represents it."""
+        """The dot that represents the copy."""
         return self.dots[0]
 
 
@@ -56,16 +56,17 @@ class KeyView(msgspec.Struct, frozen=True):
     """The view of one key.
 
     `data`: the bytes shown; None when the key is forgotten or gone, or the body is not fetched.
-    `body`: SHA-256 of the bytes shown when they are one sibling's text; None for a merge.
-    `dot`: represents the view: its writer and time are shown.
-    `dots`: rendered in `data`: a write or delete after reading it replaces exactly these. For a forgotten key the
+    `body`: SHA-256 of the bytes shown if they are one sibling's text; None for a merge.
+    `dot`: the dot whose writer and time are shown.
+    `dots`: the dots rendered in `data`; a write or delete after reading it replaces exactly these. For a forgotten key
+    the
         forgotten dots, so that they do not hide a new text. Empty when the body is not fetched.
     `conflicts`: the other siblings, greatest first, each with its own file.
-    `hidden`: siblings without a file, only listed: those behind a forgotten value, and those whose file name, made of
+    `hidden`: siblings without a file: those hidden by a FORGOTTEN value, and those whose file name, made of
         8 digits of the hash, a greater sibling has.
-    `others`: in an own view the pending texts of others, never in `conflicts` or `hidden`.
-    `unheeded`: in an own view the dots of others' wishes to forget.
-    `own`: whether the text shown is the reader's own; also true when nothing is shown.
+    `others`: in `own_view`, the pending texts of other people, never in `conflicts` or `hidden`.
+    `unheeded`: in `own_view`, the dots of other people's FORGOTTEN values.
+    `own`: whether the text shown is the reader's own; True if nothing is shown.
     `not_fetched`: dots whose body is missing, and `missing_base`, a missing base: fetching them may change the view.
     """
 
@@ -86,11 +87,11 @@ class KeyView(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Tell whether all inputs of the view were available; only then is it the same on every device."""
+        """Tell whether all inputs of the view were available. Only complete views are equal on every device."""
         return not self.not_fetched and self.missing_base is None
 
     def rendered(self, *files: str) -> tuple[str, ...]:
-        """Return the dots that a write replaces whose writer was shown this text and the copies `files`.
+        """Return the dots that a write replaces if its writer was shown this text and the conflict copies `files`.
 
         Raises NotFoundError for an unknown copy.
         """
@@ -106,8 +107,8 @@ class KeyView(msgspec.Struct, frozen=True):
 def view_entry(
     key: str, entry: Entry, bodies: Bodies, base_bodies: BaseBodies, merge: Merge | None = None
 ) -> KeyView:
-    """Return the view of one key by rules (1) to (5) of the format. An empty entry is a key that is gone.
-    `merge` replaces the merge of the format."""
+    """Return the view of one key by rules (1) to (5) of the format. An empty entry is a deleted key. `merge` replaces
+    the format's merge."""
     forgotten = [dot for dot, value in entry.items() if value.kind == FORGOTTEN]
     if forgotten:
         dots = tuple(sorted(forgotten, key=lambda dot: _dot_order(dot, entry[dot]), reverse=True))
@@ -118,8 +119,8 @@ def view_entry(
     winner = candidates[0]
     data = bodies(winner.body)
     if len(candidates) == 1:
-        return _one(key, winner.body, winner.dots, data)
-    return _several(key, candidates, data, bodies, base_bodies, merge)
+        return _view_of_one_text(key, winner.body, winner.dots, data)
+    return _view_of_several(key, candidates, data, bodies, base_bodies, merge)
 
 
 def own_view(
@@ -130,10 +131,10 @@ def own_view(
     base_bodies: BaseBodies,
     merge: Merge | None = None,
 ) -> KeyView:
-    """Return the view of the reader's own texts alone, for folders, context and the agents' index (section 5.2).
+    """Return the view of the reader's own texts only, for folders, context and the agents' index (section 5.2).
 
-    `own(dot, of)` tells whether a value is the reader's own. Other texts are in `others`. A write after this
-    view replaces the own dots and the foreign dots with identical bodies: among equal bodies, own wins.
+    `own(dot, author)` tells whether a value is the reader's own. Other people's texts are in `others`. A write after
+    this view replaces the reader's dots and the other dots with the same bodies.
     """
     mine = {dot: value for dot, value in entry.items() if own(dot, value.author)}
     if len(mine) == len(entry):
@@ -176,7 +177,7 @@ def copies_of(key: str, entry: Entry) -> tuple[ConflictCopy, ...]:
 
 
 def siblings(entry: Entry) -> list[Sibling]:
-    """Return the live texts of an entry, equal bodies as one, in view order: the greatest (HLC, device, body) first."""
+    """Return the live texts of an entry, equal bodies as one, in view order: greatest (HLC, device, body) first."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         return [_sibling([(dot, value)])] if value.body is not None else []
@@ -190,8 +191,8 @@ def siblings(entry: Entry) -> list[Sibling]:
 def merge_base(candidates: list[Sibling]) -> str | None:
     """Return the merge base of these siblings (in view order), or None.
 
-    Candidates are the hashes that all siblings know and that some sibling is or has as the first of its `b`;
-    the earliest in the winner's list is the base.
+    Candidates are the hashes that all siblings know and that are the hash, or the first hash in `b`, of one of them.
+    The base is the candidate that comes first in the list of the greatest sibling.
     """
     shared = set(candidates[0].known).intersection(*(s.known for s in candidates[1:]))
     located = frozenset[str]().union(*(s.located for s in candidates))
@@ -199,7 +200,7 @@ def merge_base(candidates: list[Sibling]) -> str | None:
 
 
 def in_view_order(entry: Entry, dots: Iterable[str]) -> list[Value]:
-    """Return the values of these dots that the entry holds, in view order, as `next_bases` expects."""
+    """Return the values of those `dots` that the entry has, in view order, as `next_bases` expects."""
     wanted = {dot: entry[dot] for dot in dots if dot in entry}
     if len(wanted) <= 1:
         return list(wanted.values())
@@ -208,17 +209,17 @@ def in_view_order(entry: Entry, dots: Iterable[str]) -> list[Value]:
 
 
 def view_of_one(key: str, dot: str, value: Value, data: bytes | None) -> KeyView:
-    """Return `view_entry` for an entry of one live value, with its body."""
-    return _one(key, value.body or "", (dot,), data)
+    """Return the view of an entry with one LIVE value, whose body `data` is given."""
+    return _view_of_one_text(key, value.body or "", (dot,), data)
 
 
-def _one(key: str, body: str, dots: tuple[str, ...], data: bytes | None) -> KeyView:
+def _view_of_one_text(key: str, body: str, dots: tuple[str, ...], data: bytes | None) -> KeyView:
     if data is None:
         return KeyView(key, body=body, dot=dots[0], not_fetched=dots)
     return KeyView(key, data, body, dots[0], dots)
 
 
-def _several(
+def _view_of_several(
     key: str,
     candidates: list[Sibling],
     data: bytes | None,
@@ -272,7 +273,7 @@ def _base_text(
 
 
 def _fold(base: bytes, texts: list[bytes], merge: Merge | None) -> bytes | None:
-    from ipfsmem.causal.merge3 import merge_memory  # concurrent texts are rare
+    from ipfsmem.causal.merge3 import merge_memory  # imported late: concurrent texts are rare
 
     merge = merge or merge_memory
     merged: bytes | None = texts[0]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from ipfsmem.causal.cards import (
     MAX_SCOPES,
     Card,
-    cards_that_stay,
     is_forgotten,
     parse_card,
+    plan_card_write,
     view_card,
     write_card,
 )
@@ -86,7 +86,7 @@ def put_card(change: ScopeChange, token: str, card: Card) -> None:
         if data is not None:
             with contextlib.suppress(FormatError, LimitError):
                 cards[dot] = parse_card(data)
-    new, staying = cards_that_stay(card, cards)
+    new, staying = plan_card_write(card, cards)
     change.put(name, write_card(new), tuple(dot for dot in entry if dot not in staying))
 
 

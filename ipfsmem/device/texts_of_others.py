@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ipfsmem.causal.authorship import is_own, of_when_copied
+from ipfsmem.causal.authorship import author_of_copy, is_own
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, decode_entry, encode_entry
 from ipfsmem.causal.view import siblings
@@ -33,7 +33,7 @@ class _Known(msgspec.Struct, frozen=True):
 def note_others(replica: Replica, entries: Mapping[str, Entry]) -> None:
     """Record the texts of others in these entries (inside a transaction)."""
     rows = [
-        (mark(replica, value.body), of_when_copied(dot, value, replica.is_mine))
+        (mark(replica, value.body), author_of_copy(dot, value, replica.is_mine))
         for name, entry in entries.items()
         for dot, value in entry.items()
         if value.body is not None

@@ -14,7 +14,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.bundle.session_parts import PART_PREFIX
-from ipfsmem.causal.authorship import of_when_replacing
+from ipfsmem.causal.authorship import author_of_replacement
 from ipfsmem.causal.clock import ZERO, next_hlc
 from ipfsmem.causal.entries import CardName, memory_name, parse_entry
 from ipfsmem.causal.state import delete, next_bases, write
@@ -184,7 +184,7 @@ class Writing:
         if not entry and not self._others:
             return ""
         mine, digest = self._replica.is_mine, sha256(body).hexdigest()
-        return of_when_replacing(entry, replaces, digest, mine) or (
+        return author_of_replacement(entry, replaces, digest, mine) or (
             author_of_text(self._replica, entry, digest) if self._others else ""
         )
 

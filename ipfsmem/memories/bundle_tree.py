@@ -30,7 +30,7 @@ from ipfsmem.bundle.timeline import (
     too_long_text,
     union,
 )
-from ipfsmem.causal.cards import MAX_SCOPES, Card, parted
+from ipfsmem.causal.cards import MAX_SCOPES, Card, split_card
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
 #: Folder of a base with the texts of others (format section 1.5).
@@ -286,7 +286,7 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
     try:
         card = _decode_card(wire.card)
         if card is not None:
-            ids = [one for part in parted(card) for one in part.ids]
+            ids = [one for part in split_card(card) for one in part.ids]
             card = msgspec.structs.replace(card, ids=tuple(ids))
     except (msgspec.DecodeError, UnicodeError, RecursionError, FormatError) as error:
         problems.append(f"the card in {_shown(name)} was left out: {error}")

@@ -23,7 +23,7 @@ from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part
 from ipfsmem.bundle.timeline import MAX_LINE
 from ipfsmem.canonical import encode
-from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.authorship import author_of_copy
 from ipfsmem.causal.clock import hlc_ms
 from ipfsmem.causal.entries import memory_name, segment_name
 from ipfsmem.causal.value import LIVE
@@ -357,7 +357,7 @@ class Dreams:
         if any(body is None for body in bodies.values()):
             return False
         for dot, value in texts.items():
-            of = of_when_copied(dot, value, mine)
+            of = author_of_copy(dot, value, mine)
             change.put(done.name, bodies[dot] or b"", here, of=of, promoted=not of)
         if not texts:  # the dream made it
             change.remove(done.name, here)

@@ -21,7 +21,7 @@ import msgspec
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.session_parts import is_part, is_part_key, unsure_parts
-from ipfsmem.causal.cards import Card, ProjectId, parted
+from ipfsmem.causal.cards import Card, ProjectId, split_card
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
 from ipfsmem.device.atomic_files import read_file, storage_errors
@@ -351,7 +351,7 @@ def _take_card(
         return
     try:
         ids: set[ProjectId] = set(ours.ids) if ours is not None else set()
-        for one in parted(card):  # each stays next to the ones before it
+        for one in split_card(card):  # each stays next to the ones before it
             ids.update(one.ids)
             put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(ids))))
     except FormatError as error:

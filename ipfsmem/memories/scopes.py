@@ -13,7 +13,7 @@ import msgspec
 from ipfsmem.bundle.keys import check_scope
 from ipfsmem.bundle.session_parts import is_part_key, unsure_parts
 from ipfsmem.bundle.timeline import segment_lines
-from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.authorship import author_of_copy
 from ipfsmem.causal.cards import (
     Card,
     Kind,
@@ -324,7 +324,7 @@ class Scopes:
         for sibling in reversed(siblings(entry)):
             if sibling.body in here:
                 continue
-            words = {of_when_copied(dot, entry[dot], self.replica.is_mine) for dot in sibling.dots}
+            words = {author_of_copy(dot, entry[dot], self.replica.is_mine) for dot in sibling.dots}
             data = self.replica.store.body(name, entry[sibling.dots[0]])
             if data is None:
                 missing += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.authorship import author_of_copy
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import FORGOTTEN, Value
 from ipfsmem.device.last_change import last_change, note_change
@@ -79,12 +79,12 @@ def _put_back(
         )
     if len(texts) == 1 and not forgotten:
         ((dot, value),) = texts.items()
-        of = of_when_copied(dot, value, mine)
+        of = author_of_copy(dot, value, mine)
         change.put(name, bodies[dot] or b"", came, of=of, promoted=not of)
         return
     # Several texts become siblings again, with their bases: a merge is repeated.
     for dot, value in texts.items():
-        change.write_again(name, msgspec.structs.replace(value, author=of_when_copied(dot, value, mine)))
+        change.write_again(name, msgspec.structs.replace(value, author=author_of_copy(dot, value, mine)))
     if forgotten:
         change.forget(name, came)
     else:

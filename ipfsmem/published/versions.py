@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from ipfsmem.bundle.session_parts import is_part_key
-from ipfsmem.causal.authorship import of_when_copied
+from ipfsmem.causal.authorship import author_of_copy
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import memory_name
 from ipfsmem.causal.value import Entry, Value, decode_entry
@@ -139,7 +139,7 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
                 ):
                     data = replica.store.body(name, value)
                     if data is not None:
-                        matches[value.body] = PastText(data, of_when_copied(dot, value, replica.is_mine))
+                        matches[value.body] = PastText(data, author_of_copy(dot, value, replica.is_mine))
     if len(matches) > 1:
         raise UsageError(f"{len(matches)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
     for one in matches.values():
@@ -203,7 +203,7 @@ def _of_shown(memories: MemoryStore, key: str, root: str) -> str:
         text = open_past(replica, find_root(replica, root)).tree.get(name)
         entry = decode_entry(name, text) if text is not None else {}
         dot = memories.view(key, entry).dot
-        return of_when_copied(dot, entry[dot], replica.is_mine) if dot in entry and dot is not None else ""
+        return author_of_copy(dot, entry[dot], replica.is_mine) if dot in entry and dot is not None else ""
 
 
 def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | None, Entry | None]]:

@@ -1,4 +1,4 @@
-"""Key ring: signed membership statements, their meaning, and operations on them (format section 4).
+"""Key ring: signed membership statements, their evaluation, and operations on them (format section 4).
 
-Pure values without I/O; rings join in any order.
+Pure values without I/O; joins of rings are commutative.
 """

@@ -1,8 +1,7 @@
-"""Authority: the rights that a set of ring statements grants (format section 4).
+"""Evaluate ring statements: members, roles, revocations and the sealing key (format section 4).
 
-Rights come from the roots first, then from admins enrolled by a root, then from everyone else, so a set of
-statements has one meaning in any order. Input is verified (`statements`) and reduced (`retention_rules`). Pure;
-the only secrets are epoch keys.
+Statements of roots are evaluated first, then those of admins enrolled by a root, then all others, so the result does
+not depend on their order. Input is verified (`statements`) and reduced (`retention_rules`). Pure.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from ipfsmem.ring.retention_rules import Rights, as_member, rights_of
 from ipfsmem.ring.statements import Epoch, Kind, Member, Revoke, Role, Statement, id_of_hex
 from ipfsmem.seal.objects import EpochKey
 
-#: Shown when no key seals because the vault is in plain mode.
+#: The reason shown if no key seals because the vault is in plain mode.
 PLAIN_REASON: Final = "this vault is not encrypted"
 RANK_ROOT: Final = 0
 RANK_ADMIN: Final = 1
 RANK_SUCCESSOR: Final = 2
 
-#: How far the epoch number of an admin may exceed the greatest one of the roots; a ring cannot hold this many
-#: root epochs.
+#: Maximum difference between an admin's epoch number and the roots' greatest one; more than the epochs that fit into
+#: a ring.
 MAX_LEAP: Final = 1 << 16
 
 _ROLES: Final[dict[Role, int]] = {"reader": 0, "writer": 1, "admin": 2}
 
 
 class Admission(msgspec.Struct, frozen=True, order=True):
-    """The admission of a family. `rank`: see `Authority.rank_of`; `admins`: sorted, space-separated ids of the
-    admitting admins, "" when a root did."""
+    """Who admitted a family. `rank`: see `Authority.rank_of`. `admins`: sorted, space-separated ids of the admitting
+    admins; "" if a root admitted it.
+    """
 
     rank: int
     admins: str
@@ -42,11 +42,11 @@ BY_ROOT: Final = Admission(RANK_ROOT, "")
 
 
 class RingMember(msgspec.Struct, frozen=True):
-    """One id of the ring, as the statements in force describe it. Keys have 32 bytes.
+    """One id of the ring, as the valid statements describe it. Keys have 32 bytes.
 
-    `family`: the enrolled id: for a successor that of the key that signed it, else this id. `by`: the signer of its member
-    statement, whose hash is `hash`. `rank`: who admitted it: a root, an admin, or (a successor) its own family. `owner`: its
-    person, None when the signer may not name one.
+    `family`: the enrolled id: a successor's is the id of the key that signed it, any other id's is the id itself.
+    `by`: the signer of the member statement, whose hash is `hash`. `rank`: whether a root, an admin or (for a
+    successor) its own family admitted it. `owner`: its person; None if the signer may not name one.
     """
 
     id: str
@@ -65,7 +65,8 @@ class RingMember(msgspec.Struct, frozen=True):
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """The meaning of a ring's statements. `members` are those in force, by id; other terms are the format's."""
+    """The result of evaluating a ring's statements. `members`: the current members by id. Terms are those of the
+    format."""
 
     rights: Rights
     members: Mapping[str, RingMember]
@@ -73,67 +74,69 @@ class Authority(msgspec.Struct, frozen=True):
     out: frozenset[str]
     #: `out` with all ids of their families
     revoked: frozenset[str]
-    #: enrolled ids that an epoch must list: `out`, and ids that an epoch in force lists before their revoke has arrived
+    #: enrolled ids that an epoch must list: `out`, and ids that a valid epoch lists although their revoke has not
+    #: arrived
     must_exclude: frozenset[str]
-    #: ids of `must_exclude` removed by admins only -> these admins; holds only as long as their statements are in force
+    #: ids of `must_exclude` removed by admins only -> these admins; valid as long as the admins' statements are
     revoked_by: Mapping[str, frozenset[str]]
-    #: revoked id -> greatest counter accepted when it was revoked; later values need approval
+    #: revoked id -> greatest counter accepted at its revocation; values beyond it need approval
     cutoffs: Mapping[str, int]
-    #: id -> every signing key that the ring's statements name for it, the current one first
+    #: id -> every signing key that the statements name for it, the current key first
     keys_of: Mapping[str, tuple[bytes, ...]]
     #: id -> enrolled id of its family, for members and removed members
     families: Mapping[str, str]
-    #: id -> person, removed members included; absent unless an authorised signer named one
+    #: id -> person, removed members included; absent if no authorised signer named one
     owners: Mapping[str, str]
-    #: family -> rank (see `rank_of`), if somebody admitted it or a root revoked it
+    #: family -> rank (see `rank_of`), if it was admitted, or revoked by a root
     ranks: Mapping[str, int]
     #: family -> space-separated ids of the admitting admins, if only admins admitted it
     admitted_by: Mapping[str, str]
     #: anchors of removed admins, by enrolled id
     old_anchors: Mapping[str, bytes]
-    #: ids abandoned by their own device: a successor in the same family names them
+    #: ids that their own device abandoned: a successor in the same family names them
     left: frozenset[str]
-    #: the sealing EK as (epoch, EK id), or None
+    #: the sealing epoch key as (epoch, key id), or None
     seals: tuple[int, str] | None
-    #: families that statements in force gave the sealing EK to
+    #: families that received the sealing key by a valid statement
     holders: frozenset[str]
-    #: ids of all epoch keys named by epoch statements; a ring has no others
+    #: ids of all epoch keys in the ring: those that epoch statements name
     names: frozenset[str]
     next_epoch: int
     sealing: EpochKey | None
     #: why `sealing` is None; else empty
     reason: str
-    #: EK id -> keys with that id; a collision costs 2^64 work, then both are tried
+    #: key id -> epoch keys with that id; ids can collide (2^64 work), and then all are tried
     eks: Mapping[str, tuple[EpochKey, ...]]
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """Return the roots' admin keys; the first one made the vault."""
+        """Return the roots' admin keys; the first created the vault."""
         return tuple(bytes.fromhex(root) for root in self.rights.roots)
 
     def may_write(self, member: str) -> bool:
-        """Tell whether commits of this id are joined: a member that is not a reader."""
+        """Tell whether this id is a member that is not a reader. Only commits of such ids are joined."""
         known = self.members.get(member)
         return known.role != "reader" if known else member in self.rights.root_ids
 
     def may_administer(self, member: str) -> bool:
-        """Tell whether this id may enrol and revoke now: a root, or an admin that is not revoked."""
+        """Tell whether this id may enrol and revoke: a root, or an admin that is not revoked."""
         known = self.members.get(member)
         return member in self.rights.root_ids or (known is not None and known.role == "admin")
 
     def rank_of(self, member: str) -> int:
-        """Return the distance to a root: 0 if a root admitted the family of this id, 1 if an admin did, else 2.
+        """Return 0 if a root admitted the family of this id, 1 if an admin did, else 2.
 
-        A removed family keeps its rank, so the writes of its membership keep theirs.
+        A removed family keeps its rank, so that its earlier writes keep theirs.
         """
         return self.ranks.get(self.family_of(member), 2)
 
     def admission_of(self, member: str) -> Admission:
-        """Return who admitted the family of this id. Families with equal results share one part of an entry's
-        room (format section 5).
+        """Return who admitted the family of this id. Families with equal results share one part of an entry's capacity
+            (format
+        section 5).
 
-        All admins who enrolled it are included, so that an admin cannot pull it into its own share by
-        enrolling it again.
+            All admins that enrolled the family are included, so that an admin cannot move it into its own share by
+            enrolling it again.
         """
         rank = self.rank_of(member)
         return Admission(rank, self.admitted_by.get(self.family_of(member), "") if rank == RANK_ADMIN else "")
@@ -152,7 +155,7 @@ class Authority(msgspec.Struct, frozen=True):
         return tuple(sorted({family, *(one for one, its in self.families.items() if its == family)}))
 
     def is_revoked(self, member: str) -> bool:
-        """Tell whether this id is revoked as far as the ring knows. The public part of a ring suffices."""
+        """Tell whether the ring contains a revocation of this id. The public part of a ring is sufficient."""
         return member in self.revoked or self.family_of(member) in self.must_exclude
 
     def given_up(self, member: str) -> bool:
@@ -160,17 +163,17 @@ class Authority(msgspec.Struct, frozen=True):
         return member in self.left or member not in self.keys_of or self.is_revoked(member)
 
     def anchors(self) -> tuple[bytes, ...]:
-        """Return the anchor keys of roots and of members admitted by roots, sorted: their names lead to newer
-        rings (format section 7).
+        """Return the anchor keys of roots and of members admitted by roots, sorted. IPNS names of anchors lead to
+        newer rings (format section 7).
 
-        Members admitted by an admin need none.
+        Members admitted by an admin need no anchor.
         """
         trusted = (member for member in self.members.values() if member.rank == RANK_ROOT)
         return tuple(sorted({member.anchor for member in trusted if member.anchor}))
 
 
 def names_of(statements: Iterable[Statement]) -> frozenset[str]:
-    """Return the ids of the epoch keys that kept epoch statements name."""
+    """Return the ids of the epoch keys that epoch statements name."""
     names: set[str] = set()
     for st in statements:
         if isinstance(st.body, Epoch):
@@ -180,28 +183,29 @@ def names_of(statements: Iterable[Statement]) -> frozenset[str]:
 
 
 def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain: bool = False) -> Authority:
-    """Evaluate statements returned by `kept_statements`. `eks`: the epoch keys named by them that this device has.
+    """Evaluate the statements returned by `kept_statements`. `eks`: the epoch keys that they name and this device
+    has.
 
     Raises FormatError without a genesis statement.
     """
     rights = rights_of(statements)
-    revokes = _counting_revokes(statements, rights)
+    revokes = _valid_revokes(statements, rights)
     out = frozenset(revokes)
     enrolled = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is None]
     claims = [st for st in statements if isinstance(st.body, Member) and st.body.heir_of is not None]
     final_persons = _final_persons(revokes, rights)
-    claimed = _claimed(enrolled, rights, final_persons)
+    claimed = _authorised_persons(enrolled, rights, final_persons)
     heads = _enrolled(enrolled, out, rights, claimed)
     members = _with_successors(heads, enrolled, claims, out)
     families = _families(members, enrolled, claims, revokes, rights)
     epochs = [st.body for st in statements if isinstance(st.body, Epoch)]
-    # A public epoch may arrive before the revoke it knows of, so its removals are believed: else a key in its
-    # slots could go to excluded devices. Not about roots, or an admin could lock out those who can stop it;
-    # nor an admin about admins, whom it cannot revoke: every later epoch, a root's too, would repeat and so
-    # perpetuate it. A root's revoke of an admin comes with a root's epoch that says the same.
-    for_good, revoked_by = _to_exclude(revokes, epochs, rights)
+    # An epoch can arrive before the revoke that it repeats, so its removals are valid too: otherwise an excluded
+    # device could get its key. Exceptions: nobody's epoch removes a root, which could otherwise be locked out by the
+    # admin that it wants to revoke; an admin's epoch does not remove an admin, since every later epoch, even a
+    # root's, would repeat the removal. A root that revokes an admin also publishes an epoch of its own that lists it.
+    for_good, revoked_by = _removals(revokes, epochs, rights)
     must_exclude = for_good | revoked_by.keys()
-    # Without a bound an admin could exhaust the numbers, and a root's next epoch would make that permanent.
+    # Unbounded, an admin could use up the epoch numbers, and a root's next epoch would make that permanent.
     reach = MAX_LEAP + max((body.epoch for body in epochs if body.by in rights.roots), default=0)
     seals, holders = _sealing(epochs, must_exclude, rights, reach)
     by_id = _by_id(eks)
@@ -221,18 +225,18 @@ def evaluate(statements: Sequence[Statement], eks: Sequence[EpochKey], *, plain:
         ranks=_ranks(statements, rights),
         admitted_by=_admitted_by(enrolled),
         old_anchors=_old_anchors(enrolled, revokes, rights),
-        left=_left(claims, families),
+        left=_abandoned_ids(claims, families),
         seals=seals,
         holders=holders,
         names=names_of(statements),
         next_epoch=1 + max((body.epoch for body in epochs if body.epoch <= reach), default=0),
         sealing=sealing,
-        reason=_reason(sealing, seals, plain),
+        reason=_reason_not_sealing(sealing, seals, plain),
         eks=by_id,
     )
 
 
-def _counting_revokes(statements: Iterable[Statement], rights: Rights) -> dict[str, list[Revoke]]:
+def _valid_revokes(statements: Iterable[Statement], rights: Rights) -> dict[str, list[Revoke]]:
     """Map enrolled ids to their valid revokes: by a root of anyone but a root, by an admin of anyone but an
     admin or root."""
     by_target: defaultdict[str, list[Revoke]] = defaultdict(list)
@@ -257,12 +261,12 @@ def _enrolled(
             member,
             owner=claimed.get(st.hash),
         )
-        for member, st in sorted(_counting_enrolments(enrolled, rights).items())
+        for member, st in sorted(_valid_enrolments(enrolled, rights).items())
         if member not in out
     }
 
 
-def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[str, Statement]:
+def _valid_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[str, Statement]:
     """Choose the enrolment of each id: a root's wins, then the greatest (since, hash)."""
     best: dict[str, tuple[tuple[bool, str, str], Statement]] = {}
     for st in enrolled:
@@ -274,8 +278,9 @@ def _counting_enrolments(enrolled: Iterable[Statement], rights: Rights) -> dict[
 
 
 def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> dict[str, str]:
-    """Map each id that roots revoked to its person by their revokes (the least of several): its enrolments
-    are dropped."""
+    """Map each id that roots revoked to the person that these revokes name (the least of several), since its
+    enrolments are dropped.
+    """
     persons_of = {
         target: [body.person for body in bodies if body.by in rights.roots]
         for target, bodies in revokes.items()
@@ -283,14 +288,15 @@ def _final_persons(revokes: Mapping[str, Sequence[Revoke]], rights: Rights) -> d
     return {target: min(persons) for target, persons in persons_of.items() if persons}
 
 
-def _claimed(
+def _authorised_persons(
     enrolled: Iterable[Statement], rights: Rights, final_persons: Mapping[str, str]
 ) -> dict[str, str]:
-    """Map enrolments to the person of the member where the signer may name it: a root for anyone, an admin
-    for its own members and for those unknown to any root. Otherwise an admin could pass its texts off as
-    somebody else's.
+    """Map the hash of each enrolment to the member's person, if the signer may name it.
 
-    `final_persons` name the person of a revoked admin, so that a device enrolled by it keeps its person.
+    A root may name any person; an admin may name its own, and persons that no root enrolled. Otherwise an admin could
+    attribute its texts to other people.
+
+    `final_persons`: the persons of revoked admins, so that a device enrolled by one keeps its person.
     """
     enrolled_by_roots: defaultdict[str, set[str]] = defaultdict(set)
     for st in enrolled:
@@ -315,7 +321,7 @@ def _with_successors(
 ) -> dict[str, RingMember]:
     """Return the members with the successors of each: same box key, at most the family's rights.
 
-    An id claimed as successor by several belongs to the one with the least (signer, hash).
+    An id that several members claim as successor belongs to the claim with the least (signer, hash).
     """
     base = {st.hash: as_member(st) for st in enrolled}
     taken = {body.id for body in base.values()} | out
@@ -358,7 +364,7 @@ def _families(
     rights: Rights,
 ) -> dict[str, str]:
     families: dict[str, str] = {}
-    # A fixed order, so that every implementation derives one family from contradicting revokes.
+    # The order is fixed so that every implementation derives the same family from contradicting revokes.
     for target, bodies in sorted(revokes.items(), reverse=True):
         families |= {
             id_of_hex(key): target for body in bodies if body.by in rights.roots for key in body.heirs
@@ -385,7 +391,7 @@ def _cutoffs(
 def _keys_of(
     statements: Iterable[Statement], rights: Rights, members: Mapping[str, RingMember]
 ) -> dict[str, tuple[bytes, ...]]:
-    # Colliding 64-bit ids can be constructed; a value may be signed by either key.
+    # 64-bit ids can be made to collide; then a value may be signed by either key.
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for root in rights.roots:
         keys[id_of_hex(root)].add(root)
@@ -394,8 +400,8 @@ def _keys_of(
         if isinstance(body, Member):
             keys[body.id].add(body.sign)
         elif isinstance(body, Revoke):
-            # A root's revoke drops the target's statements, an admin's does not: else an admin could assign
-            # keys to thousands of ids that nobody admitted.
+            # A root's revoke drops the target's statements, so it names the keys. An admin's is not read for keys: it
+            # could name thousands of ids that nobody admitted.
             for key in (body.sign, *body.heirs) if body.by in rights.roots else ():
                 keys[id_of_hex(key)].add(key)
     all_keys: dict[str, tuple[bytes, ...]] = {}
@@ -414,8 +420,8 @@ def _owners(
     claimed: Mapping[str, str],
     final_persons: Mapping[str, str],
 ) -> dict[str, str]:
-    """Map each id to its person: for removed members by a root's revoke, since their enrolments may be dropped."""
-    counting = _counting_enrolments(enrolled, rights)
+    """Map each id to its person. A root's revoke names that of a removed member, whose enrolments may be dropped."""
+    counting = _valid_enrolments(enrolled, rights)
     heads = {one: claimed[st.hash] for one, st in counting.items() if st.hash in claimed}
     heads |= final_persons
     owners = {one: heads[family] for one, family in families.items() if family in heads}
@@ -434,7 +440,7 @@ def _ranks(statements: Iterable[Statement], rights: Rights) -> dict[str, int]:
         if isinstance(body, Member) and body.heir_of is None:
             rank = 0 if body.by in rights.roots else 1
         elif isinstance(body, Revoke) and body.by in rights.roots:
-            rank = body.rank  # the enrolments with its rank are dropped
+            rank = body.rank  # the enrolments that determined the rank are dropped
         else:
             continue
         ranks[body.id] = min(rank, ranks.get(body.id, rank))
@@ -463,9 +469,8 @@ def _old_anchors(
     return anchors
 
 
-def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
-    """Return the ids that a successor in the same family names as abandoned: nobody can abandon the id of
-    another family."""
+def _abandoned_ids(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset[str]:
+    """Return the ids that a successor in the same family abandons; an id of another family cannot be abandoned."""
     return frozenset(
         was
         for st in claims
@@ -476,8 +481,11 @@ def _left(claims: Iterable[Statement], families: Mapping[str, str]) -> frozenset
 def _sealing(
     epochs: Iterable[Epoch], must_exclude: frozenset[str], rights: Rights, reach: int
 ) -> tuple[tuple[int, str] | None, frozenset[str]]:
-    """Return the greatest (epoch, EK id) up to number `reach` for which every epoch naming it serves all
-    roots and knows every revocation, and the families that were given it."""
+    """Return the sealing key as (epoch, key id), or None, and the families that received it.
+
+    The sealing key is the greatest pair with an epoch up to `reach` for which every statement that names the key
+    gives it to all roots and lists every revocation.
+    """
     naming: defaultdict[str, list[Epoch]] = defaultdict(list)
     for body in epochs:
         naming[body.ek].append(body)
@@ -495,16 +503,15 @@ def _sealing(
     return seals, frozenset(one for ids in holders for one in ids)
 
 
-def _to_exclude(
+def _removals(
     revokes: Mapping[str, Sequence[Revoke]], epochs: Iterable[Epoch], rights: Rights
 ) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """Return whom an epoch must list: ids removed for good by a root, and ids removed by admins only, with
-    these admins.
+    """Return the ids that an epoch must list: those removed permanently by a root, and those removed by admins only,
+    with the admins.
 
-    A root's epoch attributes the removals of admins to them, or its own word would keep a device out after
-    the admin's statement ends. Precedence per id: valid revokes; then roots' epochs and an admin's epoch
-    about its own removals; then an admin's epoch about removals by others, attributed to its signer, since it
-    could name anyone.
+    A root's epoch attributes removals by admins to these admins; otherwise a removal would outlast the admin's
+    statement. Precedence per id: valid revokes; then roots' epochs, and admins' epochs about their own removals; then
+    admins' epochs about removals by others, attributed to the signer of the epoch, which could name anyone.
     """
     good = {target for target, bodies in revokes.items() if any(body.by in rights.roots for body in bodies)}
     own: defaultdict[str, set[str]] = defaultdict(set)
@@ -517,7 +524,7 @@ def _to_exclude(
             for one in body.not_:
                 own[one].add(signer)
         for admin, ids in body.while_.items():
-            # Of an admin that a root revoked, only the revokes present here stand.
+            # If a root revoked the admin, only those of its revokes that are present here remain valid.
             for one in ids if admin not in rights.let_stand else ():
                 if is_root:
                     own[one].add(admin)
@@ -536,7 +543,7 @@ def _by_id(eks: Iterable[EpochKey]) -> dict[str, tuple[EpochKey, ...]]:
     return {name: tuple(keys) for name, keys in by_id.items()}
 
 
-def _reason(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool) -> str:
+def _reason_not_sealing(sealing: EpochKey | None, seals: tuple[int, str] | None, plain: bool) -> str:
     if sealing is not None:
         return ""
     if plain:

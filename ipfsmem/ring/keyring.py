@@ -1,8 +1,8 @@
-"""The key ring as a value: parse and write keyring.json, unlock it, join two (format section 4).
+"""Parse, write, unlock and join key rings and their file keyring.json (format section 4).
 
-A ring is a set of verified statements and the epoch keys they name. Rings of one vault join by union, so
-nothing verified is lost and an older ring adds nothing. Another's ring is reduced only together with ours.
-Meaning: `authority`; drops: `retention_rules`; new statements: `operations`.
+A ring is a set of verified statements and the epoch keys that they name. Rings of one vault join by union: verified
+statements are not lost, and an older ring adds nothing. `authority` evaluates statements, `retention_rules` drops
+superfluous ones, `operations` creates them.
 """
 
 import functools
@@ -31,16 +31,16 @@ from ipfsmem.seal.primitives import box_open, x25519_public
 from ipfsmem.wallet.root_keys import vault_tag
 
 MAX_RING: Final = 1024 * 1024
-#: Maximum bytes of keyring.json for statements not signed by a root, so that roots always find room.
+#: Maximum bytes of keyring.json for statements not signed by a root, so that roots always have room.
 MAX_OTHERS: Final = 512 * 1024
-#: Maximum number of slots tried in the open part of a ring, among those not signed by a root. A sealing key
-#: needs one per family.
+#: Maximum number of slots tried in the open part of a ring, of those not signed by a root. A sealing key has one slot
+#: per family.
 MAX_OTHER_SLOTS: Final = 512
 #: Maximum number of ids with keys in a ring: a commit has a counter for each (format section 8).
 MAX_IDS: Final = 1536
-#: Maximum number of removals stated by admins: each epoch of a root repeats all of them.
+#: Maximum number of removals by admins: each epoch of a root repeats all of them.
 MAX_CLAIMS: Final = 1536
-#: Share of a ring's room above which users are warned.
+#: Used share of a limit (0 to 1) above which users are warned.
 WARN_FROM: Final = 0.5
 SLOT_MAGIC: Final = b"IPMK"
 
@@ -51,7 +51,7 @@ class _KeyringBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _KeyringFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    #: Its content is checked where it is opened.
+    #: `Keyring.unlock` checks its content.
     body: str | dict[str, Any]
     open: list[Envelope]
     v: Literal[1]
@@ -68,11 +68,11 @@ class _StoredRing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Room(msgspec.Struct, frozen=True):
-    """How much of each limit of format section 8 a ring uses."""
+    """A ring's use of the limits of format section 8."""
 
-    #: bytes of keyring.json, whichever of its keys seals it
+    #: bytes of keyring.json; the same for each sealing key
     size: int
-    #: bytes of these for statements not signed by a root and for keys that only those name
+    #: of these, the bytes of statements not signed by a root and of keys that only these statements name
     others: int
     #: pairs (admin, id) for ids removed by admins only
     claims: int
@@ -93,9 +93,10 @@ _stored_ring_decoder: Final = msgspec.json.Decoder(_StoredRing)
 class Ring:
     """An immutable key ring of one vault. Equal when vault, statements and epoch keys are equal.
 
-    `statements` are sorted by hash, `keys` (those that the statements name) by (epoch, id). `view` is their
-    meaning. `spare` are keys that they do not name (any more), which only let this device read and are not
-    part of the ring. Plain `ipfs` mode (`plain`) has no epoch keys. The repr shows no key.
+    `statements`: sorted by hash. `keys`: the epoch keys that the statements name, sorted by (epoch, id). `view`: the
+    result of evaluating the statements. `spare`: keys that the statements do not name (any more), with which this
+    device can read; they are not part of the ring. `plain`: plain `ipfs` mode, without epoch keys. The repr shows no
+    key.
     """
 
     __slots__ = (
@@ -122,10 +123,11 @@ class Ring:
         spare: Iterable[EpochKey] = (),
         bounded: bool = True,
     ) -> None:
-        """Build a ring from the statements worth keeping, the `keys` that they name and all `spare` keys.
+        """Build a ring from those of `statements` that a ring keeps, those of `keys` that they name, and all `spare`
+        keys.
 
-        `bounded=False` allows it to exceed the limits, for inspection only. Raises LimitError beyond the
-        limits of format section 8, FormatError when the genesis is of another vault.
+        `bounded=False` skips the limits, for inspection only. Raises LimitError beyond the limits of format section
+        8, FormatError if the genesis belongs to another vault.
         """
         self.vault = vault
         self.plain = plain
@@ -135,12 +137,12 @@ class Ring:
         self.keys = _sorted(ek for ek in {*keys, *spare} if ek.id in names)
         self.spare = _sorted(ek for ek in spare if ek.id not in names)
         self._hashes = frozenset((st.hash, st.signature) for st in self.statements)
-        #: Statements of others that add nothing to this ring.
+        #: Statements of other rings that are known to add nothing to this ring.
         self._adds_nothing: set[tuple[str, bytes]] = set()
         self._bytes: bytes | None = None
         _check_vault(vault, self.statements, plain)
         self.view: Authority = evaluate(self.statements, self.keys, plain=plain)
-        #: Used share of its 1 MiB, and of the limit closest to exhaustion: 1.0 is full.
+        #: Used share of the 1 MiB, and of the limit closest to exhaustion; 1.0 is full.
         room = self.room()
         self.filled = room.size / MAX_RING
         self.used = max(self.filled, room.others / MAX_OTHERS, room.claims / MAX_CLAIMS, room.ids / MAX_IDS)
@@ -169,15 +171,15 @@ class Ring:
         return f"Ring(vault={self.vault.hex()}, statements={len(self.statements)}, keys={len(self.keys)})"
 
     def join(self, other: "Ring | UnlockedKeyring") -> "Ring":
-        """Unite both rings' statements and keys. Returns this very object when the other adds nothing.
+        """Return the union of both rings' statements and keys; this same object if `other` adds nothing.
 
-        Raises MembershipError for another vault's ring, LimitError when the union exceeds a limit; the caller
-        then keeps its own ring and drops the head that brought the other.
+        Raises MembershipError for another vault's ring, LimitError if the union exceeds a limit; the caller then
+        keeps its own ring and ignores the head with the other ring.
         """
         self._same_vault(other)
         if other is self:
             return self
-        # A key once named stays with its holders: a text may be sealed with it, and it may be named again.
+        # Keys that are no longer named are kept: a text may be sealed with them, and they may be named again.
         spare = {*self.spare, *(() if isinstance(other, UnlockedKeyring) else (*other.keys, *other.spare))}
         known = {*self.keys, *self.spare}
         new = any(ek not in known and ek.id in self.view.names for ek in other.keys) or not spare <= known
@@ -187,12 +189,12 @@ class Ring:
         both = self._with(_union(self.statements, other.statements), other.keys, spare)
         if both != self or both.spare != self.spare:
             return both
-        # An older ring may still hold statements that this one has dropped.
+        # An older ring may still contain statements that this ring dropped.
         self._adds_nothing |= theirs
         return self
 
     def add(self, statements: Iterable[Statement], keys: Iterable[EpochKey] = ()) -> "Ring":
-        """Return this ring with more verified statements and epoch keys."""
+        """Return this ring with additional verified statements and epoch keys."""
         return self._with(_union(self.statements, statements), keys, self.spare)
 
     def _with(
@@ -201,26 +203,26 @@ class Ring:
         return Ring(self.vault, statements, keys, plain=self.plain, spare={*self.keys, *spare})
 
     def with_spare(self, keys: Iterable[EpochKey]) -> "Ring":
-        """Return this ring with additional keys that only let this device read."""
+        """Return this ring with additional keys with which this device can only read."""
         new = set(keys) - {*self.keys, *self.spare}
         return self._with(self.statements, (), {*self.spare, *new}) if new else self
 
     def without_spare(self, needed: Collection[str]) -> "Ring":
-        """Return this ring with no spare keys but those with these ids."""
+        """Return this ring with only those spare keys whose ids are in `needed`."""
         needed_keys = [ek for ek in self.spare if ek.id in needed]
         if len(needed_keys) == len(self.spare):
             return self
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, spare=needed_keys)
 
     def join_open_part(self, keyring: "Keyring") -> "Ring":
-        """Join the open part of a ring that this device cannot open, so that it stops sealing under a
+        """Join the open part of a ring that this device cannot unlock, so that the device stops sealing under a
         replaced key (format section 4)."""
         return self.join(UnlockedKeyring(keyring.vault, keyring.open, (), keyring.plain))
 
     def serialise(self) -> bytes:
-        """Return keyring.json: the same bytes on every device with the same set.
+        """Return the bytes of keyring.json; equal rings have equal bytes.
 
-        Raises MembershipError when no key may seal or this device lacks it: then it must not publish (see
+        Raises MembershipError if no key may seal or this device lacks the key. The device must not publish then (see
         `view.reason`).
         """
         if self._bytes is None:
@@ -228,18 +230,18 @@ class Ring:
         return self._bytes
 
     def equals_file(self, data: bytes) -> bool:
-        """Tell whether these are the bytes of this ring's keyring.json, which then need no parsing."""
+        """Tell whether `data` is the keyring.json of exactly this ring, which then needs no parsing."""
         return self.view.reason in ("", PLAIN_REASON) and data == self.serialise()
 
     def dump(self) -> bytes:
-        """Return everything, keys in the clear, for this device's own protected state. Never publish it."""
+        """Return the ring with unencrypted keys, for this device's own protected state. Never publish the result."""
         envelopes = [envelope(st) for st in self.statements]
         stored = _StoredRing(_pack(self.keys), self.plain, _pack(self.spare), envelopes, 1, self.vault.hex())
         return canonical.encode(stored)
 
     @classmethod
     def restore(cls, data: bytes) -> "Ring":
-        """Restore a ring from `dump`, kept by this device under its own key. Raises FormatError."""
+        """Restore a ring from the output of `dump`, whose signatures are not verified again. Raises FormatError."""
         what = "the stored key ring"
         try:
             stored = _stored_ring_decoder.decode(data)
@@ -271,7 +273,7 @@ class Ring:
     def room(self) -> Room:
         """Return the use of each limit."""
         claims = sum(map(len, self.view.revoked_by.values()))
-        return Room(self._size(), self._others(), claims, len(self.view.keys_of))
+        return Room(self._size(), self._others_size(), claims, len(self.view.keys_of))
 
     def _size(self) -> int:
         shown = sum(_envelope_size(st) for st in self.statements if st.public)
@@ -281,14 +283,14 @@ class Ring:
             hidden = _b64_size(padded_size(4 + text) + OVERHEAD)
         return shown + hidden + 90
 
-    def _others(self) -> int:
+    def _others_size(self) -> int:
         roots = self.view.rights.roots
         others = sum(
             _envelope_size(st) if st.public or self.plain else _b64_size(_envelope_size(st))
             for st in self.statements
             if st.body.by not in roots
         )
-        # A key that only they name takes more room than its name: ten thousand would leave none to the roots.
+        # Keys that only these statements name are included: ten thousand of them would leave no room for the roots.
         named = names_of(st for st in self.statements if st.body.by in roots)
         return others + _b64_size(sum(_key_size(ek) for ek in self.keys if ek.id not in named))
 
@@ -302,12 +304,12 @@ class Ring:
 
 
 class UnlockedKeyring:
-    """The content of another's keyring.json, verified but not reduced, to be joined to a ring of ours."""
+    """The verified content of a keyring.json, not reduced by `retention_rules`; join it to a `Ring`."""
 
     def __init__(
         self, vault: bytes, statements: tuple[Statement, ...], keys: tuple[EpochKey, ...], plain: bool
     ) -> None:
-        """Made by `Keyring.unlock`."""
+        """Called by `Keyring.unlock` only."""
         self.vault = vault
         self.statements = statements
         self.keys = keys
@@ -315,28 +317,28 @@ class UnlockedKeyring:
 
     @classmethod
     def of_ring(cls, ring: Ring) -> "UnlockedKeyring":
-        """Return the content of a file that holds exactly this ring."""
+        """Return the content of the file of this ring."""
         shown = cls(ring.vault, ring.statements, ring.keys, ring.plain)
         shown.unbounded_ring = ring
         return shown
 
     def ring(self) -> Ring:
-        """Return the ring for a device that has none yet. Raises LimitError."""
+        """Return the content as a ring, for a device that has no ring yet. Raises LimitError."""
         return Ring(self.vault, self.statements, self.keys, plain=self.plain)
 
     @cached_property
     def unbounded_ring(self) -> Ring:
-        """Return the ring alone, whatever its size: for inspection, never to be kept."""
+        """Return the content as a ring of any size, for inspection only."""
         return Ring(self.vault, self.statements, self.keys, plain=self.plain, bounded=False)
 
 
 class Keyring:
-    """keyring.json as read: public statements verified, body unchecked, and sealed unless `plain`."""
+    """A parsed keyring.json: public statements verified, body not opened; the body is sealed unless `plain`."""
 
     __slots__ = ("_body", "open", "vault")
 
     def __init__(self, vault: bytes, shown: tuple[Statement, ...], body: str | dict[str, Any]) -> None:
-        """Made by `parse_keyring`."""
+        """Called by `parse_keyring` only."""
         self.vault = vault
         self.open = shown
         self._body = body
@@ -348,25 +350,24 @@ class Keyring:
 
     @property
     def roots(self) -> tuple[bytes, ...]:
-        """Return the roots' admin keys; the first one made the vault."""
+        """Return the roots' admin keys; the first created the vault."""
         return tuple(bytes.fromhex(root) for root in rights_of(self.open).roots)
 
     @property
     def epochs(self) -> tuple[Epoch, ...]:
-        """Return the epochs of the open part, newest first; all signed, not all by an authorised signer."""
+        """Return the epochs of the open part, newest first. Signatures are verified, the signers' rights are not."""
         return tuple(_newest_first(self.open))
 
     def slot_keys(self, box_secrets: Iterable[bytes]) -> list[EpochKey]:
-        """Return every epoch key that a slot of the open part gives to one of these X25519 secrets: to read
-        this very root."""
+        """Return every epoch key in the slots of the open part that one of these X25519 secrets opens."""
         return list(self._from_slots(self.epochs, _pairs(box_secrets)))
 
     def unlock(
         self, box_secrets: bytes | Iterable[bytes] = (), known: Iterable[EpochKey] = ()
     ) -> UnlockedKeyring:
-        """Open the body with a known epoch key, or with one from a slot of these X25519 secrets, newest first.
+        """Open the body with an epoch key from `known` or from a slot of these X25519 secrets, newest first.
 
-        Raises OpenError when no key opens it; FormatError, LimitError or SignatureError for a bad body.
+        Raises OpenError if no key opens it; FormatError, LimitError or SignatureError for an invalid body.
         """
         if not isinstance(self._body, str):
             return self._shown(_plain_body(self._body))
@@ -378,9 +379,9 @@ class Keyring:
                 payload = Sealer(key, self.vault).open(RING_BODY, b"", sealed)
             except OpenError:
                 continue
-            # Keys tried before get no preference: the result must not depend on the order.
+            # Keys tried earlier have no preference: the result must not depend on the order.
             shown = self._shown(_read_body(payload), key)
-            # A body that lacks a key from a root's slot is dishonest; every reader must learn the same from it.
+            # A body without a key that is in a root's slot is forged; all readers must reach the same result from it.
             have = {(ek.epoch, ek.id) for ek in (*known, *shown.keys)}
             roots = rights_of(self.open).roots
             unopened = [e for e in self.epochs if e.by in roots and (e.epoch, e.ek) not in have]
@@ -402,9 +403,9 @@ class Keyring:
         yield from self._from_slots(closed, pairs)
 
     def _from_slots(self, epochs: Iterable[Epoch], pairs: list[tuple[bytes, bytes]]) -> Iterator[EpochKey]:
-        """Yield the keys in slots of roots' statements, then in others', newest first.
+        """Yield the keys in slots of roots' statements, then in slots of other statements, newest first.
 
-        The sealed part tells which others are admins, so only a bounded number of their slots is tried.
+        Only the sealed part shows which other signers are admins, so the number of their slots tried is bounded.
         """
         roots = rights_of(self.open).roots
         epochs = list(epochs)
@@ -429,9 +430,9 @@ class Keyring:
 
 
 def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
-    """Parse keyring.json: check size, form, the vault (if the 16-byte tag is given) and signatures of the open part.
+    """Parse keyring.json; check size, form, signatures of the open part, and the vault if its 16-byte tag is given.
 
-    Raises LimitError beyond 1 MiB, FormatError when not canonical or of another vault, SignatureError.
+    Raises LimitError beyond 1 MiB, FormatError if not canonical or of another vault, SignatureError.
     """
     what = "keyring.json"
     if len(data) > MAX_RING:
@@ -450,7 +451,7 @@ def parse_keyring(data: bytes, vault: bytes | None = None) -> Keyring:
         raise FormatError(f"the open part of {what} holds a statement of the sealed part")
     plain = not isinstance(file.body, str)
     if plain:
-        canonical.decode(canonical.encode(file.body), what)  # a body of any type may hold floats
+        canonical.decode(canonical.encode(file.body), what)  # a body of any type can contain floats
         if any(isinstance(st.body, Epoch) for st in shown):
             raise FormatError(f"a plain {what} has no epochs")
     _check_vault(tag, shown, plain)
@@ -475,7 +476,7 @@ def _union(mine: Iterable[Statement], theirs: Iterable[Statement]) -> Iterable[S
     both = {st.hash: st for st in mine}
     for st in theirs:
         other = both.get(st.hash)
-        # A signer can make several valid signatures of one payload; the least one stays.
+        # A signer can make several valid signatures of one payload; the least is kept.
         if other is None or st.signature < other.signature:
             both[st.hash] = st
     return both.values()
@@ -567,7 +568,7 @@ def _envelope_size(st: Statement) -> int:
 
 
 def _key_size(ek: EpochKey) -> int:
-    """Return the bytes that a key takes in the ring's body."""
+    """Return the size in bytes of a key in the ring's body."""
     return 50 + len(str(ek.epoch))
 
 

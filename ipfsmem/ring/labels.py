@@ -1,7 +1,7 @@
-"""Device labels, and resolving a user's text to devices (format section 4, the field `label`).
+"""Show device labels, and resolve a user's text to devices (format section 4, the field `label`).
 
-A label is only for display: several members may share one, and it may look like a prefix of another's id.
-Labels alone decide nothing; notices add the id where a label is ambiguous. Pure.
+Labels are for display only: several members can have the same label, and a label can look like a prefix of another
+member's id. Notices add the id where a label is ambiguous. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ipfsmem.ring.keyring import Ring
 
 
 def label_of(ring: Ring | None, device: str) -> str:
-    """Return the label of a device, or its id when the ring has none.
+    """Return the label of a device; its id if the ring has no label for it.
 
     All ids of a device share the label of its enrolment, which `relabel` changes.
     """
@@ -23,7 +23,7 @@ def label_of(ring: Ring | None, device: str) -> str:
 
 
 def label_and_id(ring: Ring | None, device: str) -> str:
-    """Return `label (id)`, or `device id` when the ring has no label."""
+    """Return `label (id)`, or `device id` if the ring has no label for it."""
     label = label_of(ring, device)
     return f"{label} ({device})" if label != device else f"device {device}"
 
@@ -37,11 +37,11 @@ def distinct_label(ring: Ring | None, device: str) -> str:
 
 
 def families_named(ring: Ring | None, text: str, labels: Mapping[str, str]) -> set[str]:
-    """Return the enrolled ids of the members that `text` names; all ids of one device are one member.
+    """Return the enrolled ids of the members that match `text`; all ids of one device are one member.
 
-    `labels` maps the ids allowed to their labels. A full id names only that member. Any other text names
-    every member whose id starts with it and every member with that label, since a label may look like a
-    prefix of an id. "" names nobody.
+    `labels` maps the candidate ids to their labels. A full id matches only that member. Any other text matches every
+    member whose id starts with it and every member with that label, since a label can look like a prefix of an id. ""
+    matches none.
     """
     ids = [text] if text in labels else []
     if text and not ids:

@@ -1,8 +1,8 @@
-"""Operations on a key ring: create, enrol, rotate, revoke, successors and enrolment requests (format section 4).
+"""Create a key ring, enrol and revoke members, rotate keys, and encode enrolment requests (format section 4).
 
-Each takes a ring and returns one with more statements. In one step, the caller joins all heads before and
-publishes after. Epoch keys, times and the slot function are arguments: no randomness, no clock. A statement
-that `authority` would not honour is refused with the reason.
+Each operation returns a ring with additional statements, and refuses statements that `authority` would not accept.
+The caller joins all heads before and publishes after the operation, in one step. Epoch keys, times and the slot
+function are arguments.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from ipfsmem.seal.objects import MAX_EPOCH, EpochKey, epoch_key
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, box_seal, public_key_ok
 from ipfsmem.wallet.root_keys import RootKeys
 
-#: (slot text, box public key) -> slot of 104 bytes; a sealed box draws its own ephemeral key.
+#: Seals a slot: (slot text, box public key) -> 104 bytes; draws an ephemeral key.
 BoxSeal: TypeAlias = Callable[[bytes, bytes], bytes]
 MAX_REQUEST: Final = 4096
 #: The greatest clock value.
 LAST_HLC: Final = "f" * 16
-#: Maximum number of families in force, roots included. Enforced for an enrolment, never for a join; for a
-#: root, only families admitted by roots are counted, or an admin could block the wallet's own devices.
+#: Maximum number of families that are members, roots included. Enforced for an enrolment, never for a join. For a
+#: root, only families admitted by roots are counted; otherwise an admin could block the wallet's own devices.
 MAX_FAMILIES: Final = 64
-#: How many of the newest keys named only by other admins' epochs a new epoch names too.
+#: Maximum number of keys named only by other admins' epochs that a new epoch repeats, newest first.
 MAX_OTHER_KEYS: Final = 16
-#: Share of a ring up to which keys are given to members admitted by admins only, except for an enrolment.
-MOST_FILLED: Final = 0.875
+#: Used share of a ring (0 to 1) up to which members admitted only by admins receive a key, except for an enrolment.
+MAX_FILLED: Final = 0.875
 
 
 class Enrollee(msgspec.Struct, frozen=True):
-    """The public side of a new member: Ed25519 and X25519 keys, a label, the proof that the keys are its own
-    (for one vault), its kind, and an anchor if any. Made by `enrollee_of`, or read from a request."""
+    """The public side of a new member: Ed25519 and X25519 keys, label, proof of possession (for one vault), kind, and
+    anchor if any. Built by `enrollee_of`, or read from a request."""
 
     sign: bytes
     box: bytes
@@ -98,7 +98,7 @@ def enrollee_of(
     kind: Kind = "device",
     anchor: bytes | None = None,
 ) -> Enrollee:
-    """Return the enrollee for the vault with this tag, proved by its own key."""
+    """Return the enrollee for the vault with this tag, with its proof of possession."""
     return Enrollee(
         signer.public, box, label, possession(signer, vault, box=box, anchor=anchor), kind, anchor
     )
@@ -107,7 +107,7 @@ def enrollee_of(
 def new_person(vault: bytes, sign: bytes) -> str:
     """Return the field `person` of a new person's first key in a vault.
 
-    Derived from that key, so that a wallet that makes its vault on two offline devices is one person.
+    It is derived from the key, so that a wallet that creates its vault on two offline devices is one person.
     """
     return hashlib.sha256(b"ipfsmem/v1/person\x00" + vault + sign).hexdigest()[:16]
 
@@ -122,9 +122,9 @@ def create(
     root_label: str = "wallet",
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """Return the ring of a new vault: genesis, the roots, this device, and the first epoch key (`ek`, 32 random bytes).
+    """Return the ring of a new vault: genesis, roots, this device, and the first epoch key (`ek`, 32 random bytes).
 
-    `ek=None` makes the ring of a plain `ipfs` vault. `since` is the current HLC (16 hex digits).
+    `ek=None` creates the ring of a plain `ipfs` vault. `since` is the current HLC (16 hex digits).
     """
     if root.kind == "recovery":
         raise UsageError("a recovery key is never the first root of a vault")
@@ -156,14 +156,14 @@ def enrol(
     person: str | None = None,
     box: BoxSeal = box_seal,
 ) -> Ring:
-    """Make `device` a member (or change its fields) and give it the sealing key.
+    """Make `device` a member (or change its fields) and share the sealing key with it.
 
-    `person` (`new_person` for somebody new) names its person; None means the enroller's own, or unchanged.
-    Raises MembershipError when the signer may not enrol, the id is revoked, or the box key belongs to another
-    family; LimitError at 64 families (for a root: 64 admitted by roots).
+    `person`: its person (`new_person` for a new one); None means the enroller's person, or unchanged. Raises
+    MembershipError if the signer may not enrol, the id is revoked, or the box key belongs to another family;
+    LimitError at 64 families (for a root: 64 admitted by roots).
     """
     view = ring.view
-    _may_enrol(view, signer, device, role)
+    _check_may_enrol(view, signer, device, role)
     known = view.members.get(device.id)
     if person is None and known is not None:
         person = known.owner
@@ -175,14 +175,14 @@ def enrol(
     )
     if ring.plain:
         return grown
-    return _give_sealing_key(grown, signer, [grown.view.members[device.id]], box, whole=True)
+    return _share_sealing_key(grown, signer, [grown.view.members[device.id]], box, whole=True)
 
 
 def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: str) -> Ring:
-    """Change the label of the family of `member` by repeating its enrolment. Returns the same ring if unchanged.
+    """Change the label of the family of `member` by a new enrolment. Returns the same ring if unchanged.
 
-    Raises MembershipError when the signer may not, or a root's enrolment would override it; FormatError for
-    an invalid label.
+    Raises MembershipError if the signer may not enrol, or a root's enrolment would override the new one; FormatError
+    for an invalid label.
     """
     check_label(label)
     view = ring.view
@@ -193,7 +193,7 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
         return ring
     body = next(as_member(st) for st in ring.statements if st.hash == known.hash)
     device = Enrollee(known.sign, known.box, label, body.own, known.kind, known.anchor)
-    _may_enrol(view, signer, device, known.role)
+    _check_may_enrol(view, signer, device, known.role)
     past = _later_since(ring, signer, known.id, since)
     grown = ring.add([_member(signer, ring.vault, device, body.role, past, body.person)])
     if grown.view.members[known.id].label != label:
@@ -205,10 +205,11 @@ def relabel(ring: Ring, signer: Signer25519, member: str, label: str, *, since: 
 
 
 def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> str:
-    """Return `since`, or the least clock value after the enrolments of a member that the new one must supersede.
+    """Return `since`, or the least clock value after the enrolments of `member` that the new enrolment must
+    supersede.
 
-    The newest wins and a clock may have gone back; a root's supersedes all of admins at any time. Raises
-    LimitError after the last.
+    The newest enrolment is valid, and the clock may have been set back. A root's enrolment supersedes those of admins
+    at any time. Raises LimitError if no greater clock value exists.
     """
     root = signer.public.hex() in ring.view.rights.roots
     bodies = (as_member(st) for st in ring.statements if isinstance(st.body, Member))
@@ -225,7 +226,7 @@ def _later_since(ring: Ring, signer: Signer25519, member: str, since: str) -> st
 
 
 def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
-    """Make `ek` (32 random bytes) the sealing key, for all current members."""
+    """Make `ek` (32 random bytes) the sealing key and share it with all current members."""
     if ring.plain:
         raise UsageError("a plain vault has no epoch keys")
     view = ring.view
@@ -233,7 +234,7 @@ def rotate(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_sea
     if view.next_epoch > MAX_EPOCH:
         raise LimitError("this vault has used up its epoch numbers: move to a vault with a new key number")
     key = epoch_key(view.next_epoch, ek, ring.vault)
-    return _add_epochs(ring, signer, key, _entitled(view), box, whole=False)
+    return _add_epochs(ring, signer, key, _eligible(view), box, whole=False)
 
 
 def revoke(
@@ -247,27 +248,28 @@ def revoke(
     box: BoxSeal = box_seal,
     cascade: bool = False,
 ) -> Ring:
-    """Remove the family of `member` and rotate to `ek` for those who stay.
+    """Remove the family of `member`, and make `ek` the sealing key of the remaining members.
 
-    `counters`: the joined state's ctx (device id -> counter); values up to there stay accepted. Join and publish in the same
-    step. `ek` is None only in a plain vault. An admin's enrolments and revokes stay valid; with `cascade`
-    none do, even if an earlier revoke kept some. For a member removed by an admin, this makes the removal a root's, for good.
+    `counters`: the joined state's ctx (device id -> counter); values up to these counters stay accepted. Join and
+    publish in the same step. `ek`: 32 random bytes; None only in a plain vault. The enrolments and revokes of a
+    removed admin stay valid; with `cascade`, none do, even if an earlier revoke kept some. A root's revoke of a
+    member that an admin removed makes the removal permanent.
     """
     view = ring.view
     target = view.family_of(member)
-    _may_revoke(view, signer, target)
+    _check_may_revoke(view, signer, target)
     if (ek is None) != ring.plain:
         raise UsageError("a revoke requires a new epoch key in a sealed vault, and none in a plain one")
     grown = ring
     before = _revokes_by(ring, signer.public.hex(), target)
     if not before or (cascade and all(one.keep for one in before)):
-        keep = _what_stands(ring, target) if not cascade else ()
+        keep = _statements_to_keep(ring, target) if not cascade else ()
         grown = ring.add([_revoke(ring, signer, target, at, counters, keep=keep)])
     return grown if ek is None else rotate(grown, signer, ek, box=box)
 
 
 def members_admitted_by(ring: Ring, member: str) -> dict[str, str]:
-    """Return ids and labels of the members whose enrolment `member` signed, their successors excluded."""
+    """Return ids and labels of the members whose enrolment `member` signed, without successors."""
     target = ring.view.family_of(member)
     return {
         one.id: one.label
@@ -285,10 +287,12 @@ def add_successor(
     since: str,
     label: str | None = None,
 ) -> Ring:
-    """Let a device continue under a new id instead of `was` (after a restore), signed by the enrolled key.
+    """Add the successor id under which a device continues instead of `was` (after a restore), signed by the enrolled
+    key.
 
-    Same box key, hence no new slot; same role but never admin. Raises MembershipError when the enrolled id is
-    not a member, is a root, or has eight successors: it must then be enrolled again.
+    The successor has the same box key, so it needs no slot, and the same role, but never admin. Raises
+    MembershipError if the enrolled id is not a member, is a root, or has eight successors; the device must then be
+    enrolled again.
     """
     view = ring.view
     me = member_id(enrolled.public)
@@ -322,9 +326,10 @@ def add_successor(
 
 
 def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_seal) -> Ring:
-    """Make `ek` the sealing key if none seals or it cannot be opened here, and add slots for all who lack the key.
+    """Make `ek` the sealing key if none seals or this device lacks it, and share the sealing key with all members
+    without it.
 
-    Every admin unlock runs it. Returns the same ring when nothing is missing.
+    Runs at every unlock by an admin. Returns the same ring if nothing is missing.
     """
     if ring.plain:
         return ring
@@ -333,19 +338,19 @@ def give_key(ring: Ring, signer: Signer25519, ek: bytes, *, box: BoxSeal = box_s
     if view.sealing is None:
         return rotate(ring, signer, ek, box=box)
     keyless = members_without_key(view)
-    return _give_sealing_key(ring, signer, keyless, box, whole=False) if keyless else ring
+    return _share_sealing_key(ring, signer, keyless, box, whole=False) if keyless else ring
 
 
 def members_without_key(view: Authority) -> list[RingMember]:
-    """Return the enrolled members that no statement gives the sealing key. One box key needs one slot."""
+    """Return the enrolled members that have no slot with the sealing key. Successors share the slot of their family."""
     served = {view.members[one].box for one in view.holders if one in view.members}
     return [
-        person for person in _entitled(view) if person.id not in view.holders and person.box not in served
+        person for person in _eligible(view) if person.id not in view.holders and person.box not in served
     ]
 
 
 def enrolment_request(vault: bytes, device: Enrollee) -> bytes:
-    """Encode the request that a device shows to an admin: canonical JSON without secrets."""
+    """Encode a device's request to be enrolled: canonical JSON without secrets, for an admin."""
     check_label(device.label)
     return canonical.encode(
         _Request(device.box.hex(), device.kind, device.label, device.own, device.sign.hex(), 1, vault.hex())
@@ -353,7 +358,7 @@ def enrolment_request(vault: bytes, device: Enrollee) -> bytes:
 
 
 def read_enrolment_request(data: bytes, vault: bytes) -> Enrollee:
-    """Decode a request. Raises FormatError when it is damaged, of another vault, or has bad keys."""
+    """Decode an enrolment request. Raises FormatError if it is damaged, of another vault, or has invalid keys."""
     if len(data) > MAX_REQUEST:
         raise LimitError(f"an enrolment request has at most {MAX_REQUEST} bytes, this has {len(data)}")
     try:
@@ -412,7 +417,7 @@ def _revoke(
     assert key is not None
     head = view.members.get(target)
     anchor = view.old_anchors.get(target) if head is None else head.anchor
-    # A revoke that includes all earlier ones of the roots replaces those that let more stand.
+    # A revoke that includes all earlier revokes by roots replaces those that kept more statements.
     before = [one.n for root in sorted(view.rights.roots) for one in _revokes_by(ring, root, target)]
     counts = {one: min([counters.get(one, 0), *(n.get(one, 0) for n in before)]) for one in ids}
     body = Revoke(
@@ -431,24 +436,26 @@ def _revoke(
     return sign_statement(signer, body, ring.vault)
 
 
-def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
-    """Return the statements of an admin that its revoke lets stand, up to the limit; the rest ends.
+def _statements_to_keep(ring: Ring, target: str) -> tuple[str, ...]:
+    """Return the hashes of an admin's statements that its revoke keeps, up to the limit; all others become invalid.
 
-    Nothing is repeated in a root's name: that could never be undone, and would give everyone admitted with a
-    stolen recovery phrase the standing of a wallet's members.
+    No statement is repeated as a root's: that could not be undone, and would make everyone admitted with a stolen
+    recovery phrase a member admitted by a root.
     """
     view = ring.view
     if target not in view.rights.admin_ids:
         return ()
     signed = [st for st in ring.statements if member_id(bytes.fromhex(st.body.by)) == target]
     used = {person.hash for person in view.members.values()}
-    # Only enrolments: successors depend on that very statement.
-    members = sorted((as_member(st).since, st.hash) for st in signed if st.hash in used and not _is_heir(st))
+    # Enrolments only: a successor depends on the hash of its enrolment.
+    members = sorted(
+        (as_member(st).since, st.hash) for st in signed if st.hash in used and not _is_successor(st)
+    )
     mine = {st.hash for st in signed}
     others = {
         as_member(st).id
         for st in ring.statements
-        if isinstance(st.body, Member) and not _is_heir(st) and st.hash not in mine
+        if isinstance(st.body, Member) and not _is_successor(st) and st.hash not in mine
     }
     removed: dict[str, tuple[str, str]] = {}
     for st in signed:
@@ -456,17 +463,17 @@ def _what_stands(ring: Ring, target: str) -> tuple[str, ...]:
         if isinstance(st.body, Revoke) and st.body.id in view.revoked_by.keys() & others:
             order = (st.body.at, st.hash)
             removed[st.body.id] = min(order, removed.get(st.body.id, order))
-    # A stolen recovery phrase can admit and remove any number: removals that the owner may have made come first.
+    # A stolen recovery phrase can admit and remove many ids: removals that the owner may have made precede them.
     lost = [order for one, order in sorted(removed.items()) if view.rank_of(one) == RANK_ROOT]
     more = [order for one, order in sorted(removed.items()) if view.rank_of(one) != RANK_ROOT]
     return tuple(sorted(hashes for _, hashes in [*lost, *members, *more][:MAX_KEEP]))
 
 
-def _is_heir(st: Statement) -> bool:
+def _is_successor(st: Statement) -> bool:
     return as_member(st).heir_of is not None
 
 
-def _give_sealing_key(
+def _share_sealing_key(
     ring: Ring, signer: Signer25519, members: Iterable[RingMember], box: BoxSeal, *, whole: bool
 ) -> Ring:
     key = ring.view.sealing
@@ -484,11 +491,12 @@ def _add_epochs(
     *,
     whole: bool,
 ) -> Ring:
-    """Return the ring with epoch statements that give `key` to the roots and these members.
+    """Return the ring with epoch statements that share `key` with the roots and these members.
 
-    One statement serves members admitted by roots, and one each set of admitting admins: it ends with the
-    statements of these admins, so a key given to members admitted with a stolen phrase does not outlast that
-    phrase. `whole`: all must fit; else only the first must, the others as room allows. Raises LimitError.
+    There is one statement for members admitted by roots, and one per set of admitting admins. The latter becomes
+    invalid with the statements of these admins, so a key shared with members admitted with a stolen phrase does not
+    outlast the phrase. `whole`: all statements must fit; otherwise only the first must, and the others are added as
+    far as they fit. Raises LimitError.
     """
     view = ring.view
     roots: dict[str, RingMember] = {}
@@ -496,14 +504,14 @@ def _add_epochs(
         if root not in view.members:
             raise MembershipError(f"the ring does not contain the box key of the root {root}")
         roots[root] = view.members[root]
-    removals = _removals(ring)
-    # The roots' own statement is always included: it keeps the names of the keys.
+    removals = _removals_by_admin(ring)
+    # The roots' statement is always included: it keeps the keys named.
     recipients: dict[tuple[str, ...], dict[str, RingMember]] = {(): dict(roots)}
     for member in members:
         of = tuple(view.admission_of(member.id).admins.split())
         recipients.setdefault(of, dict(roots))[member.id] = member
     text = slot_text(key, ring.vault)
-    old = _older_names(ring, signer.public.hex()) - {key.id}
+    old = _older_key_ids(ring, signer.public.hex()) - {key.id}
     made: list[Statement] = []
     for of, served in recipients.items():
         slots = [
@@ -524,20 +532,20 @@ def _add_epochs(
     own, *others = made
     if whole or not others:
         return ring.add(made, [key])
-    # Others' statements must not keep the roots, and those they admitted, from their key, nor use up their room.
+    # The other statements must not prevent the roots and their members from getting the key, nor use up their room.
     grown = ring.add([own], [key])
     for st in sorted(others, key=lambda st: len(st.payload)):
         with contextlib.suppress(LimitError):
             more = grown.add([st])
-            grown = more if more.filled <= max(MOST_FILLED, grown.filled) else grown
+            grown = more if more.filled <= max(MAX_FILLED, grown.filled) else grown
     return grown
 
 
-def _removals(ring: Ring) -> dict[str, list[str]]:
-    """Return the removals of each admin for a new epoch.
+def _removals_by_admin(ring: Ring) -> dict[str, list[str]]:
+    """Return the removals that a new epoch states, by admin.
 
-    An admin that only repeats removals whose authors state them here is left out: else removals by a stolen
-    phrase would persist in the name of each admin that repeated them, after the phrase is revoked.
+    A removal that an admin only repeated is attributed to its authors if these state it themselves. Otherwise
+    removals by a stolen phrase would outlast the phrase in the name of each admin that repeated them.
     """
     own: set[tuple[str, str]] = set()
     passed_on: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -562,11 +570,12 @@ def _removals(ring: Ring) -> dict[str, list[str]]:
     return removals
 
 
-def _older_names(ring: Ring, by: str) -> set[str]:
-    """Return the older keys that a new epoch of this signer names: those that roots or it named, and the
-    newest few of the rest.
+def _older_key_ids(ring: Ring, by: str) -> set[str]:
+    """Return the ids of the older keys that a new epoch of signer `by` names: those that roots or `by` named, and the
+    newest MAX_OTHER_KEYS of the rest.
 
-    Every later epoch repeats them, even after the admin that made thousands is revoked.
+    The rest is limited because every later epoch repeats these ids, even after an admin that created thousands is
+    revoked.
     """
     trusted = {*ring.view.rights.roots, by}
     lasting = names_of(st for st in ring.statements if st.body.by in trusted)
@@ -574,8 +583,9 @@ def _older_names(ring: Ring, by: str) -> set[str]:
     return {ek.id for ek in ring.keys if ek.id in lasting} | set(others[-MAX_OTHER_KEYS:])
 
 
-def _entitled(view: Authority) -> list[RingMember]:
-    """Return the families that may be given a key: none that an epoch calls revoked, even before its revoke arrives."""
+def _eligible(view: Authority) -> list[RingMember]:
+    """Return the members that may receive a key, one per family: without ids that an epoch lists as removed, even if
+    the revoke has not arrived."""
     return [
         person
         for one, person in view.members.items()
@@ -597,7 +607,7 @@ def _require_admin(view: Authority, signer: Signer25519) -> None:
         )
 
 
-def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Role) -> None:
+def _check_may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Role) -> None:
     _require_admin(view, signer)
     root = signer.public.hex() in view.rights.roots
     if not root and role == "admin":
@@ -608,7 +618,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
         raise MembershipError(f"{device.id} is a root of this vault, and sets its own label and role")
     if any(key != device.sign for key in view.keys_of.get(device.id, ())):
         raise MembershipError(f"{device.id} is the id of another key in this ring")
-    # Not even within one device: revoking one family would leave its box key to the other.
+    # Box keys are unique even within one device: after the revocation of one family, the other would keep its key.
     for person in view.members.values():
         if person.box == device.box and person.family != device.id:
             raise MembershipError(f"the box key of {device.id} is that of {person.id}: it needs its own")
@@ -621,7 +631,7 @@ def _may_enrol(view: Authority, signer: Signer25519, device: Enrollee, role: Rol
         )
 
 
-def _may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
+def _check_may_revoke(view: Authority, signer: Signer25519, target: str) -> None:
     _require_admin(view, signer)
     if target in view.rights.root_ids:
         raise MembershipError(

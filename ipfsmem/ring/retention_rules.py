@@ -1,8 +1,8 @@
-"""Retention rules: which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
+"""Decide which statements a ring keeps, and who may make them (format section 4, "What a ring drops").
 
-A ring keeps every statement that is or may become valid. It drops those that are by strangers, ended by a
-root's revoke, or superseded by a later epoch for everyone, so that they cannot fill it. A drop is final, and
-nothing is dropped to make room, so rings join in any order. Meaning: `authority`; size limits: `keyring`.
+A ring keeps every statement that is or may become valid. It drops statements that are by unknown signers, invalidated
+by a root's revoke, or superseded by a later epoch for everyone, so that they cannot fill the ring. A drop is
+permanent, and nothing is dropped to make room, so joins of rings are commutative.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ MAX_SUCCESSORS: Final = 8
 
 
 class Rights(msgspec.Struct, frozen=True):
-    """Rights to make statements: the root keys and the keys that a root enrolled as admin (hex), the ids of both,
-    and for each id that roots revoked the hashes of its statements that all of these revokes let stand."""
+    """Rights to make statements: the root keys and the keys that a root enrolled as admin (hex), and the ids of both.
+
+    `let_stand`: for each id that roots revoked, the hashes of its statements that all of these revokes keep.
+    """
 
     roots: tuple[str, ...]
     root_ids: frozenset[str]
@@ -31,20 +33,22 @@ class Rights(msgspec.Struct, frozen=True):
     let_stand: Mapping[str, frozenset[str]]
 
     def allows(self, st: Statement) -> bool:
-        """Tell whether the signer may enrol, revoke and make epochs, as far as this statement requires."""
+        """Tell whether the signer may make this statement: a root, or an admin, whose statements a revoke may limit."""
         by = st.body.by
         if by in self.roots:
             return True
         listed = self.let_stand.get(id_of_hex(by))
         return by in self.admins if listed is None else st.hash in listed
 
-    def nothing_stands_of_one(self, admins: Iterable[str]) -> bool:
-        """Tell whether roots revoked one of these ids with nothing left standing. No later statement changes that."""
+    def all_statements_ended_of_one(self, admins: Iterable[str]) -> bool:
+        """Tell whether roots revoked one of these ids and kept none of its statements. No later statement changes
+        that."""
         return any(one in self.let_stand and not self.let_stand[one] for one in admins)
 
 
 def rights_of(statements: Iterable[Statement]) -> Rights:
-    """Return the rights granted by a set of statements. Several genesis statements of one vault unite their roots.
+    """Return the rights that a set of statements grants. If one vault has several genesis statements, all their roots
+    count.
 
     Raises FormatError without a genesis statement, and for those of two vaults.
     """
@@ -73,7 +77,7 @@ def rights_of(statements: Iterable[Statement]) -> Rights:
 def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
     """Return the statements that a ring keeps, sorted by hash, by rules (a) to (h) of the format.
 
-    Raises FormatError without a genesis statement. Statements that are merely not valid now are kept.
+    Raises FormatError without a genesis statement. Statements that may become valid are kept.
     """
     pool = {st.hash: st for st in statements}
     rights = rights_of(pool.values())
@@ -87,7 +91,11 @@ def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Genesis():
                 kept[st.hash] = st
             case Epoch():
-                if rights.allows(st) and _is_consistent(body) and not rights.nothing_stands_of_one(body.of):
+                if (
+                    rights.allows(st)
+                    and _is_consistent(body)
+                    and not rights.all_statements_ended_of_one(body.of)
+                ):
                     epochs.append(st)
             case Revoke():
                 if body.by in rights.roots:
@@ -101,7 +109,7 @@ def kept_statements(statements: Iterable[Statement]) -> tuple[Statement, ...]:
                 claims.append(st)
     successors = _successors(claims, kept, rights)
     revokes = (st for same_signer in last_words.values() for st in _without_repeated_revokes(same_signer))
-    for st in (*successors, *revokes, *_without_outdone_epochs(epochs, rights)):
+    for st in (*successors, *revokes, *_without_superseded_epochs(epochs, rights)):
         kept[st.hash] = st
     return tuple(kept[one] for one in sorted(kept))
 
@@ -117,32 +125,34 @@ def _may_enrol(st: Statement, body: Member, rights: Rights) -> bool:
 def _successors(
     claims: Iterable[Statement], enrolments: Mapping[str, Statement], rights: Rights
 ) -> list[Statement]:
-    """Return the successors signed by an enrolled key under a kept enrolment of its own, the least hashes of each."""
+    """Return the successors signed by an enrolled key under a kept enrolment of the same key, up to MAX_SUCCESSORS
+    each."""
     under: defaultdict[str, list[Statement]] = defaultdict(list)
     for st in claims:
         body = as_member(st)
         base = enrolments.get(body.under or "")
         if base is None or body.by in rights.roots or not isinstance(base.body, Member):
             continue
-        # They go with their enrolment, all together: if one could go alone, its slot would be free again, and
-        # the order of joins would decide who has it.
+        # Successors are dropped only together with their enrolment: if one could be dropped alone, another would take
+        # its place, depending on the order of joins.
         if base.body.sign == body.by:
             under[base.hash].append(st)
     return [st for each in under.values() for st in sorted(each, key=lambda st: st.hash)[:MAX_SUCCESSORS]]
 
 
 def _without_repeated_revokes(revokes: list[Statement]) -> list[Statement]:
-    """Return roots' revokes of one key without those made redundant by another (rule h)."""
+    """Return roots' revokes of one key without those that another makes redundant (rule h)."""
     bodies = [as_revoke(st) for st in revokes]
     return [
         st
         for st, body in zip(revokes, bodies, strict=True)
-        if not any(_makes_needless(other, body) for other in bodies)
+        if not any(_makes_redundant(other, body) for other in bodies)
     ]
 
 
-def _makes_needless(body: Revoke, other: Revoke) -> bool:
-    """Tell whether `body` lets less stand than `other` and states everything else that `other` states (rule h)."""
+def _makes_redundant(body: Revoke, other: Revoke) -> bool:
+    """Tell whether `body` keeps fewer statements than `other` and states everything else that `other` states (rule
+    h)."""
     return (
         set(body.keep) < set(other.keep)
         and all(count <= other.n.get(one, 0) for one, count in body.n.items())
@@ -158,9 +168,13 @@ def _is_consistent(body: Epoch) -> bool:
     return gone.isdisjoint(body.for_) and id_of_hex(body.by) not in gone
 
 
-class _Reach(msgspec.Struct, frozen=True):
-    """The effect of an epoch statement: its key, whom it knew to be removed and by whom, whom it serves,
-    which keys it names, and the admins whose statements it depends on."""
+class _EpochEffect(msgspec.Struct, frozen=True):
+    """The effect of an epoch statement.
+
+    `key`: (epoch, key id). `out`: ids removed permanently. `while_`: (admin, id) of removals by admins. `given`:
+    families that receive the key. `settled`: `given` and all removed ids. `old`: ids of the older keys. `named`:
+    `old` and the key. `rests_on`: admins without whose statements it is invalid.
+    """
 
     key: tuple[int, str]
     out: frozenset[str]
@@ -172,7 +186,7 @@ class _Reach(msgspec.Struct, frozen=True):
     rests_on: frozenset[str]
 
     @classmethod
-    def of(cls, body: Epoch, rights: Rights) -> _Reach:
+    def of(cls, body: Epoch, rights: Rights) -> _EpochEffect:
         served, old = frozenset(body.for_), frozenset(body.old)
         removals = frozenset((by, one) for by, ids in body.while_.items() for one in ids)
         signer = () if body.by in rights.roots else (id_of_hex(body.by),)
@@ -187,12 +201,12 @@ class _Reach(msgspec.Struct, frozen=True):
             frozenset((*body.of, *signer)),
         )
 
-    def outdoes(self, other: _Reach) -> bool:
-        """Tell whether this supersedes `other`.
+    def supersedes(self, other: _EpochEffect) -> bool:
+        """Tell whether this epoch makes `other` superfluous.
 
-        It gives the same or a greater key to all whom `other` serves, knows all its revocations (as lasting as
-        there, or by an admin removed for good), names all its keys, and depends only on admins on whom `other`
-        depends: else it could end one day, and its effect with it.
+        It must give the same or a greater key to all recipients of `other` that are not removed, list all its
+        removals (at least as permanently, or by an admin that is removed permanently), name all its keys, and depend
+        on no admin on which `other` does not depend: otherwise it could become invalid while `other` would not.
         """
         return (
             self.key >= other.key
@@ -205,22 +219,22 @@ class _Reach(msgspec.Struct, frozen=True):
         )
 
 
-def _without_outdone_epochs(epochs: Iterable[Statement], rights: Rights) -> list[Statement]:
-    reach = {st.hash: _Reach.of(as_epoch(st), rights) for st in epochs}
+def _without_superseded_epochs(epochs: Iterable[Statement], rights: Rights) -> list[Statement]:
+    reach = {st.hash: _EpochEffect.of(as_epoch(st), rights) for st in epochs}
     by_roots = [st for st in epochs if st.body.by in rights.roots]
 
-    def stays(st: Statement) -> bool:
+    def is_kept(st: Statement) -> bool:
         mine = reach[st.hash]
         for other in by_roots:
             theirs = reach[other.hash]
-            if other is st or not theirs.outdoes(mine):
+            if other is st or not theirs.supersedes(mine):
                 continue
-            # Of two that supersede each other the least hash stays.
-            if other.hash < st.hash or st.body.by not in rights.roots or not mine.outdoes(theirs):
+            # If two supersede each other, the one with the lesser hash is kept.
+            if other.hash < st.hash or st.body.by not in rights.roots or not mine.supersedes(theirs):
                 return False
         return True
 
-    return [st for st in epochs if stays(st)]
+    return [st for st in epochs if is_kept(st)]
 
 
 def as_member(st: Statement) -> Member:

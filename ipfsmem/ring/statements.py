@@ -1,7 +1,7 @@
-"""The four kinds of signed ring statements: exact form, hash and signature (format section 4).
+"""Encode, sign and verify the four kinds of ring statements (format section 4).
 
-A statement from this module is well formed and signed by the key it names; `authority` decides whether that
-key had the right. No clock, no randomness, no secrets.
+A statement from this module is well formed and signed by the key that it names; `authority` decides whether that key
+had the right to make it.
 """
 
 import hashlib
@@ -19,21 +19,21 @@ from ipfsmem.seal.objects import MAX_EPOCH
 from ipfsmem.seal.primitives import Signer25519, box_key_ok, public_key_ok, verify
 
 Role: TypeAlias = Literal["admin", "writer", "reader"]
-#: The kind of a member: unlike its label, programs may rely on it.
+#: The kind of a member. Programs may rely on the kind, but not on a label.
 Kind: TypeAlias = Literal["device", "agent", "wallet", "words"]
 
 SLOT_BYTES: Final = 104
 MAX_ROOTS: Final = 2
 #: Maximum bytes of UTF-8 in a label; control characters are not allowed.
 MAX_LABEL_BYTES: Final = 128
-#: A statement must fit into its ring (format section 8).
+#: Maximum bytes of a payload: a statement must fit into a ring (format section 8).
 MAX_PAYLOAD: Final = 1024 * 1024
-#: Maximum number of an admin's statements that one revoke lets stand.
+#: Maximum number of an admin's statements that one revoke keeps.
 MAX_KEEP: Final = 256
 
 _SIGNED: Final = b"ipfsmem/v1/statement\x00"
 _POSSESSION: Final = b"ipfsmem/v1/possession\x00"
-#: Size of the cache of verified statements in characters: a few of the largest rings.
+#: Size in characters of the cache of verified statements: a few of the largest rings.
 _CACHE_CHARACTERS: Final = 8 * 1024 * 1024
 _ID: Final = 16
 _HLC: Final = 16
@@ -61,11 +61,11 @@ class Epoch(
     forbid_unknown_fields=True,
     rename={"for_": "for", "not_": "not", "while_": "while"},
 ):
-    """Gives an epoch key to the families in `for_`, and names the older epoch keys that its maker holds (`old`).
+    """Gives an epoch key to the families in `for_`, and names the older epoch keys that the signer has (`old`).
 
-    It lists the removals known to its maker: for good, by a root (`not_`), or as long as an admin's
-    statements are in force (`while_`: admin's id -> ids). `of`: the admins that admitted those it serves,
-    with whose statements it ends; empty for the roots and for members admitted by a root.
+    It lists the removals that the signer knows: permanent ones (`not_`), and those valid as long as an admin's
+    statements are (`while_`: admin's id -> ids). `of`: the admins that admitted the families in `for_`, without whose
+    statements the epoch is invalid; empty for roots and members admitted by a root.
     """
 
     by: str
@@ -82,16 +82,17 @@ class Epoch(
 
     @property
     def gone(self) -> frozenset[str]:
-        """Return all ids known to its maker as removed, by roots or admins."""
+        """Return all ids listed as removed."""
         return frozenset(self.not_).union(*self.while_.values())
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Makes a key pair a member. Without `heir_of`: an enrolment, by a root or an admin. With `heir_of`
-    (equal to `by`): a successor, by which the enrolled key names another id for its own device, abandons
-    `was`, and refers to the hash of its enrolment in `under`.
+    """Makes a key pair a member.
 
-    `own` is the proof of possession by the new key; `person` names the member's person.
+    Without `heir_of`: an enrolment by a root or an admin. With `heir_of` (equal to `by`): a successor, by which the
+    enrolled key names a new id for its own device and abandons the id `was`; `under` is the hash of its enrolment.
+
+    `own`: the new key's proof of possession. `person`: the member's person.
     """
 
     anchor: str | None
@@ -113,11 +114,11 @@ class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Revoke(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ends the membership of the family of the enrolled key `sign`.
+    """Removes the family of the enrolled key `sign` from the vault.
 
-    `n`: the accepted counter of each of its ids (0 if absent); `keep`: its statements that stand. `anchor`, `heirs` (the keys
-    of its successors), `person` and `rank` (0 admitted by a root, 1 by an admin) describe the family, since the statements that
-    did may be dropped.
+    `n`: the greatest accepted counter of each of its ids (0 if absent). `keep`: hashes of its statements that stay
+    valid. `anchor`, `heirs` (its successors' keys), `person` and `rank` (0 admitted by a root, 1 by an admin)
+    describe the family, since its own statements may be dropped.
     """
 
     anchor: str | None
@@ -157,7 +158,7 @@ class Statement(msgspec.Struct, frozen=True):
 
     @property
     def public(self) -> bool:
-        """Tell whether it is in the open part of the ring (genesis, epochs, enrolments of admins) or in the
+        """Tell whether it belongs in the open part of the ring (genesis, epochs, enrolments of admins), not in the
         sealed body."""
         return isinstance(self.body, Genesis | Epoch) or (
             isinstance(self.body, Member) and self.body.role == "admin"
@@ -172,7 +173,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def member_id(sign_public: bytes) -> str:
-    """Return the id of a device or root: the first 16 hex digits of SHA-256 of its Ed25519 public key."""
+    """Return the id of a device or root: the first 16 hex digits of the SHA-256 of its Ed25519 public key."""
     return hashlib.sha256(sign_public).hexdigest()[:_ID]
 
 
@@ -190,10 +191,10 @@ def possession(
     anchor: bytes | None = None,
     heir_of: bytes | None = None,
 ) -> str:
-    """Return the proof `own` of a key that is to be enrolled, or to succeed `heir_of`.
+    """Return the proof of possession of a key that shall be enrolled, or succeed `heir_of`.
 
-    It binds box key and anchor, but neither role, label nor enroller. Without it anybody could claim
-    another's key.
+    The proof binds box key and anchor, but not role, label or enroller. Without a proof, anyone could claim another
+    member's key.
     """
     text = _possession(box.hex(), signer.public.hex(), _hex_of(anchor), _hex_of(heir_of))
     return canonical.b64(signer.sign(_POSSESSION + vault + text))
@@ -202,7 +203,7 @@ def possession(
 def check_possession(
     own: str, vault: bytes, *, box: str, sign: str, anchor: str | None, heir_of: str | None
 ) -> None:
-    """Raise SignatureError unless `own` is the proof of these keys (hex) for this vault."""
+    """Raise SignatureError unless `own` is the proof of possession of these keys (hex) for this vault."""
     signature = canonical.unb64(own, "the proof of a member's key", 64)
     text = _possession(box, sign, anchor, heir_of)
     if not verify(bytes.fromhex(sign), _POSSESSION + vault + text, signature):
@@ -218,7 +219,8 @@ def _hex_of(key: bytes | None) -> str | None:
 
 
 def sign_statement(signer: Signer25519, body: Body, vault: bytes) -> Statement:
-    """Sign `body` for the vault with this tag. Raises FormatError when malformed, SignatureError for another signer."""
+    """Sign `body` for the vault with this tag. Raises FormatError if malformed, SignatureError if `by` is not the
+    signer."""
     payload = encode(body)
     if body.by != signer.public.hex():
         raise SignatureError(
@@ -238,10 +240,10 @@ def envelope(statement: Statement) -> Envelope:
 
 
 def open_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse and verify a statement of the vault with this tag; cached, so that reading a known ring again is cheap.
+    """Parse and verify a statement of the vault with this tag. Results are cached.
 
-    Raises FormatError when malformed, LimitError when too long, SignatureError when the signature is not the
-    signer's or the key is not a proper one (format section 2.4).
+    Raises FormatError if malformed, LimitError if too long, SignatureError if the signature or the signer's key is
+    invalid (format section 2.4).
     """
     if len(k) > MAX_PAYLOAD:
         raise LimitError(f"a ring statement has at most {MAX_PAYLOAD} bytes")
@@ -256,9 +258,9 @@ def open_envelope(k: str, s: str, vault: bytes) -> Statement:
 
 
 def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
-    """Parse a statement that this device verified and kept under its own key; signatures are not checked again.
+    """Parse a statement from this device's own protected state without verifying its signature again.
 
-    Raises FormatError when malformed.
+    Raises FormatError if malformed.
     """
     known = _cache.get((vault, k, s))
     if known is not None:
@@ -270,8 +272,7 @@ def restore_envelope(k: str, s: str, vault: bytes) -> Statement:
 
 
 class _StatementCache:
-    """LRU cache of verified statements, bounded in characters: otherwise anyone who publishes rings could
-    fill a reader's memory."""
+    """LRU cache of verified statements, bounded in characters, so that published rings cannot fill a reader's memory."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -311,7 +312,7 @@ def _verified_statement(payload: bytes, signature: bytes, vault: bytes) -> State
 
 
 def decode(payload: bytes) -> Body:
-    """Parse a payload strictly: one of the four kinds, no unknown field, canonical, every part of the right form."""
+    """Parse a canonical payload of one of the four kinds, without unknown fields. Raises FormatError."""
     body = _parse(payload)
     _check(body)
     return body
@@ -327,7 +328,7 @@ def _parse(payload: bytes) -> Body:
         body = msgspec.convert(raw, cls)
     except msgspec.ValidationError as error:
         raise FormatError(f"a {kind} statement is malformed: {error}") from None
-    # `convert` fills in defaults, so a payload without them must be refused here.
+    # `convert` fills in defaults, so a payload that omits fields is refused here.
     if len(raw) != len(cls.__struct_fields__):
         raise FormatError(f"a {kind} statement lacks a field")
     return body
@@ -428,15 +429,20 @@ def _check_revoke(body: Revoke) -> None:
 
 
 def check_label(label: str, what: str = "a member's label") -> None:
-    """Refuse a label that is empty, exceeds 128 bytes of UTF-8, or holds a control character, a line break or
-    an invisible character: look-alike or reversed labels name the wrong device."""
+    """Refuse a label that is empty, longer than 128 bytes of UTF-8, or has control or invisible characters.
+
+    Such a label could be mistaken for that of another device. Raises FormatError.
+    """
     try:
         size = len(label.encode())
     except UnicodeEncodeError:
         raise FormatError(f"{what} is not text") from None
     if not 1 <= size <= MAX_LABEL_BYTES:
         raise FormatError(f"{what} has 1 to {MAX_LABEL_BYTES} bytes of UTF-8, this has {size}")
-    from ipfsmem.invisible_characters import CONTROLS_AND_BREAKS, INVISIBLE  # only for new labels
+    from ipfsmem.invisible_characters import (  # imported late: only new labels need it
+        CONTROLS_AND_BREAKS,
+        INVISIBLE,
+    )
 
     invalid = CONTROLS_AND_BREAKS.search(label) or INVISIBLE.search(label)
     if invalid is not None:

@@ -1,4 +1,4 @@
-"""Sealing: primitives, sealed objects, their compression, and secrets at rest (format 3).
+"""Sealing: cryptographic primitives, sealed objects, compression, and secrets at rest (format section 3).
 
 Pure functions on bytes; `ring` chooses the key.
 """

@@ -1,8 +1,8 @@
-"""Sealed objects, "IPM1": deterministic encryption under an epoch key (format section 3).
+"""Seal and open objects ("IPM1"): deterministic encryption under an epoch key (format section 3).
 
-Type, epoch, vault and context come from the reader and are authenticated, so an object moved to another name,
-type, epoch or vault does not open. No key is chosen here, no reason given for a failure, and no author
-proved: signatures do that.
+Type, epoch, vault and context come from the reader and are authenticated, so an object that was moved to another
+name, type, epoch or vault does not open. Callers choose the key; errors do not reveal the reason; signatures, not
+seals, prove an author.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPES: Final = frozenset({RING_BODY, COMMIT, MEMORY, SEGMENT, MAILBOX_ENTRY, STA
 MAGIC: Final = b"IPM1"
 SUITE: Final = 1
 NONCE_BYTES: Final = 24
-#: Overhead of an object over its padded text, in bytes: magic, nonce and tag.
+#: Bytes of an object in addition to its padded text: magic, nonce and tag.
 OVERHEAD: Final = len(MAGIC) + NONCE_BYTES + 16
 EK_BYTES: Final = 32
 VAULT_TAG_BYTES: Final = 16
@@ -51,7 +51,7 @@ _decrypt = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt
 
 
 class EpochKey(msgspec.Struct, frozen=True):
-    """A content key with its epoch number; `id` names it everywhere. Made by `epoch_key`."""
+    """A content key with its epoch number and id. Build it with `epoch_key`."""
 
     epoch: int
     key: bytes
@@ -66,7 +66,7 @@ class EpochKey(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
-    """Make an EpochKey with its id. Raises UsageError when a part has the wrong size."""
+    """Build an EpochKey with its id. Raises UsageError if an argument has the wrong size."""
     if not 0 <= epoch <= MAX_EPOCH:
         raise UsageError(f"an epoch is a number of 32 bits, not {epoch}")
     return EpochKey(epoch, key, ek_id(epoch, key, vault_tag))
@@ -75,8 +75,8 @@ def epoch_key(epoch: int, key: bytes, vault_tag: bytes) -> EpochKey:
 def ek_id(epoch: int, ek: bytes, vault_tag: bytes) -> str:
     """Return the 16 hex digits that name an epoch key and its number in their vault (format section 3).
 
-    They reveal nothing about the key. Another number gives the key another id, so nobody can misstate the
-    number.
+    The id reveals nothing about the key. It depends on the number, so that nobody can claim another number for the
+    key.
     """
     return hkdf_expand(_prk(ek, vault_tag), b"ipfsmem/v1/ek-id\x00" + epoch.to_bytes(4, "big"), 8).hex()
 
@@ -92,7 +92,7 @@ def _prk(ek: bytes, vault_tag: bytes) -> bytes:
 def padded_size(n: int) -> int:
     """Return the size in bytes to which a text of `n` bytes is padded (format section 3).
 
-    The next power of two from 512 to 8192; above that Padmé (Nikitin et al., PoPETs 2019(4)).
+    That is the next power of two from 512 to 8192, and above 8192 the size by Padmé (Nikitin et al., PoPETs 2019(4)).
     """
     if n <= _MIN_BUCKET:
         return _MIN_BUCKET
@@ -121,14 +121,14 @@ class ObjectKey:
         """Derive both keys from `prk` = HKDF-Extract(vault_tag, EK)."""
         scope = b"\x00" + epoch.to_bytes(4, "big") + bytes((kind,))
         self.enc = hkdf_expand(prk, b"ipfsmem/v1/obj-enc" + scope, 32)
-        # The key block is digested once; copying this state is cheaper than keying a new hash.
+        # Copying this keyed state is cheaper than keying a new hash.
         self.nonce_hash = hashlib.blake2b(
             digest_size=NONCE_BYTES, key=hkdf_expand(prk, b"ipfsmem/v1/obj-nonce" + scope, 32)
         )
         self.aad_head = MAGIC + bytes((kind, SUITE)) + epoch.to_bytes(4, "big") + vault_tag
 
     def aad(self, ctx: bytes) -> bytes:
-        """Return the associated data for this context; it is never transmitted."""
+        """Return the associated data for this context. It is never stored."""
         return self.aad_head + len(ctx).to_bytes(2, "big") + ctx
 
     def nonce(self, aad: bytes, text: bytes) -> bytes:
@@ -145,7 +145,7 @@ class Sealer:
     __slots__ = ("_keys", "_prk", "_vault_tag", "epoch_key")
 
     def __init__(self, key: EpochKey, vault_tag: bytes) -> None:
-        """Bind an epoch key to its vault. Raises UsageError when either has the wrong size."""
+        """Bind an epoch key to its vault. Raises UsageError if either has the wrong size."""
         self._prk = _prk(key.key, vault_tag)
         self._vault_tag = vault_tag
         self._keys: dict[int, ObjectKey] = {}
@@ -155,15 +155,15 @@ class Sealer:
         return f"Sealer({self.epoch_key!r})"
 
     def seal(self, kind: int, ctx: bytes | str, payload: bytes) -> bytes:
-        """Seal `payload`; equal arguments return equal bytes on every device.
+        """Seal `payload`. Equal arguments result in equal bytes on every device.
 
-        `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3),
-        empty for ring body and commit. Raises LimitError when the object would exceed 1 MiB.
+        `kind` is one of the type constants, `ctx` the memory key, segment name or prefix (format section 3), empty
+        for ring body and commit. Raises LimitError if the object would exceed 1 MiB.
         """
         return self._seal(kind, ctx, payload, 0)
 
     def seal_deflated(self, ctx: bytes | str, stream: bytes) -> bytes:
-        """Seal a memory from the stream of `deflate_if_smaller`. Opening it returns the text."""
+        """Seal a memory from the stream of `deflate_if_smaller`; `open` returns the inflated text."""
         return self._seal(MEMORY, ctx, stream, _DEFLATED)
 
     def _seal(self, kind: int, ctx: bytes | str, data: bytes, form: int) -> bytes:
@@ -178,9 +178,9 @@ class Sealer:
         return MAGIC + nonce + _encrypt(text, aad, nonce, key.enc)
 
     def open(self, kind: int, ctx: bytes | str, data: bytes) -> bytes:
-        """Open an object sealed as exactly this kind and context under this key.
+        """Open an object that was sealed with this kind, context and key.
 
-        Raises the same OpenError whatever is wrong with `data`.
+        Raises the same OpenError for any fault of `data`.
         """
         key = self._keys.get(kind) or self._derive(kind)
         aad = key.aad(_context(ctx))
@@ -192,10 +192,10 @@ class Sealer:
         except exceptions.CryptoError:
             raise OpenError from None
         length = int.from_bytes(text[:_LENGTH], "big")
-        # Otherwise this is a length that no object can have.
+        # Otherwise the length is one that no object can have.
         deflated = kind == MEMORY and length >= _DEFLATED
         end = _LENGTH + (length - _DEFLATED if deflated else length)
-        # Bitwise on purpose: every check runs, whatever the results.
+        # Bitwise operators on purpose, so that every check runs.
         good = (
             hmac.compare_digest(key.nonce(aad, text), nonce)
             & (len(text) == padded_size(end))

@@ -1,8 +1,7 @@
-"""Cryptographic primitives for sealing and signing, as plain functions on bytes.
+"""Cryptographic primitives for sealing and signing, as functions on bytes.
 
-A thin layer over libsodium's C bindings and the standard library with one verdict and one error per function
-(`cryptography` expands root keys, in `wallet/root_keys.py`). It stores no key, draws no nonce, and verifies
-Ed25519 only with libsodium: other libraries accept more (format section 2.4).
+A thin layer over libsodium's C bindings and the standard library. It stores no keys and draws no nonces. Ed25519
+signatures are verified only with libsodium, since other libraries accept more of them (format section 2.4).
 """
 
 from __future__ import annotations
@@ -25,8 +24,9 @@ ARGON2_PASSES: Final = 3
 ARGON2_SALT_BYTES: Final = 16
 
 _HASH: Final = 32
-# Any scalar reveals a Curve25519 point of small order: only then is the clamped product zero.
-_PROBE: Final = b"\x01" * 32
+# Any scalar detects a Curve25519 point of small order: the product with a clamped scalar is zero only for such a
+# point.
+_TEST_SCALAR: Final = b"\x01" * 32
 
 
 def hkdf_extract(salt: bytes, ikm: bytes) -> bytes:
@@ -68,8 +68,10 @@ class Signer25519:
 
 
 def verify(public: bytes, message: bytes, signature: bytes) -> bool:
-    """Tell whether `public` signed `message`, by libsodium's verdict (format 2.4). False when malformed;
-    never raises."""
+    """Tell whether `public` signed `message`, as decided by libsodium (format section 2.4).
+
+    Returns False for malformed input; never raises.
+    """
     if len(public) != KEY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
     try:
@@ -80,7 +82,7 @@ def verify(public: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def public_key_ok(public: bytes) -> bool:
-    """Tell whether 32 bytes are a canonical Ed25519 public key in the prime-order subgroup (format 2.4)."""
+    """Tell whether 32 bytes are a canonical Ed25519 public key in the prime-order subgroup (format section 2.4)."""
     return len(public) == KEY_BYTES and bindings.crypto_core_ed25519_is_valid_point(public)
 
 
@@ -96,16 +98,17 @@ def box_key_ok(public: bytes) -> bool:
     if len(public) != KEY_BYTES:
         return False
     try:
-        bindings.crypto_scalarmult(_PROBE, public)
+        bindings.crypto_scalarmult(_TEST_SCALAR, public)
     except exceptions.RuntimeError:
         return False
     return True
 
 
 def box_seal(data: bytes, public: bytes) -> bytes:
-    """Seal with libsodium's `crypto_box_seal`: anonymous, 48 bytes longer than `data`, different on every call.
+    """Seal `data` anonymously with libsodium's `crypto_box_seal`. The result is 48 bytes longer and differs on each
+    call.
 
-    Raises FormatError when `public` is not a usable key.
+    Raises FormatError if `public` is not a usable key.
     """
     if len(public) != KEY_BYTES:
         raise FormatError(f"a box key has {KEY_BYTES} bytes, this has {len(public)}")
@@ -116,7 +119,7 @@ def box_seal(data: bytes, public: bytes) -> bytes:
 
 
 def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
-    """Open a sealed box; None if it is not for this key pair: boxes are opened by trial (format section 4)."""
+    """Open a sealed box; None if the box is not for this key pair. Readers try each of their keys (format section 4)."""
     if len(data) < BOX_OVERHEAD:
         return None
     try:
@@ -126,7 +129,7 @@ def box_open(data: bytes, public: bytes, secret: bytes) -> bytes | None:
 
 
 def normalised_passphrase(passphrase: str) -> bytes:
-    """Return NFKC in UTF-8. Raises PassphraseError when empty or not text; pass None for no passphrase."""
+    """Return the passphrase in NFKC and UTF-8. Raises PassphraseError if it is empty or not text."""
     try:
         raw = unicodedata.normalize("NFKC", passphrase).encode()
     except UnicodeEncodeError:
@@ -146,8 +149,8 @@ def argon2id(
 ) -> bytes:
     """Derive `n` bytes from a password and a 16-byte salt with Argon2id 1.3 (RFC 9106), one lane.
 
-    Defaults are the format's (section 2.3), about 0.2 s. Raises UsageError for parameters that libsodium
-    refuses, LimitError when there is not enough memory.
+    Defaults are the format's (section 2.3), about 0.2 s. Raises UsageError for parameters that libsodium refuses,
+    LimitError if there is not enough memory.
     """
     try:
         return bindings.crypto_pwhash_alg(

@@ -1,13 +1,12 @@
-"""Secrets at rest: a JSON file with a secret under a passphrase, or in the clear if that is None.
+"""Encode a secret as a JSON file, encrypted under a passphrase or, without a passphrase, in the clear.
 
-Pure: the caller passes salt and nonce and writes the bytes with mode 0600.
+Pure: the caller passes salt and nonce and writes the file with mode 0600.
 
     {"argon2":{"memory_kib":65536,"passes":3,"salt":B},"box":B,"nonce":B,"sum":H,"v":1}      B = base64url, H = 16 hex
     {"clear":B,"sum":H,"v":1}
 
-`box` is XChaCha20-Poly1305-IETF under Argon2id(NFKC passphrase), with the canonical JSON of `argon2`, `nonce`
-and `v` as associated data. `sum`, a prefix of the SHA-256 of the rest, tells a damaged file from a wrong
-passphrase.
+`box` is XChaCha20-Poly1305-IETF under Argon2id(NFKC passphrase), with the canonical JSON of `argon2`, `nonce` and `v`
+as associated data. `sum`, a prefix of the SHA-256 of the rest, tells a damaged file from a wrong passphrase.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ VERSION: Final = 1
 NONCE_BYTES: Final = 24
 MAX_SECRET: Final = 32 * 1024
 MAX_FILE: Final = 64 * 1024
-#: Limits for a file's parameters, so that a planted one cannot stop the machine: 1 GiB, 16 passes.
+#: Limits of a file's parameters, so that a forged file cannot exhaust the machine: 1 GiB, 16 passes.
 MAX_MEMORY_KIB: Final = 1024 * 1024
 MAX_PASSES: Final = 16
 
@@ -44,7 +43,7 @@ class _Argon2(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
-    # In the order of canonical JSON: a struct is encoded as declared.
+    # The fields are in the order of canonical JSON, since msgspec encodes a struct in the order of declaration.
     argon2: _Argon2 | None = None
     box: str | None = None
     clear: str | None = None
@@ -62,10 +61,10 @@ def protect(
     memory_kib: int = ARGON2_MEMORY_KIB,
     passes: int = ARGON2_PASSES,
 ) -> bytes:
-    """Return the file content: `secret` under `passphrase`, or in the clear when that is None.
+    """Return the file content: `secret` encrypted under `passphrase`, or in the clear if `passphrase` is None.
 
-    `salt` (16 bytes) and `nonce` (24 bytes) must be fresh randomness. Takes about 0.2 s with the default
-    parameters. Raises UsageError for sizes, PassphraseError for an empty passphrase.
+    `salt` (16 bytes) and `nonce` (24 bytes) must be fresh random bytes. The call needs about 0.2 s with the default
+    parameters. Raises UsageError for wrong sizes, PassphraseError for an empty passphrase.
     """
     if len(secret) > MAX_SECRET:
         raise UsageError(f"a secret has at most {MAX_SECRET} bytes, this has {len(secret)}")
@@ -82,10 +81,10 @@ def protect(
 
 
 def unprotect(data: bytes, passphrase: str | None) -> bytes:
-    """Return the secret in a file made by `protect`; the passphrase is ignored when it is in the clear.
+    """Return the secret of a file made by `protect`. The passphrase is ignored if the secret is in the clear.
 
-    Raises PassphraseError when the passphrase is missing or wrong, FormatError when the file is damaged,
-    LimitError when it or its Argon2id parameters are too large.
+    Raises PassphraseError if the passphrase is missing or wrong, FormatError if the file is damaged, LimitError if
+    the file or its Argon2id parameters are too large.
     """
     file = _read(data)
     if file.clear is not None:
@@ -115,7 +114,7 @@ def unprotect(data: bytes, passphrase: str | None) -> bytes:
 
 
 def is_protected(data: bytes) -> bool:
-    """Tell whether the file needs a passphrase. Raises FormatError when it is damaged."""
+    """Tell whether the file needs a passphrase. Raises FormatError if the file is damaged."""
     return _read(data).clear is None
 
 

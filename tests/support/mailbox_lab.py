@@ -462,7 +462,7 @@ NUMBERS: dict[str, int] = {}
 
 def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
     """Return each rule whose absence a play detects: (object, attribute, replacement without the rule)."""
-    work = mailbox_admission._Work
+    work = mailbox_admission._Admission
 
     def by_place(start: str, place: OpPlace, op: MailboxOp) -> str:
         return sha256(f"{start}.{NUMBERS[place.sha]}.{place.n}".encode()).hexdigest()
@@ -472,7 +472,7 @@ def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
             (mailbox_entry, "op_id", by_place),
         ],
         "markers": [(mailbox_markers, "tokens_of", lambda data: set())],
-        "text beside": [(work, "_beside", lambda self, op, body, value: True)],
+        "text beside": [(work, "_write_under_derived_key", lambda self, op, body, value: True)],
         "ops seen are replaced": [
             (mailbox_admission, "replaced_dots", lambda entry, op: set(op.dots) & set(entry))
         ],
@@ -484,6 +484,6 @@ def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
                 lambda entry, op, body: any(v.body == body and v.kind == op.kind for v in entry.values()),
             )
         ],
-        "lines are united": [(work, "_held_parts", lambda self, name, entry, author: (list(entry), []))],
+        "lines are united": [(work, "_parts_of_author", lambda self, name, entry, author: (list(entry), []))],
         "lines with equal numbers are moved": [(mailbox_admission, "_numbers", lambda line: None)],
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.causal.authorship import is_own, of_when_copied, of_when_replacing
+from ipfsmem.causal.authorship import author_of_copy, author_of_replacement, is_own
 from ipfsmem.causal.clock import FAR_AHEAD_MS, corrected_hlc, hlc_after_seeing, next_hlc
 from ipfsmem.causal.merge3 import merge_fields, merge_memory
 from ipfsmem.causal.own_copies import step_back, values_to_move
@@ -700,12 +700,12 @@ def own_vectors() -> dict[str, Any]:
                 "entry": plain(entry),
                 "replaces": replaces,
                 "body": sha(text),
-                "of": of_when_replacing(entry, replaces, sha(text), mine),
+                "of": author_of_replacement(entry, replaces, sha(text), mine),
             }
             for why, entry, replaces, text in writes
         ],
         "carried": [
-            {"dot": d, "of": of, "result": of_when_copied(d, on(left, 1, of), mine)} for d, of in carries
+            {"dot": d, "of": of, "result": author_of_copy(d, on(left, 1, of), mine)} for d, of in carries
         ],
     }
 

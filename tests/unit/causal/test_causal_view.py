@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipfsmem.causal.authorship import is_own, of_when_copied, of_when_replacing
+from ipfsmem.causal.authorship import author_of_copy, author_of_replacement, is_own
 from ipfsmem.causal.value import Entry, Value, dot
 from ipfsmem.causal.view import ConflictCopy, in_view_order, merge_base, own_view, siblings, view_entry
 from ipfsmem.errors import NotFoundError
@@ -104,12 +104,12 @@ def test_views_of_own_texts_equal_the_vectors(case: Any) -> None:
 @pytest.mark.parametrize("case", VECTORS["words"], ids=lambda case: case["why"])
 def test_author_of_a_write_equals_the_vectors(case: Any) -> None:
     entry = msgspec.convert(case["entry"], Entry)
-    assert of_when_replacing(entry, case["replaces"], case["body"], mine) == case["of"]
+    assert author_of_replacement(entry, case["replaces"], case["body"], mine) == case["of"]
 
 
 @pytest.mark.parametrize("case", VECTORS["carried"], ids=lambda case: f"{case['dot'][0]}-{case['of'][:7]}")
 def test_author_of_a_copied_value_matches_its_vector(case: Any) -> None:
     assert (
-        of_when_copied(case["dot"], msgspec.structs.replace(live("1" * 64, 1), author=case["of"]), mine)
+        author_of_copy(case["dot"], msgspec.structs.replace(live("1" * 64, 1), author=case["of"]), mine)
         == case["result"]
     )

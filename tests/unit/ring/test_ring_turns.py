@@ -257,7 +257,7 @@ def test_base_of_an_epoch_decides_which_keys_it_replaces() -> None:
 def test_full_ring_does_not_withhold_a_key_from_a_root(monkeypatch: pytest.MonkeyPatch) -> None:
     ring = enrolled(enrolled(new_ring(LAPTOP), ROOT, ADMIN, "admin"), ADMIN, PHONE)
     ring = ring.add([says_member(ADMIN, party(f"of a crowd {one}")) for one in range(330)])
-    monkeypatch.setattr("ipfsmem.ring.operations.MOST_FILLED", most := ring.filled + 0.01)
+    monkeypatch.setattr("ipfsmem.ring.operations.MAX_FILLED", most := ring.filled + 0.01)
     unlocked = rotate(ring, ROOT.signer, ek(3), box=fixed_box)
     assert unlocked.view.sealing is not None and unlocked.view.holders == {
         ROOT.id,
