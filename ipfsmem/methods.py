@@ -131,9 +131,9 @@ class StackMethods:
     def list(self, *, type: str | None = None, tag: str | None = None, category: str | None = None, match: str | None = None, limit: int | None = None, cursor: str | None = None, hidden: bool = False, expired: bool = True) -> MemoryPage:
         """List memories by key, headers only.
 
-        A memory that several scopes have is listed once, from the first of them; your own text takes
-        precedence over another person's. The structured result also has the scope and the number of conflicts
-        of each memory. A memory that is not fetched has no header.
+        A memory that exists in several scopes is listed once, from the first scope; your own text takes
+        precedence over another person's. JSON also has the scope and the number of conflicts of each
+        memory. A memory that is not on this device yet has no header.
 
         Args:
             type: Only memories of this type.
@@ -141,7 +141,7 @@ class StackMethods:
             category: Only memories of this category.
             match: Only memories with this text in their key, name or description.
             limit: Maximum number of results.
-            cursor: Start after this key: `next` of the previous page.
+            cursor: Cursor from `next` of the previous page.
             hidden: Include memories that are hidden on this device.
             expired: Include expired memories.
 
@@ -157,14 +157,14 @@ class StackMethods:
     def read(self, key: str, *, alternative: str | None = None, root: str | None = None, counts: bool = True) -> MemoryRecord | None:
         """Read one memory, byte for byte.
 
-        With several scopes, the first one that has the memory is read; your own text takes precedence
-        over another person's. `alternative` and `root` read the first scope only. The structured result also
-        has the scope, the device, the SHA-256 and the conflicts of the text.
+        With several scopes, the memory is read from the first one that has it; your own text takes
+        precedence over another person's. `alternative` and `root` read the first scope only. JSON also has
+        the scope, the device, the SHA-256 and the conflicts of the text.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
             alternative: Name of an alternative to read instead, from `conflicts`.
-            root: Read the text of a published version: its address from `history`, or a prefix.
+            root: Published version to read from: its address from `history`, or a prefix.
             counts: Record this as a use, which delays the fading of the memory.
 
         Raises:
@@ -182,9 +182,11 @@ class StackMethods:
 
         The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
         English endings), then type, tags, importance and age, and embeddings if a model is installed or
-        configured. Your own texts come before texts of others, which are pending. With `kind`, events of the
-        timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked separately,
-        and a hit is placed by its highest score relative to the best hit of a phrasing.
+        configured. Your own texts come before pending texts of others.
+
+        With `kind`, events of the timeline and messages of sessions are searched too. With `queries`, each
+        phrasing is ranked separately, and a hit is placed by its highest score relative to the best hit of
+        a phrasing.
 
         Args:
             query: A question or a few words.
@@ -199,7 +201,7 @@ class StackMethods:
             until: Only texts until the end of this time: yesterday, may 2023, 2023-05-08.
             by: Only texts that this device, member or speaker wrote or said.
             about: Only texts that name this person or thing.
-            threshold: Minimum cosine similarity to the question, -1 to 1; needs a model.
+            threshold: Minimum cosine similarity to the question; needs a model.
             explain: Show the parts of each score, and the words of the question that each hit contains.
             include_relations: Show the relations of each memory in the graph.
 
@@ -214,10 +216,10 @@ class StackMethods:
         return recall.run(self._view(), {"query": query, "queries": queries, "kind": kind, "limit": limit, "type": type, "tag": tag, "category": category, "when": when, "since": since, "until": until, "by": by, "about": about, "threshold": threshold, "explain": explain, "include_relations": include_relations})
 
     def why(self, key: str, query: str) -> Explained:
-        """Explain why a memory matches a question, or not.
+        """Explain why a memory does or does not match a question.
 
-        The result has its rank among all hits of `recall`, the parts of its score and of the score of the
-        hit before it, and the words of the question that it contains.
+        The result has the memory's rank among all hits of `recall`, the parts of its score and of the score
+        one rank higher, and the words of the question that it contains.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -236,16 +238,19 @@ class StackMethods:
     def context(self, query: str | None = None, *, max_tokens: int | None = None, layout: Literal['index', 'ranked', 'full', 'turn'] = 'index', preview: bool = False, session: str = '', exclude: Iterable[str] = (), running: str = '', count: Callable[[str], int] | None = None, deliver: bool = True, by_meaning: bool = True, plugins: bool = True) -> ContextBlock:
         """Return the context for a model.
 
-        It is the index of your memories, and with `query` the matching memories, messages and events. Each
-        quoted text names its author; the first sentence says that the texts are memory and not instructions.
-        Texts of others are included once they are approved. Texts of the default scope follow those of the scope.
+        The context is the index of your memories and, with `query`, the matching memories, messages and
+        events. Each quoted text names its author; the first sentence says that the texts are memory and not
+        instructions.
+
+        Texts of others are included once they are approved. Texts of a named scope precede those of the
+        default scope.
 
         Args:
-            query: Put matches of these words before the index.
+            query: Query whose matches precede the index.
             max_tokens: Maximum number of tokens (default: 2,000; 500 for turn). A token counts as three bytes.
             layout: full: with recent events. ranked: only matches of the query. turn: only its best matches.
             preview: Show size, contents, omissions and possible secrets; record nothing.
-            session: Omit texts that this session was already given; any name.
+            session: Session name (any text); texts that it was already given are omitted.
             exclude: Omit the texts with these `marks`, from earlier results.
             running: Omit the messages of this session too, as the model has them.
             count: Counts the tokens of a text.
@@ -269,7 +274,7 @@ class StackMethods:
         words. If recall uses a model, pairs of similar meaning come last.
 
         Args:
-            similarity: Minimum share of their different words that both texts have.
+            similarity: Minimum share of distinct words that both texts have in common.
 
         Raises:
             UsageError: an argument is out of bounds; allowed: `similarity` 0.5-1.
@@ -287,7 +292,7 @@ class MemoryMethods(StackMethods):
     def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None) -> MemoryRecord:
         """Write a memory and return the resulting text. It is durable on this device when this returns.
 
-        Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
+        Omitted parts are unchanged. An empty value removes a field. The field `updated` is set to today.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -321,7 +326,7 @@ class MemoryMethods(StackMethods):
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            reason: The reason, for the timeline.
+            reason: Reason, recorded in the timeline.
             seen: Forget only this text: a MemoryRecord, its `token` or its `seen`; its other texts stay as conflicts.
             if_match: Forget only if the text has this SHA-256; empty: only if no text is shown, which forgets its
                 earlier texts.
@@ -338,10 +343,10 @@ class MemoryMethods(StackMethods):
         return forget.run(self._view(), {"key": key, "reason": reason, "seen": seen, "if_match": if_match, "keep_earlier": keep_earlier})
 
     def conflicts(self, key: str | None = None, *, everywhere: bool = False) -> Conflicts:
-        """List memories with concurrent edits that could not be merged, or with texts of others that nobody approved.
+        """List memories with concurrent edits that could not be merged, or with pending texts of others.
 
-        Each has the shown text, the copies that are not shown, and the `seen` for `resolve`. Values that a revoked member wrote after its
-        revocation are listed too.
+        Each has its current text, its alternatives, and the `seen` value for `resolve`. Values that a
+        revoked member wrote after its revocation are listed too.
 
         Args:
             key: Only the conflict of this memory.
@@ -391,15 +396,17 @@ class MemoryMethods(StackMethods):
         return pending.run(self._view(), {"source": source})
 
     def approve(self, key: str | None = None, *, alternative: str | None = None, source: str | None = None) -> Approved:
-        """Approve a pending text: the memory `key`, or one alternative.
+        """Approve a pending text: the memory `key`, or one of its alternatives.
 
-        It becomes your own text and replaces the current one. Read it first: agents get the texts that you
-        approve, so a person decides, never a model. With `source`, memories with several texts stay pending,
-        and so do texts whose only link to the import is their header.
+        The text becomes your own and replaces the current one. Read it first: agents receive approved
+        texts, so a person decides, not a model.
+
+        With `source`, memories with several texts stay pending, and so do texts whose only link to the
+        import is their header.
 
         Args:
             key: The memory to approve.
-            alternative: Which text of the memory, if there are several: a name from `conflicts`.
+            alternative: Alternative to approve, if there are several: its name in `conflicts`.
             source: Every text and session that imports of this program added on this device.
 
         Raises:
@@ -440,7 +447,7 @@ class MemoryMethods(StackMethods):
     def history(self, key: str) -> History:
         """List the revisions of a memory that this device can find, newest first.
 
-        It looks at the current texts and at the versions that this device keeps.
+        The list covers the current texts and the versions that this device keeps.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -528,7 +535,7 @@ class MemoryMethods(StackMethods):
     def status(self) -> Status:
         """Show the vault's contents, providers and members, and unpublished changes.
 
-        Counts include all scopes. The network is not used.
+        Counts include all scopes. Works offline.
         """
         from ipfsmem.operations.status import status
 
@@ -628,12 +635,13 @@ class SessionMethods:
     def list(self, *, limit: int | None = None, all: bool = True) -> SessionPage:
         """List sessions, last changed first.
 
-        Each has its title, its number of messages and the beginning of the last one. Older sessions are
-        omitted, not forgotten. A damaged session is omitted and named.
+        Each has its title, its number of messages and the beginning of the last one. Without `all`, only
+        the newest sessions are listed, as many as the setting `sessions.shown` (10). A damaged session is
+        skipped with a warning.
 
         Args:
             limit: Maximum number of results.
-            all: Include older sessions than the settings show (`sessions.shown`, 10).
+            all: Include sessions beyond `sessions.shown`.
 
         Raises:
             NotFoundError: a part of a session is not on this device yet.
@@ -644,9 +652,10 @@ class SessionMethods:
         return list_.run(self._view(), {"limit": limit, "all": all})
 
     def info(self, session: str) -> SessionInfo | None:
-        """Show the title, size, dates and summary of a session; return nothing if it does not exist.
+        """Show the title, size, dates and summary of a session.
 
-        `due`: number of messages that an automatic summary would cover now.
+        Fails if the session does not exist (in Python: returns None). `due`: number of messages that an
+        automatic summary would cover now.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
@@ -700,8 +709,8 @@ class SessionMethods:
     def resume(self, session: str | None = None, *, last: int | None = None) -> SessionItems:
         """Return the last messages of a session, from the beginning of a turn on and without system instructions.
 
-        They are at most 20 unless the settings (`sessions.resume`) say otherwise. If the session was compacted, the summary comes first.
-        A notice precedes pending messages, that is, imported ones that nobody approved.
+        The default number is the setting `sessions.resume` (20). If the session was compacted, the summary
+        comes first. A notice precedes pending messages, that is, imported ones that nobody approved.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters; without one the session last written to.
@@ -719,7 +728,8 @@ class SessionMethods:
     def search(self, query: str, *, limit: int = 10, tz: str | None = None) -> SessionHits:
         """Find the messages of all sessions that match a question, best first, including those that a summary covers.
 
-        Days in the question, such as "yesterday", are compared too. A damaged session is left out and named.
+        Days in the question, such as "yesterday", match the dates of messages. A damaged session is skipped
+        with a warning.
 
         Args:
             query: A question or a few words.
@@ -739,7 +749,9 @@ class SessionMethods:
     def export(self, session: str, *, format: Literal['markdown', 'json'] = 'markdown', tz: str | None = None) -> SessionExport | None:
         """Return all messages of a session as Markdown or as a JSON list.
 
-        It is plain text, also of an encrypted memory.
+        The output is unencrypted, also for an encrypted vault.
+
+        Fails if the session does not exist (in Python: returns None).
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
@@ -759,7 +771,7 @@ class SessionMethods:
     def status(self) -> SessionStatus:
         """List sessions with their number of messages, of summarised messages, and of messages that would be summarised.
 
-        A damaged session is left out and named.
+        A damaged session is skipped with a warning.
 
         Raises:
             NotFoundError: a part of a session is not on this device yet.
@@ -822,8 +834,8 @@ class SessionMethods:
     def compact(self, session: str | None = None, *, now: bool = False, model: bool = False, summarise: Callable[[Sequence[Message], int], str] | None = None, by: str = 'a summariser') -> SessionsCompacted:
         """Summarise the older messages of a session: `resume` then returns the summary instead of them.
 
-        Nothing is deleted: export and search have every message. Without a model the summary consists of sentences of the session. If no
-        summary can be made, the session is left as it was.
+        Nothing is deleted: export and search have every message. Without a model the summary consists of
+        sentences of the session. If no summary can be made, the session does not change.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters; without one all sessions.
@@ -871,7 +883,7 @@ class SessionMethods:
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
-            reason: The reason, for the timeline.
+            reason: Reason, recorded in the timeline.
             seen: Forget the session only if this `seen` is current.
 
         Raises:
@@ -895,7 +907,7 @@ class FactMethods:
         def _view(self) -> View: ...
 
     def list(self, kind: Literal['fact', 'procedure', 'episode'] | None = None, category: str | None = None, *, limit: int | None = None, cursor: str = '', hidden: bool = False) -> FactPage:
-        """List facts, procedures and episodes, last written first.
+        """List entries: facts, procedures and episodes, newest first.
 
         Entries that are hidden on this device, expired, or not fetched are omitted.
 
@@ -903,7 +915,7 @@ class FactMethods:
             kind: Only entries of this kind.
             category: Only memories of this category.
             limit: Maximum number of results.
-            cursor: `next` of the previous page.
+            cursor: Cursor from `next` of the previous page.
             hidden: List the entries that are hidden on this device instead.
 
         Raises:
@@ -915,7 +927,7 @@ class FactMethods:
         return list_.run(self._view(), {"kind": kind, "category": category, "limit": limit, "cursor": cursor, "hidden": hidden})
 
     def get(self, key: str) -> Fact | None:
-        """Return one entry, or nothing if the key has no entry or its text is not fetched.
+        """Return one entry, or None if the key has no entry or its text is not on this device yet.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
@@ -928,7 +940,8 @@ class FactMethods:
         return get.run(self._view(), {"key": key})
 
     def history(self, key: str | None = None) -> EarlierFacts:
-        """List the earlier texts of a fact, newest first, or the deleted facts that can be restored.
+        """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be
+        restored.
 
         Each has a number, the time of its replacement and the reason.
 
@@ -947,14 +960,15 @@ class FactMethods:
     def add(self, text: str, category: str = 'general', *, kind: Literal['fact', 'procedure', 'episode'] = 'fact', confidence: float | None = None, important: bool = False, source: str = '') -> Remembered:
         """Add a fact and return the result: added, kept (already known), or updated.
 
-        A fact that says more than an entry, or restates it, replaces its text; the history keeps that text.
+        A fact that restates an existing entry or says more replaces the entry's text; the history keeps the
+        replaced text.
 
         Args:
             text: The sentence.
-            category: Category, any word.
+            category: Category: any word.
             kind: Kind of entry.
-            confidence: Confidence, 0 to 1.
-            important: Hide this fact last when there are too many.
+            confidence: Confidence in the fact.
+            important: Important: hidden last if there are too many facts.
             source: Where it comes from, for its header.
 
         Raises:
@@ -988,11 +1002,11 @@ class FactMethods:
     def delete(self, key: str, *, reason: str = '', seen: str | None = None) -> Fact:
         """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
 
-        A concurrent edit survives.
+        A concurrent edit on another device survives.
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            reason: The reason, for the timeline.
+            reason: Reason, recorded in the timeline.
             seen: Change the entry only if this `seen` is current.
 
         Raises:
@@ -1007,7 +1021,7 @@ class FactMethods:
         return delete.run(self._view(), {"key": key, "reason": reason, "seen": seen})
 
     def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> Fact:
-        """Restore an earlier text of a fact, the newest unless you give a number; also of a deleted fact.
+        """Restore an earlier text of a fact, even a deleted one: the newest, or the one of `number`.
 
         The current text moves to the history.
 
@@ -1041,9 +1055,9 @@ class ValueMethods:
         Args:
             prefix: Only keys with this prefix.
             level: Only values of this level.
-            expired: List expired values that are not swept yet.
+            expired: List expired values that are not deleted yet.
             limit: Maximum number of results.
-            cursor: Start after this key: `next` of the previous page.
+            cursor: Cursor from `next` of the previous page.
 
         Raises:
             UsageError: an argument is out of bounds; allowed: `prefix`, `cursor` at most 256 characters; `level`
@@ -1085,7 +1099,7 @@ class ValueMethods:
     def set(self, key: str, value: Any, *, level: Literal['', 'user', 'session', 'agent'] | None = None, ttl: float | None = None, seen: str | None = None) -> KeyValue:
         """Set the value of a key. The earlier value stays in its history.
 
-        An omitted level or time of expiry stays as it is.
+        An omitted level or expiry time is unchanged.
 
         Args:
             key: Its key: 1 to 256 bytes of any characters.
@@ -1122,7 +1136,8 @@ class ValueMethods:
         return delete.run(self._view(), {"key": key, "seen": seen})
 
     def clear(self, *, prefix: str | None = None, level: Literal['user', 'session', 'agent'] | None = None, keys: Iterable[str] | None = None) -> ValueKeys:
-        """Delete the own values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each.
+        """Delete your own values: of some keys, of a prefix or of a level; combined filters must all match.
+        `value restore` restores each.
 
         Args:
             prefix: Only keys with this prefix.
@@ -1140,16 +1155,16 @@ class ValueMethods:
         return clear.run(self._view(), {"prefix": prefix, "level": level, "keys": keys})
 
     def sweep(self) -> ValueKeys:
-        """Delete expired values. Until then, answers only omit them.
+        """Delete expired values. Before that, they are only hidden.
 
-        One that is set again meanwhile stays.
+        A value that is set again meanwhile is kept.
         """
         from ipfsmem.operations.values.sweep import sweep
 
         return sweep.run(self._view(), {})
 
     def restore(self, key: str, number: int = 1, *, seen: str | None = None) -> KeyValue:
-        """Restore an earlier value of a key, the newest unless you give a number; also a deleted value.
+        """Restore an earlier value of a key, even a deleted one: the newest, or the one of `number`.
 
         The current value moves to the history.
 
@@ -1261,7 +1276,7 @@ class GraphMethods:
         return search.run(self._view(), {"query": query, "limit": limit})
 
     def get(self, entity: str) -> ShownEntity | None:
-        """Return an entity, or nothing if there is none.
+        """Return an entity, or None if it does not exist.
 
         Args:
             entity: Key or name of an entity.
@@ -1274,7 +1289,7 @@ class GraphMethods:
         return get.run(self._view(), {"entity": entity})
 
     def relations(self, entity: str | None = None, type: str | None = None, *, limit: int | None = None) -> Relations:
-        """List the relations, or those from and to one entity.
+        """List all relations, or only those from and to one entity.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1306,7 +1321,9 @@ class GraphMethods:
         return query.run(self._view(), {"entity": entity, "type": type})
 
     def path(self, begin: str, end: str) -> Relations | None:
-        """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions.
+        """Return the relations of a shortest path; each relation can be followed in both directions.
+
+        Fails if no path exists (in Python: returns None).
 
         Args:
             begin: Key or name of the entity where the relation begins.
@@ -1321,7 +1338,8 @@ class GraphMethods:
         return path.run(self._view(), {"begin": begin, "end": end})
 
     def around(self, entity: str | None = None, depth: int = 1, *, limit: int = 100) -> Subgraph:
-        """Return the entities near one entity, the nearest first, and the relations among them; without an entity, the whole graph.
+        """Return the entities near one entity, nearest first, and the relations among them; without an
+        entity, the whole graph.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1338,7 +1356,8 @@ class GraphMethods:
         return around.run(self._view(), {"entity": entity, "depth": depth, "limit": limit})
 
     def drawn(self, entity: str | None = None, *, format: Literal['graphml', 'mermaid', 'html'] = 'graphml', depth: int = 2) -> GraphDrawing:
-        """Return the graph as GraphML, as Mermaid or as a page with a picture, or only the entities near one.
+        """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a
+        picture.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1407,7 +1426,7 @@ class GraphMethods:
         return unobserve.run(self._view(), {"name": name, "observations": observations})
 
     def relate(self, begin: str, type: str, end: str) -> Relations:
-        """Add a relation between two entities, and return it; nothing is returned if it exists already.
+        """Add a relation between two entities, and return it, or an empty list if it exists already.
 
         Args:
             begin: Key or name of the entity where the relation begins.
@@ -1424,7 +1443,7 @@ class GraphMethods:
         return relate.run(self._view(), {"begin": begin, "type": type, "end": end})
 
     def unrelate(self, begin: str, type: str, end: str) -> Relations | None:
-        """Remove a relation between two entities, and return it; nothing is returned if there is none.
+        """Remove a relation between two entities, and return it, or None if it does not exist.
 
         Args:
             begin: Key or name of the entity where the relation begins.
@@ -1442,7 +1461,7 @@ class GraphMethods:
     def delete(self, entity: str, *, seen: str | None = None, relations: bool = False) -> Node | None:
         """Delete an entity on every device; `fact restore` restores it.
 
-        Relations to it stay in their texts, and lead nowhere until it is restored.
+        Relations to it stay in their texts, without a target until it is restored.
 
         Args:
             entity: Key or name of an entity.
@@ -1478,7 +1497,7 @@ class DreamMethods:
         return status.run(self._view(), {})
 
     def run(self, *, apply: bool = True, progress: Callable[[str], None] | None = None) -> DreamRun:
-        """Tidy up the memories of one scope, and list the changes and the proposals for you.
+        """Clean up the memories of one scope, and list the changes and the proposals for you.
 
         Args:
             apply: Apply the proposal at once, except the steps that a person must see first.
@@ -1535,14 +1554,18 @@ class DreamMethods:
         return run_due.run(self._view(), {})
 
     def proposed(self) -> Proposed | None:
-        """Show the changes that the last dream proposed and that are not applied yet.
+        """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are
+        not applied yet.
         """
         from ipfsmem.operations.dreams import proposed
 
         return proposed.run(self._view(), {})
 
     def apply(self, proposal: str | None = None) -> Outcome:
-        """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.
+        """Apply the changes that the last dream proposed.
+
+        Without `proposal`, only a proposal that no model made is applied; with it, only the proposal of
+        this ID.
 
         Memories that changed since are left as they are.
 
@@ -1605,7 +1628,7 @@ class ScopeMethods:
         def _view(self) -> View: ...
 
     def list(self, *, forgotten: bool = False) -> ScopeList:
-        """List the scopes: name, kind, number of memories, title, and the scope that replaced it.
+        """List the scopes: name, kind, number of memories, title, and the target of a redirected scope.
 
         Args:
             forgotten: List forgotten scopes instead.
@@ -1615,7 +1638,8 @@ class ScopeMethods:
         return list_.run(self._view(), {"forgotten": forgotten})
 
     def show(self, name: str) -> ScopeFacts:
-        """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted.
+        """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it
+        are not counted.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1685,7 +1709,8 @@ class ScopeMethods:
     def redirect(self, name: str, into: str | None = None) -> ScopeCard:
         """Redirect a scope to another one.
 
-        No text moves: a read of the other scope includes this one, after its own texts, and writes to this one go there.
+        No text moves: reads of the other scope include the texts of this one, after its own, and writes to
+        this one go to the other.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1702,12 +1727,12 @@ class ScopeMethods:
     def forget(self, name: str, *, reason: str = '') -> ScopeForgotten:
         """Forget a scope with every memory and event, on every device.
 
-        Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
-        published version while one with them is kept.
+        Concurrent writes by others become conflicts. Writes to the scope fail until it is restored; its
+        texts can be restored from a published version that is still kept.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
-            reason: The reason, for the timeline.
+            reason: Reason, recorded in the timeline.
 
         Raises:
             NotFoundError: there is no such scope, or it is forgotten.
@@ -1720,7 +1745,8 @@ class ScopeMethods:
     def restore(self, name: str, root: str | None = None) -> ScopeRestored:
         """Make a forgotten scope writable again.
 
-        It has its texts and events from the published version `root`; otherwise it is empty.
+        With `root`, its texts and events are restored from that published version; otherwise the scope is
+        empty.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1749,9 +1775,9 @@ class UsageMethods:
         US dollar.
 
         Args:
-            by: Group by this.
+            by: Property to group by.
             since: First day: 2026-04-14, yesterday, 7d.
-            until: Last day, included.
+            until: Last day, inclusive.
             tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
 
         Raises:
@@ -1764,11 +1790,11 @@ class UsageMethods:
         return totals.run(self._view(), {"by": by, "since": since, "until": until, "tz": tz})
 
     def list(self, *, since: str | None = None, until: str | None = None, tz: str | None = None) -> UsageList:
-        """List every use of a model, in order. Costs are in millionths of a US dollar.
+        """List every use of a model, oldest first. Costs are in millionths of a US dollar.
 
         Args:
             since: First day: 2026-04-14, yesterday, 7d.
-            until: Last day, included.
+            until: Last day, inclusive.
             tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
 
         Raises:
@@ -1784,7 +1810,7 @@ class UsageMethods:
 
         Args:
             since: First day: 2026-04-14, yesterday, 7d.
-            until: Last day, included.
+            until: Last day, inclusive.
             tz: Time zone of the days, such as America/Los_Angeles; UTC without one.
 
         Raises:
@@ -1796,7 +1822,8 @@ class UsageMethods:
         return csv.run(self._view(), {"since": since, "until": until, "tz": tz})
 
     def budgets(self) -> Budgets:
-        """Show the cost of today and this month (UTC) and the limits in the settings. Nothing is stopped by a limit.
+        """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop
+        anything.
         """
         from ipfsmem.operations.usage.budgets import budgets
 
@@ -2005,8 +2032,8 @@ class BundleMethods:
         Nothing is lost: if a text differs from yours, both are kept, as a conflict. The import is read and checked
         completely before anything is written.
 
-        Each scope of the import becomes a new scope of its name, unless it is mapped to one here. A named scope accepts only
-        an import without further scopes.
+        Each scope of the import becomes a new scope of the same name, unless it is mapped to an existing
+        one. A named scope accepts only an import without further scopes.
 
         Args:
             source: An export (memory/0.1) as bytes or JSON text, or a Path: a folder, zip, CAR or file.
@@ -2071,14 +2098,14 @@ class FolderMethods:
     def attach(self, folder: str | Path, *, scope: str | None = None, take_over: bool = False, timeline: bool = False) -> FolderFacts:
         """Link `folder` to this vault. Anyone who can read this disk can read its files, in every mode.
 
-        ipfsmem imports the files of `folder` as memories and writes the missing memories as files; existing files
-        keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs to one
-        scope; a scope can have several folders. A missing one is created if its parent exists.
+        ipfsmem imports the files of `folder` as memories and writes the missing memories as files; existing
+        files keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs
+        to one scope; a scope can have several folders. A missing folder is created if its parent exists.
 
         Args:
             folder: The folder.
-            scope: Scope of the folder (default: the default scope).
-            take_over: Link it even if it is marked as another vault's, or is on another disk now.
+            scope: Scope of the folder (default: the unnamed scope).
+            take_over: Link the folder even if it is marked as another vault's or is now on another disk.
             timeline: Also write timeline/, even if it existed before.
 
         Raises:
@@ -2095,8 +2122,8 @@ class FolderMethods:
 
         Args:
             folder: The folder.
-            scope: Scope of the folder (default: the default scope).
-            take_over: Link it even if it is marked as another vault's, or is on another disk now.
+            scope: Scope of the folder (default: the unnamed scope).
+            take_over: Link the folder even if it is marked as another vault's or is now on another disk.
 
         Raises:
             UsageError, KeyNameError, StorageError: as of `folders.attach`.
@@ -2112,7 +2139,7 @@ class FolderMethods:
 
         Args:
             folder: The folder.
-            gone: Unlink it although it does not exist.
+            gone: Unlink the folder although it does not exist.
 
         Raises:
             NotFoundError: it is not a linked folder of the vault.
@@ -2127,7 +2154,7 @@ class FolderMethods:
 
         Args:
             folder: The folder.
-            why: The reason, which the list shows.
+            why: Reason, shown in the list.
 
         Raises:
             NotFoundError: it is not a linked folder of the vault.
@@ -2139,9 +2166,9 @@ class FolderMethods:
     def resume(self, folder: str | Path, *, keep: Literal['folder', 'vault']) -> FolderResumed:
         """Resume syncing a paused folder.
 
-        If the folder's side is kept, each of its files becomes an edit, older texts too; missing files follow the
-        usual rule for deletions. If the vault's side is kept, the memories overwrite every file and restore missing
-        ones, and an unknown text becomes a conflict copy.
+        With `keep` folder, each of its files becomes an edit, even one with an older text; missing files
+        follow the usual rule for deletions. With `keep` vault, the memories overwrite every file and
+        restore missing ones, and an unknown text becomes a conflict copy.
 
         Args:
             folder: The folder.
@@ -2167,7 +2194,7 @@ class MemberMethods:
         def _view(self) -> View: ...
 
     def list(self) -> MemberList:
-        """List the members that this device knows: those since the creation of the vault first, then by role and label.
+        """List the members that this device knows: founding members first, then by role and label.
 
         All ids of a device have the label under which it was added.
         """
@@ -2287,8 +2314,9 @@ class ProviderMethods:
     async def check(self, *, repair: bool = False, full: bool = False, progress: Callable[[str, int, int], None] | None = None) -> ProvidersChecked:
         """Check that each provider has everything that a new device would need.
 
-        Asks for every block, and reads a sample; with `full` it reads all blocks, which takes as long as downloading the
-        vault. `repair` uploads also blocks that were given up before. An error of a provider is in its row, not raised.
+        The check asks for every block and reads a sample; with `full` it reads all blocks, which takes as
+        long as downloading the vault. `repair` also uploads blocks that were given up earlier. The error of
+        a provider is in its row, not raised.
 
         Args:
             repair: Upload missing blocks that are on this device.
@@ -2344,8 +2372,9 @@ class ProviderMethods:
     async def follow(self, spec: str | None = None, *, decline: bool = False, public_ok: bool = False, allow: Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> Followed:
         """Publish at the providers to which another device moved this vault, and leave those that it left.
 
-        Pass `spec` if the provider has another name on this machine. It must already have this vault. Nothing changes
-        before it returned this vault and a sync with the old and new providers succeeded.
+        Pass `spec` if the provider has another name on this machine. It must already have this vault.
+        Nothing changes until this vault was read from it and a sync with the old and new providers
+        succeeded.
 
         Args:
             spec: The provider on this device (default: as the other device calls it).
@@ -2379,8 +2408,8 @@ class VaultMethods:
     def list(self) -> VaultNames:
         """List the further vaults of this vault's wallet.
 
-        The vault `default` stores their names, encrypted, so that they are found after you restore that one. Each is
-        separate and needs one more signature.
+        The vault `default` stores their names, encrypted, so that you can find them after restoring it.
+        Each is separate and needs one more signature.
         """
         from ipfsmem.operations.vaults import list_
 
@@ -2513,9 +2542,11 @@ class MaintenanceMethods:
     async def salvage(self, *, dry_run: bool = False, pick: Iterable[str] = (), public_ok: bool = False, allow: Iterable[str] = (), progress: Callable[[str, int, int], None] | None = None) -> Salvage:
         """Restore the readable part of a damaged version: one with a part that no provider and no device has.
 
-        Texts that hashes prove are restored automatically, as writes of this device, and published; newer texts here
-        are kept. Texts that are only signed by their writer are listed and can be picked: the lost part may contain
-        newer revisions of them.
+        Texts that hashes prove are restored automatically, as writes of this device, and published; newer
+        texts here are kept.
+
+        Texts that are only signed by their writer are listed, because the lost part may contain newer
+        revisions of them. `pick` restores them.
 
         Args:
             dry_run: Only show what would be restored.

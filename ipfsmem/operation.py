@@ -160,7 +160,7 @@ MAX_REASON: Final = 1_000
 #: Why something is deleted.
 Reason = Annotated[
     str,
-    msgspec.Meta(max_length=MAX_REASON, description="The reason, for the timeline."),
+    msgspec.Meta(max_length=MAX_REASON, description="Reason, recorded in the timeline."),
     ForModels("Why, for the timeline."),
 ]
 

@@ -24,8 +24,8 @@ from ipfsmem.errors import IpfsmemError, StorageError, UsageError
 #: `command`.
 FIRST: Final[dict[str, dict[str, str]]] = {
     "Start": {
-        "init": "Create a vault, or bring your wallet's vault here",
-        "recover": "Bring a vault back with its recovery phrase",
+        "init": "Create a vault, or restore your wallet's vault",
+        "recover": "Restore a vault from its recovery phrase or wallet",
         "connect": "Connect an agent's program to this vault",
         "ui": "Open the vault in your browser",
     },
@@ -48,11 +48,11 @@ FIRST: Final[dict[str, dict[str, str]]] = {
 }
 #: All other commands, for `ipfsmem help all`.
 MORE: Final[dict[str, dict[str, str]]] = {
-    "More about memories": {
+    "More memory commands": {
         "restore": "Restore an earlier revision of a memory",
         "approve": "Approve a pending text",
-        "context": "Get the context that an agent gets at session start",
-        "explain": "Explain why a memory matches a question, or not",
+        "context": "Print the context of an agent's session",
+        "explain": "Explain why a memory does or does not match a question",
         "hide": "Hide memories on this device",
     },
     "Vaults": {
@@ -62,15 +62,15 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "open": "Read a published vault: an address, a folder or a CAR",
         "fork": "Copy the vault into a new one",
         "lock": "Lock this device's keys",
-        "unlock": "Unlock this device's keys for a while",
+        "unlock": "Unlock this device's keys for a limited time",
     },
-    "By noun": {
+    "More commands": {
         "timeline": "Events, by day",
         "session": "Conversations",
-        "fact": "Sentences with a category",
-        "value": "Values under free keys",
+        "fact": "Facts by category",
+        "value": "Key-value pairs",
         "graph": "Entities and relations",
-        "dream": "Tidying of memories, with a preview and an undo",
+        "dream": "Clean-up of memories, with preview and undo",
         "usage": "Model usage and cost",
         "scope": "Named parts of the vault",
         "folder": "Linked folders of plain files",
@@ -81,7 +81,7 @@ MORE: Final[dict[str, dict[str, str]]] = {
         "index": "The index that recall searches",
         "config": "Settings",
         "plugin": "Memory plugins of other programs",
-        "service": "Automatic sync from login on",
+        "service": "Automatic sync, started at login",
         "serve": "Servers: HTTP and MCP for programs, a provider for devices",
         "format": "Low-level tools for files of the format",
     },

@@ -19,8 +19,9 @@ from ipfsmem.operations.sessions.approve import SessionApproved
 from ipfsmem.operations.sessions.approve import approve as approve_session
 from ipfsmem.wording import count
 
-_NOTES = """--list prints the pending texts; --session NAME approves the imported messages of one session. With --to, a text of yours moves
-from one scope to another, for example from a project to the default scope."""
+_NOTES = """--list prints the pending texts; --session NAME approves the imported messages of one
+session. With --to, your own memory moves to another scope, for example from a project to the default
+scope."""
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -92,7 +93,7 @@ command = operation_command(
         click.Option(
             ["--to"],
             metavar="SCOPE",
-            help="Move your own memory KEY from --scope to this scope ('' is the default scope).",
+            help="Move your own memory KEY from --scope to this scope ('': the default scope).",
         ),
         click.Option(["--keep"], is_flag=True, help="With --to: copy it instead of moving it."),
         click.Option(

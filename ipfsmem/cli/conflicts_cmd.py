@@ -12,8 +12,8 @@ from ipfsmem.cli.vault_diff_cmd import differences
 from ipfsmem.memories.memory_records import Conflict
 from ipfsmem.operations.conflicts import Conflicts, conflicts
 
-_NOTES = """Without KEY, conflicts of all scopes are listed unless one is named; with KEY, the output shows the
-differences and the command that resolves the conflict, which names the texts that you saw."""
+_NOTES = """Without KEY, conflicts of all scopes are listed unless --scope is given. With KEY, the
+output shows the differences and the `ipfsmem resolve` command for the texts that you saw."""
 
 
 def _ask(context: CommandContext, arguments: Arguments) -> None:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 @click.option("--print", "as_text", is_flag=True, help="Print the settings to add by hand.")
-@click.option("--replace", is_flag=True, help="Replace an entry of that name that someone else wrote.")
+@click.option("--replace", is_flag=True, help="Replace an entry of the same name that ipfsmem did not write.")
 @click.option(
     "--project",
     callback=not_empty,
     metavar="DIR",
     help="Project folder; for Claude Code, also link its memory folder.",
 )
-@click.option("--all", "everything", is_flag=True, help="All projects that Claude Code knows now.")
+@click.option("--all", "everything", is_flag=True, help="All projects that Claude Code currently knows.")
 @click.option("--follow", is_flag=True, help="With --all: also connect future projects, each to a new scope.")
 @click.option("--scope", callback=not_empty, metavar="NAME", help="Scope of the project.")
 @click.option("--new", is_flag=True, help="Create a new scope for this project.")
@@ -54,7 +54,7 @@ def command(
     new: bool,
     yes: bool,
 ) -> None:
-    """Connect an agent's program to this vault. --list shows the supported values of NAME.
+    """Connect an agent's program to this vault. --list shows the supported programs.
 
     `connect` adds an entry for the MCP server, and hooks if the program has them, to the program's own
     settings. It prints the difference before it writes. `ipfsmem disconnect NAME` removes exactly these

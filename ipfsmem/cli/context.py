@@ -409,7 +409,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
     if scoped:
         options.append(
             click.Option(
-                ("--scope",), metavar="NAME", help="Scope to use (IPFSMEM_SCOPE; default: the default scope)."
+                ("--scope",), metavar="NAME", help="Scope to use (IPFSMEM_SCOPE; default: the unnamed scope)."
             )
         )
     if stacks:
@@ -418,7 +418,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
                 ("--stack", "stacked"),
                 multiple=True,
                 metavar="NAME",
-                help="Read this scope, then the default scope; repeatable, in this order.",
+                help="Scope to read before the unnamed scope; repeatable, in order of precedence.",
             )
         )
     return options

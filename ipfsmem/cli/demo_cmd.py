@@ -43,12 +43,13 @@ _LEFT = 36
     help="Use this new folder (with --keep) instead of a temporary one.",
 )
 def command(context: CommandContext, source: str | None, keep: bool, folder: str | None) -> None:
-    """Run a demo: sync a vault to a second device with only a wallet.
+    """Run a demo: sync a vault to a second device that has only the wallet.
 
     In a temporary folder, device A creates a wallet and a vault, imports a sample (or your texts,
-    --from), and syncs through a folder. Device B starts from the wallet alone. Both write concurrently;
-    a byte is flipped at the provider; both end with the same version. Each claim is verified in this
-    run: the exit code is 0 only if all hold.
+    --from), and syncs through a folder. Device B starts from the wallet alone. Both write concurrently,
+    a byte is flipped at the provider, and both end with the same version.
+
+    The run verifies each claim: the exit code is 0 only if all hold.
     """
     from ipfsmem.bundle.blob import read_blob
     from ipfsmem.demo import Demo

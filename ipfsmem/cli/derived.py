@@ -170,7 +170,7 @@ def _argument_of(one: Parameter, value: Any) -> Any:
 def _parameter(one: Parameter) -> click.Parameter:
     import click
 
-    from ipfsmem.cli.options import moment_in_words, not_empty
+    from ipfsmem.cli.options import RangedOption, moment_in_words, not_empty
 
     cli = one.cli
     if cli.joined:
@@ -188,7 +188,7 @@ def _parameter(one: Parameter) -> click.Parameter:
     if one.type is bool:
         return click.Option(names, is_flag=True, help=text)
     is_shown = not one.required and one.default not in (None, "", ())
-    return click.Option(
+    return RangedOption(
         names,
         type=_type_of(one),
         required=one.required,

@@ -13,7 +13,7 @@ from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_proje
 @cli_command("disconnect")
 @click.argument("program", metavar="NAME", callback=not_empty)
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
-@click.option("--replace", is_flag=True, help="Remove our entry even if it was edited since.")
+@click.option("--replace", is_flag=True, help="Remove the entry of ipfsmem even if it was edited since.")
 @click.option(
     "--project", callback=not_empty, metavar="DIR", help="Only unlink this project's memory folder."
 )
@@ -26,8 +26,9 @@ def command(
     project: str | None,
     everything: bool,
 ) -> None:
-    """Remove from a program's settings what `connect` added. A file that no one else changed is restored
-    byte for byte; in others only our entries are removed. It needs no vault and no network.
+    """Remove from a program's settings what `connect` added. A file without other changes is restored
+    byte for byte; in other files, only the entries of ipfsmem are removed. The command needs no vault
+    and no network.
     """
     from ipfsmem.agents.connecting import plan_disconnect
     from ipfsmem.agents.programs import program_named

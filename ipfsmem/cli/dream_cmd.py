@@ -62,11 +62,11 @@ class _RunsByDefault(Subcommands):
 
 @click.group("dream", _RunsByDefault, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Tidy up the memories. `ipfsmem dream` alone is `ipfsmem dream run`.
+    """Dreams: automatic clean-ups of memories. `ipfsmem dream` alone runs `ipfsmem dream run`.
 
     A dream merges duplicates, removes texts that state their own expiry, and updates links to moved
-    texts. Changes that need a person's judgement are only listed. No sentence is lost, no model is
-    asked, and `ipfsmem dream undo` undoes it.
+    texts. Changes that need a person's judgement are only listed. A model is asked only with --model.
+    `ipfsmem dream undo` reverts a dream.
     """
 
 

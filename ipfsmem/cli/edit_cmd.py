@@ -43,9 +43,8 @@ _WAITING = {
 def command(context: CommandContext, key: str) -> None:
     """Edit the memory KEY, header included, in your text editor.
 
-    The editor is VISUAL or EDITOR of the environment. It opens a temporary file, which is deleted
-    afterwards. The memory is written only if nobody else changed it meanwhile; otherwise your text is
-    kept, and the error says where.
+    The editor is $VISUAL, else $EDITOR. It opens a temporary file, which is deleted afterwards. If the
+    memory changed meanwhile, nothing is written: your text is kept in a file that the error names.
     """
     with context.memory() as memory:
         shown = memory.read(key, counts=False)

@@ -86,11 +86,12 @@ def command(
     scope). `ipfsmem import` accepts each format.
 
     --out FILE, or no option, writes one scope as a JSON file (memory/0.1) without conflict copies: the
-    default scope unless --scope is given. All these files are unencrypted. --car writes a published
-    version, encrypted, for any IPFS program. --html writes the last published version as an encrypted
-    page: any browser opens it with the recovery phrase, a wallet or its key file, without a network.
-    --to okf --dir DIR writes one scope in the Open Knowledge Format, --as PROGRAM your memories of one
-    scope in that program's import format.
+    default scope unless --scope is given. --to okf --dir DIR writes one scope in the Open Knowledge
+    Format, --as PROGRAM your memories of one scope in that program's import format.
+
+    All these files are unencrypted. --car writes a published version, encrypted, for any IPFS program.
+    --html writes the last published version as an encrypted page, which any browser opens with the
+    recovery phrase or a wallet, without a network.
 
     Omitted texts are named, and the exit code is then 7 unless --partial is given. From a damaged
     database, every export but --car writes all readable texts.

@@ -71,7 +71,7 @@ command = operation_command(
         click.Option(("--dry-run",), is_flag=True, help="Show the changes without making them."),
         click.Option(("--yes",), is_flag=True, help="Do not ask, even in a git repository."),
     ),
-    notes="A folder with files is previewed, and a terminal asks first.",
+    notes="If DIR has files, the changes are shown first and, on a terminal, must be confirmed.",
 )
 
 

@@ -29,8 +29,8 @@ def command(context: CommandContext, path: str, sealed_for: str | None, **owner_
     """Show the contents of PATH: a CAR, keyring.json, commit, sealed object, name record, blob, or a
     provider's folder.
 
-    Without a key, it shows the public parts. --vault opens the rest with this device's keys; a wallet or
-    the recovery phrase with the keys that the key ring gives it.
+    Without a key, it shows the public parts. --vault opens the rest with this device's keys; a wallet
+    or the recovery phrase, with the keys that the key ring has for it.
     """
     from ipfsmem.vault.inspection import inspect
 

@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 
 
 _NOTES: Final = """\
-PATH is a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - reads an
-export from standard input. Omitted texts are named, and the exit code is then 7 unless --partial is
+PATH is a folder, zip or CAR of memory files, an export (memory/0.1), or one file; - reads an export
+from standard input. If texts are omitted, they are named, and the exit code is 7 unless --partial is
 given.
 
-If a scope of the name exists here, use --map, or --from-backup: then everything is read, checked and
-listed first, and imported completely or, without --partial, not at all.
+If a scope of the same name exists here, use --map or --from-backup. --from-backup reads, checks and
+lists everything first, and then imports it completely or, without --partial, not at all.
 
 With --from NAME, PATH is the data or export of another program: claude-code, chatgpt, mem0, okf and
-others. A record that was imported once is not imported again, even if it was edited or forgotten
-here since, unless --strategy replace is given. Facts extracted from conversations are pending until
-`ipfsmem approve`."""
+others. An imported record is not imported again, even if it was edited or forgotten here since, unless
+--strategy replace is given.
+
+Facts extracted from conversations are pending until `ipfsmem approve`."""
 
 
 def _ask(context: CommandContext, arguments: Arguments) -> None:

@@ -99,10 +99,11 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
 def command(context: CommandContext, request: InitRequest) -> None:
     """Create a vault on this device, or restore the vault that the wallet already has.
 
-    If the provider has a vault of the wallet, `init` brings that one back. If the provider cannot be
-    opened or reached, nothing is created. If it is uncertain whether the wallet has a vault there,
-    creating one requires --create (a terminal asks). To bring a vault back and never create one, use
-    `ipfsmem recover --wallet FILE`.
+    If the provider has a vault of the wallet, `init` restores it. If the provider cannot be opened or
+    reached, nothing is created. If it is uncertain whether the wallet has a vault there, creating one
+    requires --create (a terminal asks).
+
+    To restore a vault but never create one, use `ipfsmem recover --wallet FILE`.
 
     A new encrypted vault comes with a recovery phrase of 24 words: write it down. On a terminal, `init`
     asks for missing options.

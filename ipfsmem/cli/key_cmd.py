@@ -69,7 +69,7 @@ passphrase_command = operation_command(
             ["--unprotected-keys"], is_flag=True, help="Store the keys without a passphrase from now on."
         ),
     ],
-    notes="Enter the old one as for every command, the new one twice.",
+    notes="Enter the old passphrase as for every command, and the new one twice.",
 )
 
 
@@ -107,7 +107,7 @@ vaults_command = operation_command(
             ["--key-number"],
             type=WholeNumber(1, MAX_KEY_NUMBER),
             metavar="N",
-            help="Its key number, with --add (default: 1).",
+            help="Key number of the vault, with --add (default: 1).",
         ),
     ],
     notes="To restore one: `ipfsmem recover --vault NAME --wallet FILE`.",
@@ -133,8 +133,8 @@ vaults_command = operation_command(
 def derive_command(
     context: CommandContext, wallet_vault: str | None, key_number: int, signature_passphrase_fd: int | None
 ) -> None:
-    """Read a raw private key (64 hex digits) from standard input and print the public values of FORMAT.md
-    section 2.3.
+    """Read a raw private key (64 hex digits) from standard input and print the wallet's public values
+    (docs/format/02-keys.md).
 
     For test vectors and experiments only. Never use the key of a wallet that holds anything.
     """

@@ -105,6 +105,6 @@ command = operation_command(
             help="List the memories that are hidden on this device, and why.",
         )
     ],
-    notes="Marks: ! has conflicts, m merged from several devices, ? not fetched yet. Not on a terminal: tabs, no headings. Texts of several "
-    "scopes have a last column with their scope.",
+    notes="Marks: ! has conflicts, m merged from several devices, ? not downloaded to this device. If output is not a terminal: tab-separated, "
+    "no headings. With several scopes, the last column is the scope.",
 )

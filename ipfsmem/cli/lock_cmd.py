@@ -17,8 +17,10 @@ def command(context: CommandContext) -> None:
     again.
 
     `lock` first reads the edits in linked folders. If that fails, it still locks and reports the
-    failure. Running programs with the cached keys (a sync with --every, a server) drop them within a
-    second; one that was given the passphrase itself keeps them until it ends. Keys cached for a vault that moved are removed too.
+    failure. Keys cached for a vault that moved are removed too.
+
+    Running programs with the cached keys (a sync with --every, a server) drop them within a second. A
+    program that was given the passphrase itself keeps the keys until it ends.
     """
     from ipfsmem.vault.unlocking import refuse_open_keys, unlocked_until
 

@@ -65,7 +65,7 @@ list_command = operation_command(
     _show,
     printed=_print_removed,
     reads=False,
-    notes="It also shows the current encryption key, and who removed whom.",
+    notes="The output also shows the current encryption key, and who removed whom.",
 )
 
 
@@ -143,12 +143,11 @@ revoke_command = operation_command(
     end=_end,
     shared=_shared,
     notes="""\
-DEVICE is a label or an id from `ipfsmem member list`.
+DEVICE is a label or an id from `ipfsmem member list`: a device, a recovery phrase or another wallet.
 
-DEVICE can also be a recovery phrase or another wallet. The devices that it added then stay members,
-and the devices that it revoked stay revoked; both are listed. --cascade does the opposite:
-the devices that it added are revoked, and those that it revoked are members again. A revoked device
-can be revoked again, permanently.""",
+Devices that a revoked phrase or wallet added stay members, and devices that it revoked stay revoked;
+both are listed. --cascade does the opposite: the devices that it added are revoked, and those that it
+revoked are members again. Revoking a revoked device again makes its removal permanent.""",
 )
 
 

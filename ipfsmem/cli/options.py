@@ -67,6 +67,7 @@ class WholeNumber(click.types.IntParamType):
 
     def __init__(self, least: int, most: int | None = None) -> None:
         self._least, self._most = least, most
+        self.range = "" if most is None else f"{least}-{most:,}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the number. Raises click's error for any other value."""
@@ -88,6 +89,7 @@ class Number(click.types.FloatParamType):
 
     def __init__(self, least: float, most: float) -> None:
         self._least, self._most = least, most
+        self.range = f"{least:,}{' to ' if least < 0 else '-'}{most:,}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number. Raises click's error for any other value."""
@@ -102,6 +104,17 @@ class Number(click.types.FloatParamType):
                 ctx,
             )
         return number
+
+
+class RangedOption(click.Option):
+    """An option whose help has the range of its number."""
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """Do as click does, and add the range."""
+        extra = super().get_help_extra(ctx)
+        if isinstance(self.type, WholeNumber | Number) and self.type.range:
+            extra["range"] = f"range: {self.type.range}"
+        return extra
 
 
 class Subcommands(click.Group):

@@ -14,7 +14,7 @@ def command() -> None:
     """Plugins: memories of other programs that are queried for context, and that receive the turns of
     conversations.
 
-    An installed plugin does nothing until the settings file names it below [plugins]. Each runs in a
+    An installed plugin does nothing until the settings file names it under [plugins]. Each runs in a
     process of its own.
     """
 

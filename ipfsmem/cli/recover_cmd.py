@@ -61,8 +61,8 @@ class RecoverRequest(MemoryRequest):
 )
 @acting_as("cli")
 def command(context: CommandContext, request: RecoverRequest) -> None:
-    """Bring a vault back with its recovery phrase or its wallet, and add this device. It never creates a
-    vault.
+    """Restore a vault from its recovery phrase or its wallet, and add this device. `recover` never
+    creates a vault.
 
     A terminal asks for the 24 words; otherwise they come from --words-fd or standard input.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @cli_command("clear", scoped=True, shows=True, short_help="Forget all memories or sessions of a scope")
 @click.option("--memories-only", is_flag=True, help="Keep the sessions.")
 @click.option("--sessions-only", is_flag=True, help="Keep the memories.")
-@click.option("--reason", default="", help="The reason, for the timeline.")
+@click.option("--reason", default="", help="Reason, recorded in the timeline.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(
     context: CommandContext, memories_only: bool, sessions_only: bool, reason: str, yes: bool
@@ -28,8 +28,8 @@ def command(
     given.
 
     This includes memories that are hidden here and deleted ones that could be restored. Writes made
-    while you are asked, pending texts, the timeline and other scopes are kept. `ipfsmem export` makes a
-    copy first.
+    while the command waits for an answer, pending texts, the timeline and other scopes are kept.
+    `ipfsmem export` makes a copy first.
     """
     from ipfsmem.cli import secret_input
     from ipfsmem.cli.consent import confirm

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 def command() -> None:
     """Named parts of the vault. Other commands write to one with --scope NAME; the first write creates it.
 
-    Scopes organise texts and are no access control: every member of the vault can read all scopes.
+    The default scope has no name. Scopes organise texts and are not access control: every member of the
+    vault can read all scopes.
     """
 
 

@@ -66,10 +66,10 @@ def command(
 ) -> None:
     """Serve the unlocked vault to programs on this machine over HTTP, until Ctrl-C.
 
-    It listens on 127.0.0.1 by default. Programs need a token: create one with `ipfsmem token new`, for
-    some scopes or for reading only, or set IPFSMEM_API_TOKEN or --token-fd; otherwise the server prints
-    a new token with full access once. `ipfsmem serve peer` is a different server: it stores encrypted
-    blocks for your other devices.
+    Programs need a token: create one with `ipfsmem token new`, for some scopes or for reading only, or
+    set IPFSMEM_API_TOKEN or --token-fd. Otherwise the server prints a new token with full access once.
+
+    `ipfsmem serve peer` is a different server: it stores encrypted blocks for your other devices.
     """
     from ipfsmem.cli.api_server import refuse_unnamed, served_memories
 

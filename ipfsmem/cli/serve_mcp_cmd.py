@@ -67,10 +67,12 @@ def command(
 ) -> None:
     """Serve the vault over MCP until the client disconnects.
 
-    Programs start this command themselves and use standard input and output. With --http it listens only
-    on this machine and requires a token: IPFSMEM_MCP_TOKEN, --token-fd, or a new one, printed once. With
-    --scope, calls without a scope use that one. While the vault is locked, each tool answers how to
-    unlock it.
+    Programs start this command themselves and use standard input and output. With --http, the server
+    listens only on this machine and requires a token: IPFSMEM_MCP_TOKEN, --token-fd, or a new one,
+    printed once.
+
+    With --scope, calls without a scope use that one. While the vault is locked, each tool returns how
+    to unlock it.
     """
     from ipfsmem.mcp.extra import need_extra
 

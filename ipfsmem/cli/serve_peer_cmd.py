@@ -56,10 +56,12 @@ def command(
 ) -> None:
     """Serve FOLDER to your other devices as the provider `peer:http://HOST:PORT`, until Ctrl-C.
 
-    Others see a trustless gateway, and IPFS tools with the token a pinning service under /psa. FOLDER
-    contains encrypted blocks, pins and signed names, and no keys. Reading needs no token, as addresses
-    cannot be guessed; writing does. Pass the token with --token-fd, IPFSMEM_SERVE_TOKEN or --new-token,
-    never as an argument, which every program on this machine can read.
+    The server is a trustless gateway and, for IPFS tools with the token, a pinning service under /psa.
+    FOLDER contains encrypted blocks, pins and signed names, but no keys.
+
+    Writes require a token; reads do not, because addresses cannot be guessed. Pass the token with
+    --token-fd, IPFSMEM_SERVE_TOKEN or --new-token, never as an argument, which every program on this
+    machine can read.
     """
     folder = Path(where)
     if new_token and token_fd is not None:

@@ -251,10 +251,10 @@ for _command in (
         _show_compacted,
         ask=_session_or_all,
         end=_name_damaged,
-        notes="Name SESSION to cover all but its last messages, however short it is, or give --all.",
+        notes="With SESSION, the summary covers all but its last messages, however short the session is.",
         options=[
             click.Option(
-                ["--all", "every"], is_flag=True, help="Each session that is longer than the settings allow."
+                ["--all", "every"], is_flag=True, help="Every session that is longer than the settings allow."
             )
         ],
     ),

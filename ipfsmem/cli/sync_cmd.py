@@ -142,9 +142,11 @@ def _show(context: CommandContext, report: SyncReport, arguments: Arguments) -> 
 _NOTES = """\
 With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit` does.
 
-With --every it runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME it chooses the shortest interval, from 5 minutes
-to an hour, that no provider charges for, and says which. It prints one line for each sync that changed something,
-retries after outages, and publishes pending changes before it ends.
+With --every, `sync` runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME, it chooses the shortest
+interval, from 5 minutes to an hour, that no provider charges for, and prints it.
+
+`sync --every` prints one line for each sync that changed something, retries after outages, and
+publishes pending changes before it ends.
 
 Exit codes: `ipfsmem help exit-codes`."""
 

@@ -64,5 +64,5 @@ command = operation_command(
         click.Argument(["pairs"], nargs=-1, metavar="[KEY=VALUE | KEY:=JSON]..."),
         click.Option(["--data", "document"], metavar="JSON", help="The data as one JSON object."),
     ),
-    notes="It prints its id. KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).",
+    notes="The output is the event's id. KEY=VALUE adds a text, KEY:=JSON any JSON value (count:=3).",
 )

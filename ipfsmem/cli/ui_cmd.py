@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     multiple=True,
     callback=none_empty,
     metavar="SPEC",
-    help="With --static: provider that the page reads (peer:, webdav:, gateway: or routing: and a URL).",
+    help="With --static: provider that the page reads: peer:, webdav:, gateway: or routing:, and a URL.",
 )
 def command(
     context: CommandContext,
@@ -68,9 +68,10 @@ def command(
     in the browser itself, with a wallet, the recovery phrase or a passkey.
 
     The page is served by this machine and loads nothing from elsewhere. Its link contains a code that
-    works once, within two minutes; on a terminal, Enter prints a new one. Changes by other programs
-    appear within a second. An encrypted vault is synced while the page is open (--no-sync: only on
-    request); a public one is published only on request.
+    works once, within two minutes; on a terminal, Enter prints a new one.
+
+    Changes by other programs appear within a second. An encrypted vault is synced while the page is
+    open (--no-sync: only on request); a public one is published only on request.
     """
     if places and folder is None:
         raise UsageError("--place requires --static")

@@ -18,15 +18,18 @@ from ipfsmem.cli.printing import moment
     help="Duration: 30m, 8h, 1d (default: the setting unlock.hours, 8).",
 )
 def command(context: CommandContext, seconds: float | None) -> None:
-    """Ask for the passphrase once, and cache this device's keys for all your programs until the time is
-    over, `ipfsmem lock` or a restart of the machine; on Linux also until you log out, unless your user
-    lingers.
+    """Ask for the passphrase once, and cache this device's keys for all your programs.
 
-    Only this device's keys are cached, in two halves: one in the kernel's keyring (or the system's, with
-    the extra keyring), one in your runtime directory. The wallet, the recovery phrase and the passphrase
-    are never cached; but a vault created without a wallet stores its owner key on the device that created
-    it, under one of these keys. Unlocking again restarts the time. `ipfsmem member admit` is unrelated:
-    it syncs once with the wallet.
+    The cache ends after --for TIME, with `ipfsmem lock` or with a restart of the machine; on Linux also
+    when you log out, unless lingering is enabled for your user (loginctl). Unlocking again restarts the
+    time.
+
+    Only this device's keys are cached, in two halves: one in the kernel's keyring (or the system's,
+    with the extra keyring), one in your runtime directory. The wallet, the recovery phrase and the
+    passphrase are never cached.
+
+    A vault created without a wallet stores its owner key on the device that created it, encrypted with
+    one of the cached keys. `ipfsmem member admit` is unrelated: it syncs once with the wallet.
     """
     from ipfsmem.config import settings
     from ipfsmem.vault.unlocking import unlock_device

@@ -189,7 +189,7 @@ for _command in (
         ],
     ),
     operation_command(
-        "get", get, _show_value, absent=_absent, notes="A text is printed as it is, anything else as JSON."
+        "get", get, _show_value, absent=_absent, notes="A string is printed raw, any other value as JSON."
     ),
     operation_command("list", list_, _show_list),
     operation_command("delete", delete, _show_deleted, run=_run_delete),

@@ -41,7 +41,7 @@ def _age(ctx: click.Context, param: click.Parameter, text: str | None) -> float 
     return seconds
 
 
-@cli_command("compact", short_help="Free room here and at the providers.")
+@cli_command("compact", short_help="Free disk space here and at the providers.")
 @click.option("--dry-run", is_flag=True, help="Only print the space that each step would free.")
 @click.option(
     "--only",
@@ -84,11 +84,14 @@ def command(
     that another device needs is deleted.
 
     \b
-    versions   syncs, then deletes old versions at the providers and their data here, with a reason for
-               each; it keeps the newest version of each device, unchecked ones, those of the last day,
-               and the last one before a mass delete of more than a tenth of one author's texts in a day
-    leftovers  old indexes, temporary files, operation records and sync notices
-    files      rewrites the database and the vectors; needs the same amount of free disk space
+    versions   syncs, then deletes old versions at the providers and here, with
+               a reason for each
+    leftovers  old indexes, temporary files, operation records, sync notices
+    files      rewrites the database and the vectors; needs the same amount of
+               free disk space
+
+    `versions` keeps the newest version of each device, unchecked ones, those of the last day, and the
+    last one before a mass delete of more than a tenth of one author's texts in a day.
     """
     from ipfsmem.config import RetentionRule
 

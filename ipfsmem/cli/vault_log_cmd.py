@@ -12,7 +12,12 @@ from ipfsmem.errors import UsageError
 
 
 @cli_command("log")
-@click.option("--limit", type=WholeNumber(1), metavar="N", help="Only the newest N (with --operations: 25).")
+@click.option(
+    "--limit",
+    type=WholeNumber(1),
+    metavar="N",
+    help="Maximum number, newest first (default: all; 25 with --operations).",
+)
 @click.option("--operations", is_flag=True, help="List the operations on this vault on this device.")
 @click.option(
     "--operation",
@@ -26,7 +31,7 @@ from ipfsmem.errors import UsageError
     "--since",
     callback=moment_in_words,
     metavar="TIME",
-    help="Only operations since: 24h, yesterday, a date, a time.",
+    help="Only operations since this time: 24h, yesterday, a date, a time.",
 )
 def command(
     context: CommandContext,

@@ -130,5 +130,5 @@ command = operation_command(
         )
     ],
     shared=(provider_option("Provider", of_vault=True), public_option),
-    notes="Texts that are only signed are restored with --pick. Exit codes: `ipfsmem help exit-codes`.",
+    notes="Exit codes: `ipfsmem help exit-codes`.",
 )

@@ -9,9 +9,11 @@ from ipfsmem.cli.options import not_empty
 from ipfsmem.cli.write_work import STEPS
 from ipfsmem.operations.write import write
 
-_NOTES = """The text comes from --body, --file or, with a dash, standard input; without any, only the header changes. Input that begins with a
-header, as `ipfsmem read` prints it, is the whole file. Empty input is refused. --if-match refuses to replace a text that you have not
-seen. The output is the SHA-256 of the text."""
+_NOTES = """The text comes from --body, --file or, with a dash, standard input; without any, only the
+header changes. Input that begins with a header, as `ipfsmem read` prints it, is the whole file. Empty
+input is refused.
+
+--if-match refuses to replace a text that you have not seen. The output is the SHA-256 of the text."""
 
 command = operation_command(
     "write",

@@ -43,9 +43,12 @@ def approve(
         Meta(
             min_length=1,
             max_length=100,
-            description="Which text of the memory, if there are several: a name from `conflicts`.",
+            description="Alternative to approve, if there are several: its name in `conflicts`.",
         ),
-        Cli(metavar="FILE", help="Which text, if there are several: a name from `ipfsmem conflicts`."),
+        Cli(
+            metavar="FILE",
+            help="Alternative to approve, if there are several: its name in `ipfsmem conflicts`.",
+        ),
     ] = None,
     source: Annotated[
         str | None,
@@ -61,11 +64,13 @@ def approve(
         ),
     ] = None,
 ) -> Approved:
-    """Approve a pending text: the memory `key`, or one alternative.
+    """Approve a pending text: the memory `key`, or one of its alternatives.
 
-    It becomes your own text and replaces the current one. Read it first: agents get the texts that you
-    approve, so a person decides, never a model. With `source`, memories with several texts stay pending,
-    and so do texts whose only link to the import is their header.
+    The text becomes your own and replaces the current one. Read it first: agents receive approved
+    texts, so a person decides, not a model.
+
+    With `source`, memories with several texts stay pending, and so do texts whose only link to the
+    import is their header.
     """
     if (key is None) == (source is None):
         raise UsageError("give exactly one of key and source")

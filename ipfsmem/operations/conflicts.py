@@ -46,10 +46,10 @@ def conflicts(
         Except(("cli",)),
     ] = False,
 ) -> Conflicts:
-    """List memories with concurrent edits that could not be merged, or with texts of others that nobody approved.
+    """List memories with concurrent edits that could not be merged, or with pending texts of others.
 
-    Each has the shown text, the copies that are not shown, and the `seen` for `resolve`. Values that a revoked member wrote after its
-    revocation are listed too.
+    Each has its current text, its alternatives, and the `seen` value for `resolve`. Values that a
+    revoked member wrote after its revocation are listed too.
     """
     view.opened.ingest_edits()
     memories = view.opened.memories.in_scope(view.scope)

@@ -21,7 +21,7 @@ _MARKS = 10_000
 
 
 @operation(
-    summary="Get the context that an agent gets at session start",
+    summary="Print the context of an agent's session",
     right="read",
     about="stack",
     everybody=True,
@@ -37,7 +37,7 @@ def context(
     view: View,
     query: Annotated[
         str | None,
-        Meta(description="Put matches of these words before the index."),
+        Meta(description="Query whose matches precede the index."),
         Cli(option=True, metavar="WORDS"),
         ForModels("Topic of the conversation."),
     ] = None,
@@ -69,7 +69,10 @@ def context(
     ] = False,
     session: Annotated[
         str,
-        Meta(max_length=1_000, description="Omit texts that this session was already given; any name."),
+        Meta(
+            max_length=1_000,
+            description="Session name (any text); texts that it was already given are omitted.",
+        ),
         Cli(metavar="NAME"),
         Except(("http", "mcp")),
     ] = "",
@@ -106,9 +109,12 @@ def context(
 ) -> ContextBlock:
     """Return the context for a model.
 
-    It is the index of your memories, and with `query` the matching memories, messages and events. Each
-    quoted text names its author; the first sentence says that the texts are memory and not instructions.
-    Texts of others are included once they are approved. Texts of the default scope follow those of the scope.
+    The context is the index of your memories and, with `query`, the matching memories, messages and
+    events. Each quoted text names its author; the first sentence says that the texts are memory and not
+    instructions.
+
+    Texts of others are included once they are approved. Texts of a named scope precede those of the
+    default scope.
     """
     from ipfsmem.config import context_tokens, tokens_beside_for_facts
     from ipfsmem.memories.context import context as block_of

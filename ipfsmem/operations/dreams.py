@@ -164,7 +164,7 @@ def switch(
 
 @operation(
     name="dreams.run",
-    summary="Tidy up the memories",
+    summary="Clean up the memories",
     right="write",
     about="target",
     raises=("LockedError: another process dreams.", "IncompleteError: somebody aborted the dream."),
@@ -188,7 +188,7 @@ def run(
     ] = False,
     progress: OnPhase = None,
 ) -> DreamRun:
-    """Tidy up the memories of one scope, and list the changes and the proposals for you."""
+    """Clean up the memories of one scope, and list the changes and the proposals for you."""
     if apply and model:
         raise UsageError(
             "changes proposed by a model must be reviewed first: pass only one of apply and model"
@@ -287,7 +287,8 @@ def run_due(view: View) -> DreamRuns:
     for_models="Show the open proposal of the last dream: each step with the texts before and after it.",
 )
 def proposed(view: View) -> Proposed | None:
-    """Show the changes that the last dream proposed and that are not applied yet."""
+    """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are
+    not applied yet."""
     return dreams_of(view).proposed()
 
 
@@ -316,7 +317,10 @@ def apply(
         ForModels("The id of the answer that showed it.", required=True, most=12),
     ] = None,
 ) -> Outcome:
-    """Apply the changes that the last dream proposed, if it is `proposal`. A proposal of a model must be named.
+    """Apply the changes that the last dream proposed.
+
+    Without `proposal`, only a proposal that no model made is applied; with it, only the proposal of
+    this ID.
 
     Memories that changed since are left as they are.
     """

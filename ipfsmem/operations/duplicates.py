@@ -32,7 +32,7 @@ def duplicates(
     *,
     similarity: Annotated[
         float,
-        Meta(ge=0.5, le=1, description="Minimum share of their different words that both texts have."),
+        Meta(ge=0.5, le=1, description="Minimum share of distinct words that both texts have in common."),
         Cli(metavar="SHARE"),
     ] = 0.8,
 ) -> Duplicates:

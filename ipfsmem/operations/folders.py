@@ -22,12 +22,12 @@ LATE = {"FolderFacts": "ipfsmem.files.working_copies", "FolderPreview": "ipfsmem
 Folder = Annotated[str | Path, Meta(description="The folder."), Cli(metavar="DIR", path=True)]
 OfScope = Annotated[
     str | None,
-    Meta(description="Scope of the folder (default: the default scope)."),
+    Meta(description="Scope of the folder (default: the unnamed scope)."),
     Cli(metavar="NAME"),
 ]
 TakeOver = Annotated[
     bool,
-    Meta(description="Link it even if it is marked as another vault's, or is on another disk now."),
+    Meta(description="Link the folder even if it is marked as another vault's or is now on another disk."),
 ]
 
 
@@ -116,9 +116,9 @@ def attach(
 ) -> FolderFacts:
     """Link `folder` to this vault. Anyone who can read this disk can read its files, in every mode.
 
-    ipfsmem imports the files of `folder` as memories and writes the missing memories as files; existing files
-    keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs to one
-    scope; a scope can have several folders. A missing one is created if its parent exists.
+    ipfsmem imports the files of `folder` as memories and writes the missing memories as files; existing
+    files keep their names and bytes. In MEMORY.md, it writes only to one marked block. A folder belongs
+    to one scope; a scope can have several folders. A missing folder is created if its parent exists.
     """
     folder_facts = copies_of(view).attach(folder, scope=scope or "", take_over=take_over, timeline=timeline)
     view.opened.changed()
@@ -156,7 +156,7 @@ def detach(
     view: View,
     folder: Folder,
     *,
-    gone: Annotated[bool, Meta(description="Unlink it although it does not exist.")] = False,
+    gone: Annotated[bool, Meta(description="Unlink the folder although it does not exist.")] = False,
 ) -> FolderDetached:
     """Unlink `folder`. Its files stay as they are and are no longer synced.
 
@@ -181,7 +181,7 @@ def pause(
     view: View,
     folder: Folder,
     *,
-    why: Annotated[str, Meta(description="The reason, which the list shows."), Except(("cli",))] = BY_HAND,
+    why: Annotated[str, Meta(description="Reason, shown in the list."), Except(("cli",))] = BY_HAND,
 ) -> FolderPaused:
     """Stop syncing `folder` until it is resumed, for example before a checkout, a search and replace or a restore."""
     copies_of(view).pause(folder, why)
@@ -209,9 +209,9 @@ def resume(
 ) -> FolderResumed:
     """Resume syncing a paused folder.
 
-    If the folder's side is kept, each of its files becomes an edit, older texts too; missing files follow the
-    usual rule for deletions. If the vault's side is kept, the memories overwrite every file and restore missing
-    ones, and an unknown text becomes a conflict copy.
+    With `keep` folder, each of its files becomes an edit, even one with an older text; missing files
+    follow the usual rule for deletions. With `keep` vault, the memories overwrite every file and
+    restore missing ones, and an unknown text becomes a conflict copy.
     """
     copies, restored = copies_of(view), 0
     if keep == "vault":

@@ -25,7 +25,7 @@ LATE = {"History": "ipfsmem.published.versions"}
 def history(view: View, key: Key) -> History:
     """List the revisions of a memory that this device can find, newest first.
 
-    It looks at the current texts and at the versions that this device keeps.
+    The list covers the current texts and the versions that this device keeps.
     """
     from ipfsmem.published.versions import history as revisions
 

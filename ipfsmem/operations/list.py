@@ -58,13 +58,13 @@ def list_(
     limit: Annotated[
         int | None,
         Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
-        Cli(metavar="N"),
+        Cli(metavar="N", help="Maximum number of results (default: all)."),
         Http(default=100),
         ForModels("Most results.", default=50, most=200),
     ] = None,
     cursor: Annotated[
         str | None,
-        Meta(max_length=64, description="Start after this key: `next` of the previous page."),
+        Meta(max_length=64, description="Cursor from `next` of the previous page."),
         Cli(metavar="KEY"),
         ForModels("Continue after this key."),
     ] = None,
@@ -79,9 +79,9 @@ def list_(
 ) -> MemoryPage:
     """List memories by key, headers only.
 
-    A memory that several scopes have is listed once, from the first of them; your own text takes
-    precedence over another person's. The structured result also has the scope and the number of conflicts
-    of each memory. A memory that is not fetched has no header.
+    A memory that exists in several scopes is listed once, from the first scope; your own text takes
+    precedence over another person's. JSON also has the scope and the number of conflicts of each
+    memory. A memory that is not on this device yet has no header.
     """
     if cursor:
         check_key(cursor)

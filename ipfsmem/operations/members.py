@@ -82,7 +82,7 @@ class MemberList(Items[Member], frozen=True, kw_only=True):
     http="GET /v1/members",
 )
 def list_(view: View) -> MemberList:
-    """List the members that this device knows: those since the creation of the vault first, then by role and label.
+    """List the members that this device knows: founding members first, then by role and label.
 
     All ids of a device have the label under which it was added.
     """

@@ -269,8 +269,9 @@ async def follow(
 ) -> Followed:
     """Publish at the providers to which another device moved this vault, and leave those that it left.
 
-    Pass `spec` if the provider has another name on this machine. It must already have this vault. Nothing changes
-    before it returned this vault and a sync with the old and new providers succeeded.
+    Pass `spec` if the provider has another name on this machine. It must already have this vault.
+    Nothing changes until this vault was read from it and a sync with the old and new providers
+    succeeded.
     """
     from ipfsmem.open_vault.providers import provider_names
     from ipfsmem.provider.contract import lasting_spec, require_address, spec_warning

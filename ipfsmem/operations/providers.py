@@ -177,8 +177,9 @@ async def check(
 ) -> ProvidersChecked:
     """Check that each provider has everything that a new device would need.
 
-    Asks for every block, and reads a sample; with `full` it reads all blocks, which takes as long as downloading the
-    vault. `repair` uploads also blocks that were given up before. An error of a provider is in its row, not raised.
+    The check asks for every block and reads a sample; with `full` it reads all blocks, which takes as
+    long as downloading the vault. `repair` also uploads blocks that were given up earlier. The error of
+    a provider is in its row, not raised.
     """
     from ipfsmem.sync.engine import check
     from ipfsmem.sync.progress import no_progress

@@ -50,7 +50,7 @@ def read(
         Meta(
             min_length=1,
             max_length=100,
-            description="Read the text of a published version: its address from `history`, or a prefix.",
+            description="Published version to read from: its address from `history`, or a prefix.",
         ),
         Cli(metavar="CID"),
         Except(("mcp",)),
@@ -63,9 +63,9 @@ def read(
 ) -> MemoryRecord | None:
     """Read one memory, byte for byte.
 
-    With several scopes, the first one that has the memory is read; your own text takes precedence
-    over another person's. `alternative` and `root` read the first scope only. The structured result also
-    has the scope, the device, the SHA-256 and the conflicts of the text.
+    With several scopes, the memory is read from the first one that has it; your own text takes
+    precedence over another person's. `alternative` and `root` read the first scope only. JSON also has
+    the scope, the device, the SHA-256 and the conflicts of the text.
     """
     opened = view.opened
     memories = opened.memories.in_scope(view.scope)

@@ -208,7 +208,7 @@ def recall(
     ] = None,
     threshold: Annotated[
         float | None,
-        Meta(ge=-1, le=1, description="Minimum cosine similarity to the question, -1 to 1; needs a model."),
+        Meta(ge=-1, le=1, description="Minimum cosine similarity to the question; needs a model."),
         Cli(metavar="COSINE"),
         Except(("mcp",)),
     ] = None,
@@ -229,9 +229,11 @@ def recall(
 
     The ranking compares words (in name, description, tags, key and text, ignoring case, accents and
     English endings), then type, tags, importance and age, and embeddings if a model is installed or
-    configured. Your own texts come before texts of others, which are pending. With `kind`, events of the
-    timeline and messages of sessions are searched too. With `queries`, each phrasing is ranked separately,
-    and a hit is placed by its highest score relative to the best hit of a phrasing.
+    configured. Your own texts come before pending texts of others.
+
+    With `kind`, events of the timeline and messages of sessions are searched too. With `queries`, each
+    phrasing is ranked separately, and a hit is placed by its highest score relative to the best hit of
+    a phrasing.
     """
     from ipfsmem.memories.recall import Question, search
     from ipfsmem.memories.writers import Writers

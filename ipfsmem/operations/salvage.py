@@ -46,9 +46,11 @@ async def salvage(
 ) -> Salvage:
     """Restore the readable part of a damaged version: one with a part that no provider and no device has.
 
-    Texts that hashes prove are restored automatically, as writes of this device, and published; newer texts here
-    are kept. Texts that are only signed by their writer are listed and can be picked: the lost part may contain
-    newer revisions of them.
+    Texts that hashes prove are restored automatically, as writes of this device, and published; newer
+    texts here are kept.
+
+    Texts that are only signed by their writer are listed, because the lost part may contain newer
+    revisions of them. `pick` restores them.
     """
     from functools import partial
 

@@ -86,7 +86,7 @@ def list_(
     *,
     forgotten: Annotated[bool, Meta(description="List forgotten scopes instead.")] = False,
 ) -> ScopeList:
-    """List the scopes: name, kind, number of memories, title, and the scope that replaced it."""
+    """List the scopes: name, kind, number of memories, title, and the target of a redirected scope."""
     counts, covered = view.opened.memories.counts_everywhere(), view.covered
     return ScopeList(
         scopes=tuple(
@@ -106,7 +106,8 @@ def list_(
     http="GET /v1/scopes/{name}",
 )
 def show(view: View, name: ScopeName) -> ScopeFacts:
-    """Show a scope: title, kind, and its number of memories and events. Those of scopes that lead to it are not counted."""
+    """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it
+    are not counted."""
     from ipfsmem.open_vault.scopes import MemoryScopes
 
     view.opened.ingest_edits()
@@ -235,7 +236,8 @@ def redirect(
 ) -> ScopeCard:
     """Redirect a scope to another one.
 
-    No text moves: a read of the other scope includes this one, after its own texts, and writes to this one go there.
+    No text moves: reads of the other scope include the texts of this one, after its own, and writes to
+    this one go to the other.
     """
     result = view.opened.scopes.change(name, into=into, stay=into is None)
     view.opened.changed()
@@ -254,8 +256,8 @@ def redirect(
 def forget(view: View, name: ScopeName, *, reason: Reason = "") -> ScopeForgotten:
     """Forget a scope with every memory and event, on every device.
 
-    Concurrent writes of others to it become conflicts. Writes to the scope fail until it is restored, with its texts from a
-    published version while one with them is kept.
+    Concurrent writes by others become conflicts. Writes to the scope fail until it is restored; its
+    texts can be restored from a published version that is still kept.
     """
     from ipfsmem.open_vault.scopes import MemoryScopes
 
@@ -303,7 +305,8 @@ def restore(
 ) -> ScopeRestored:
     """Make a forgotten scope writable again.
 
-    It has its texts and events from the published version `root`; otherwise it is empty.
+    With `root`, its texts and events are restored from that published version; otherwise the scope is
+    empty.
     """
     from ipfsmem.causal.value import decode_entry
     from ipfsmem.open_vault.scopes import MemoryScopes

@@ -21,7 +21,7 @@ LATE = {"Status": "ipfsmem.results"}
 def status(view: View) -> Status:
     """Show the vault's contents, providers and members, and unpublished changes.
 
-    Counts include all scopes. The network is not used.
+    Counts include all scopes. Works offline.
     """
     from ipfsmem.operations.vault_status import status_of
 

@@ -28,8 +28,8 @@ class VaultNames(Items[FurtherVault], frozen=True, kw_only=True):
 def list_(view: View) -> VaultNames:
     """List the further vaults of this vault's wallet.
 
-    The vault `default` stores their names, encrypted, so that they are found after you restore that one. Each is
-    separate and needs one more signature.
+    The vault `default` stores their names, encrypted, so that you can find them after restoring it.
+    Each is separate and needs one more signature.
     """
     from ipfsmem.vault.vaults import further_vaults
 

@@ -17,7 +17,7 @@ LATE = {"Explained": "ipfsmem.memories.recall"}
 
 
 @operation(
-    summary="Explain why a memory matches a question, or not",
+    summary="Explain why a memory does or does not match a question",
     command="explain",
     right="read",
     about="stack",
@@ -36,10 +36,10 @@ def why(
         Cli(metavar="WORDS", joined=True),
     ],
 ) -> Explained:
-    """Explain why a memory matches a question, or not.
+    """Explain why a memory does or does not match a question.
 
-    The result has its rank among all hits of `recall`, the parts of its score and of the score of the
-    hit before it, and the words of the question that it contains.
+    The result has the memory's rank among all hits of `recall`, the parts of its score and of the score
+    one rank higher, and the words of the question that it contains.
     """
     from ipfsmem.memories.recall import why as explained
 

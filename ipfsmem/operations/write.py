@@ -100,7 +100,7 @@ def write(
 ) -> MemoryRecord:
     """Write a memory and return the resulting text. It is durable on this device when this returns.
 
-    Omitted parts stay as they are. An empty value removes a field. The field `updated` is set to today.
+    Omitted parts are unchanged. An empty value removes a field. The field `updated` is set to today.
     """
     from ipfsmem.memories.memories import LONG
     from ipfsmem.operations.writing import changed_text, write_text

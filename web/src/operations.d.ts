@@ -686,7 +686,7 @@ export type SessionForgotten = {
   readonly forgotten: boolean
 }
 
-/** All entries that match, or a page of them, last written first. It is a sequence of its `facts`. */
+/** All entries that match, or a page of them, newest first. It is a sequence of its `facts`. */
 export type FactPage = {
   readonly facts: readonly Fact[]
   readonly next: string | null

@@ -102,8 +102,8 @@ def import_(
     Nothing is lost: if a text differs from yours, both are kept, as a conflict. The import is read and checked
     completely before anything is written.
 
-    Each scope of the import becomes a new scope of its name, unless it is mapped to one here. A named scope accepts only
-    an import without further scopes.
+    Each scope of the import becomes a new scope of the same name, unless it is mapped to an existing
+    one. A named scope accepts only an import without further scopes.
     """
     from ipfsmem.memories.importing import import_files, read_given, read_path
     from ipfsmem.operations.bundles.content import assigned, memories_of, refuse_home

@@ -36,7 +36,7 @@ def add(
     text: Annotated[str, Meta(description="The sentence."), ForModels("The sentence.", most=MAX_FACT)],
     category: Annotated[
         str,
-        Meta(description="Category, any word."),
+        Meta(description="Category: any word."),
         Cli(option=True),
         ForModels("Topic, one word.", most=MAX_CATEGORY),
     ] = GENERAL,
@@ -47,11 +47,11 @@ def add(
         ForModels("fact: what holds; procedure: how something is done; episode: what happened."),
     ] = "fact",
     confidence: Annotated[
-        float | None, Meta(ge=0, le=1, description="Confidence, 0 to 1."), Cli(metavar="0..1")
+        float | None, Meta(ge=0, le=1, description="Confidence in the fact."), Cli(metavar="0..1")
     ] = None,
     important: Annotated[
         bool,
-        Meta(description="Hide this fact last when there are too many."),
+        Meta(description="Important: hidden last if there are too many facts."),
         ForModels("Hidden last when facts are too many."),
     ] = False,
     source: Annotated[
@@ -60,7 +60,8 @@ def add(
 ) -> Remembered:
     """Add a fact and return the result: added, kept (already known), or updated.
 
-    A fact that says more than an entry, or restates it, replaces its text; the history keeps that text.
+    A fact that restates an existing entry or says more replaces the entry's text; the history keeps the
+    replaced text.
     """
     view.opened.ingest_edits()
     result = facts_of(view).add(

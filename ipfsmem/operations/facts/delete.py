@@ -31,7 +31,7 @@ LATE = {"Fact": "ipfsmem.memories.facts"}
 def delete(view: View, key: Key, *, reason: Reason = "", seen: SeenFact = None) -> Fact:
     """Delete a fact on every device. `fact restore` restores it; `forget` also deletes its earlier texts.
 
-    A concurrent edit survives.
+    A concurrent edit on another device survives.
     """
     from ipfsmem.memories.facts import as_fact
     from ipfsmem.operations.forgetting import forget_removed

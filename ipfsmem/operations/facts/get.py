@@ -23,6 +23,6 @@ LATE = {"Fact": "ipfsmem.memories.facts"}
     http="GET /v1/facts/{key}",
 )
 def get(view: View, key: Key) -> Fact | None:
-    """Return one entry, or nothing if the key has no entry or its text is not fetched."""
+    """Return one entry, or None if the key has no entry or its text is not on this device yet."""
     view.opened.ingest_edits()
     return facts_of(view).get(key)

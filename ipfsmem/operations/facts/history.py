@@ -53,7 +53,8 @@ def history(
         ForModels("Key: a-z, 0-9, _ and -."),
     ] = None,
 ) -> EarlierFacts:
-    """List the earlier texts of a fact, newest first, or the deleted facts that can be restored.
+    """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be
+    restored.
 
     Each has a number, the time of its replacement and the reason.
     """

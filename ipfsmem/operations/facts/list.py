@@ -1,4 +1,4 @@
-"""The operation `facts.list`: facts, procedures and episodes, last written first."""
+"""The operation `facts.list`: facts, procedures and episodes, newest first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_PAGE = 1_000
 
 
 class FactPage(Items["Fact"], frozen=True, kw_only=True):
-    """All entries that match, or a page of them, last written first. It is a sequence of its `facts`."""
+    """All entries that match, or a page of them, newest first. It is a sequence of its `facts`."""
 
     facts: tuple[Fact, ...]
     #: The `cursor` of the next page; None after the last page.
@@ -43,13 +43,13 @@ def list_(
     limit: Annotated[
         int | None,
         Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
-        Cli(metavar="N"),
+        Cli(metavar="N", help="Maximum number of results (default: all)."),
         Http(default=100),
         ForModels(default=50, most=200),
     ] = None,
     cursor: Annotated[
         str,
-        Meta(max_length=200, description="`next` of the previous page."),
+        Meta(max_length=200, description="Cursor from `next` of the previous page."),
         Cli(metavar="CURSOR"),
         ForModels("Continue after this next of the last answer."),
     ] = "",
@@ -59,7 +59,7 @@ def list_(
         Except(("cli", "mcp")),
     ] = False,
 ) -> FactPage:
-    """List facts, procedures and episodes, last written first.
+    """List entries: facts, procedures and episodes, newest first.
 
     Entries that are hidden on this device, expired, or not fetched are omitted.
     """

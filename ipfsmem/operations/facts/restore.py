@@ -51,7 +51,7 @@ def restore(
         Except(("cli",)),
     ] = None,
 ) -> Fact:
-    """Restore an earlier text of a fact, the newest unless you give a number; also of a deleted fact.
+    """Restore an earlier text of a fact, even a deleted one: the newest, or the one of `number`.
 
     The current text moves to the history.
     """

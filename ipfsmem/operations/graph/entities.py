@@ -96,7 +96,7 @@ def search(
     http="GET /v1/graph/entities/{entity}",
 )
 def get(view: View, entity: Named) -> ShownEntity | None:
-    """Return an entity, or nothing if there is none."""
+    """Return an entity, or None if it does not exist."""
     from ipfsmem.graph.entity import entity_of
     from ipfsmem.memories.memory_records import first_own
 
@@ -203,7 +203,7 @@ def delete(
 ) -> Node | None:
     """Delete an entity on every device; `fact restore` restores it.
 
-    Relations to it stay in their texts, and lead nowhere until it is restored.
+    Relations to it stay in their texts, without a target until it is restored.
     """
     from ipfsmem.memories.facts import keep_removed
     from ipfsmem.operations.forgetting import forget_removed

@@ -69,11 +69,11 @@ def relations(
     limit: Annotated[
         int | None,
         Meta(ge=1, le=MOST, description="Maximum number of results."),
-        Cli(metavar="N"),
+        Cli(metavar="N", help="Maximum number of results (default: all)."),
         Http(default=100),
     ] = None,
 ) -> Relations:
-    """List the relations, or those from and to one entity."""
+    """List all relations, or only those from and to one entity."""
     from ipfsmem.graph.entity import relation_type
 
     graph = graph_in(view)
@@ -114,7 +114,9 @@ def query(view: View, entity: Named, type: OfType = None) -> Entities:
     for_models="Find a shortest path between two entities of the knowledge graph, along relations in either direction.",
 )
 def path(view: View, begin: Begin, end: End) -> Relations | None:
-    """Return the relations of a shortest path, or nothing if no path exists; relations count in both directions."""
+    """Return the relations of a shortest path; each relation can be followed in both directions.
+
+    Fails if no path exists (in Python: returns None)."""
     graph = graph_in(view)
     edges = graph.path(key_in(graph, begin), key_in(graph, end))
     return None if edges is None else Relations(relations=tuple(map(edge, edges)))
@@ -136,7 +138,8 @@ def around(
         int, Meta(ge=1, le=MOST, description="Maximum number of entities."), Cli(metavar="N")
     ] = 100,
 ) -> Subgraph:
-    """Return the entities near one entity, the nearest first, and the relations among them; without an entity, the whole graph."""
+    """Return the entities near one entity, nearest first, and the relations among them; without an
+    entity, the whole graph."""
     graph = graph_in(view)
     if entity is not None:
         keys, more = graph.around(key_in(graph, entity), depth, limit)
@@ -165,7 +168,8 @@ def drawn(
     format: Annotated[Format, Meta(description="GraphML, Mermaid, or a page with a picture.")] = "graphml",
     depth: Depth = 2,
 ) -> GraphDrawing:
-    """Return the graph as GraphML, as Mermaid or as a page with a picture, or only the entities near one."""
+    """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a
+    picture."""
     from ipfsmem.graph.drawing import drawn as draw
 
     graph = graph_in(view)
@@ -182,7 +186,7 @@ def drawn(
     http="POST /v1/graph/relations",
 )
 def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
-    """Add a relation between two entities, and return it; nothing is returned if it exists already."""
+    """Add a relation between two entities, and return it, or an empty list if it exists already."""
     return _changed(view, index_of(view).relate, begin, type, end)
 
 
@@ -198,7 +202,7 @@ def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
     destructive=True,
 )
 def unrelate(view: View, begin: Begin, type: RelationType, end: End) -> Relations | None:
-    """Remove a relation between two entities, and return it; nothing is returned if there is none."""
+    """Remove a relation between two entities, and return it, or None if it does not exist."""
     return _changed(view, index_of(view).unrelate, begin, type, end) or None
 
 

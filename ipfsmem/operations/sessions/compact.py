@@ -88,8 +88,8 @@ def compact(
 ) -> SessionsCompacted:
     """Summarise the older messages of a session: `resume` then returns the summary instead of them.
 
-    Nothing is deleted: export and search have every message. Without a model the summary consists of sentences of the session. If no
-    summary can be made, the session is left as it was.
+    Nothing is deleted: export and search have every message. Without a model the summary consists of
+    sentences of the session. If no summary can be made, the session does not change.
     """
     from ipfsmem.config import settings
 

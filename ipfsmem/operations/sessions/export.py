@@ -51,7 +51,9 @@ def export(
 ) -> SessionExport | None:
     """Return all messages of a session as Markdown or as a JSON list.
 
-    It is plain text, also of an encrypted memory.
+    The output is unencrypted, also for an encrypted vault.
+
+    Fails if the session does not exist (in Python: returns None).
     """
     from ipfsmem.sessions.compaction import marked
     from ipfsmem.sessions.transcript import as_markdown

@@ -80,9 +80,10 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     http="GET /v1/sessions/{session}",
 )
 def info(view: View, session: SessionName) -> SessionInfo | None:
-    """Show the title, size, dates and summary of a session; return nothing if it does not exist.
+    """Show the title, size, dates and summary of a session.
 
-    `due`: number of messages that an automatic summary would cover now.
+    Fails if the session does not exist (in Python: returns None). `due`: number of messages that an
+    automatic summary would cover now.
     """
     view.opened.ingest_edits()
     return info_of(sessions_of(view), session)

@@ -90,15 +90,16 @@ def list_(
     ] = None,
     all: Annotated[
         bool,
-        Meta(description="Include older sessions than the settings show (`sessions.shown`, 10)."),
+        Meta(description="Include sessions beyond `sessions.shown`."),
         Http(default=False),
         Except(("mcp",)),
     ] = True,
 ) -> SessionPage:
     """List sessions, last changed first.
 
-    Each has its title, its number of messages and the beginning of the last one. Older sessions are
-    omitted, not forgotten. A damaged session is omitted and named.
+    Each has its title, its number of messages and the beginning of the last one. Without `all`, only
+    the newest sessions are listed, as many as the setting `sessions.shown` (10). A damaged session is
+    skipped with a warning.
     """
     view.opened.ingest_edits()
     sessions = sessions_of(view)

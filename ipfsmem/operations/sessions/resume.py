@@ -38,8 +38,8 @@ def resume(
 ) -> SessionItems:
     """Return the last messages of a session, from the beginning of a turn on and without system instructions.
 
-    They are at most 20 unless the settings (`sessions.resume`) say otherwise. If the session was compacted, the summary comes first.
-    A notice precedes pending messages, that is, imported ones that nobody approved.
+    The default number is the setting `sessions.resume` (20). If the session was compacted, the summary
+    comes first. A notice precedes pending messages, that is, imported ones that nobody approved.
     """
     from ipfsmem.config import settings
     from ipfsmem.sessions.compaction import resumed

@@ -53,7 +53,8 @@ def search(
 ) -> SessionHits:
     """Find the messages of all sessions that match a question, best first, including those that a summary covers.
 
-    Days in the question, such as "yesterday", are compared too. A damaged session is left out and named.
+    Days in the question, such as "yesterday", match the dates of messages. A damaged session is skipped
+    with a warning.
     """
     from ipfsmem.memories.session_search import search as found_in
     from ipfsmem.wording import zone_of

@@ -27,7 +27,7 @@ class SessionStatus(Items[SessionInfo], frozen=True, kw_only=True):
 def status(view: View) -> SessionStatus:
     """List sessions with their number of messages, of summarised messages, and of messages that would be summarised.
 
-    A damaged session is left out and named.
+    A damaged session is skipped with a warning.
     """
     view.opened.ingest_edits()
     sessions = sessions_of(view)

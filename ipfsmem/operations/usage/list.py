@@ -22,5 +22,5 @@ class UsageList(Items[Used], frozen=True, kw_only=True):
     http="GET /v1/usage/list",
 )
 def list_(view: View, *, since: Since = None, until: Until = None, tz: Zone = None) -> UsageList:
-    """List every use of a model, in order. Costs are in millionths of a US dollar."""
+    """List every use of a model, oldest first. Costs are in millionths of a US dollar."""
     return UsageList(uses=tuple(uses_of(view, since, until, tz)))

@@ -34,7 +34,7 @@ def totals(
     view: View,
     by: Annotated[
         By,
-        Meta(description="Group by this."),
+        Meta(description="Property to group by."),
         Cli(option=True),
         ForModels("Group by this; default: model."),
     ] = "model",

@@ -20,7 +20,7 @@ Since = Annotated[
 ]
 Until = Annotated[
     str | None,
-    Meta(min_length=1, max_length=64, description="Last day, included."),
+    Meta(min_length=1, max_length=64, description="Last day, inclusive."),
     Cli("to", metavar="DAY", moment=True),
     ForModels("Up to this UTC day, included."),
 ]

@@ -45,7 +45,8 @@ def clear(
         Iterable[str] | None, Meta(max_length=10_000, description="Only these keys."), Except(("cli",))
     ] = None,
 ) -> ValueKeys:
-    """Delete the own values of some keys, of a prefix or of a level; combined filters must all match. `value restore` restores each."""
+    """Delete your own values: of some keys, of a prefix or of a level; combined filters must all match.
+    `value restore` restores each."""
     if prefix is None and level is None and keys is None:
         raise UsageError("no values selected: give keys, a prefix or a level")
     names = None if keys is None else {check_name(key) for key in keys}

@@ -40,16 +40,16 @@ def list_(
     ] = "",
     *,
     level: OfLevel = None,
-    expired: Annotated[bool, Meta(description="List expired values that are not swept yet.")] = False,
+    expired: Annotated[bool, Meta(description="List expired values that are not deleted yet.")] = False,
     limit: Annotated[
         int | None,
         Meta(ge=1, le=MAX_PAGE, description="Maximum number of results."),
-        Cli(metavar="N"),
+        Cli(metavar="N", help="Maximum number of results (default: all)."),
         Http(default=100),
     ] = None,
     cursor: Annotated[
         str,
-        Meta(max_length=MAX_NAME, description="Start after this key: `next` of the previous page."),
+        Meta(max_length=MAX_NAME, description="Cursor from `next` of the previous page."),
         Cli(metavar="KEY"),
     ] = "",
 ) -> ValuePage:

@@ -38,7 +38,7 @@ def restore(
     *,
     seen: Annotated[SeenValue, Http(shown=True)] = None,
 ) -> KeyValue:
-    """Restore an earlier value of a key, the newest unless you give a number; also a deleted value.
+    """Restore an earlier value of a key, even a deleted one: the newest, or the one of `number`.
 
     The current value moves to the history.
     """

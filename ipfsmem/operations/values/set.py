@@ -48,7 +48,7 @@ def set_(
 ) -> KeyValue:
     """Set the value of a key. The earlier value stays in its history.
 
-    An omitted level or time of expiry stays as it is.
+    An omitted level or expiry time is unchanged.
     """
     check_name(key)
     fields: dict[str, str] = {} if level is None else {LEVEL: level}

@@ -15,9 +15,9 @@ from ipfsmem.operations.values.stored import values_of
     destructive=True,
 )
 def sweep(view: View) -> ValueKeys:
-    """Delete expired values. Until then, answers only omit them.
+    """Delete expired values. Before that, they are only hidden.
 
-    One that is set again meanwhile stays.
+    A value that is set again meanwhile is kept.
     """
     view.opened.ingest_edits()
     return ValueKeys(keys=delete_each(view, values_of(view).list(expired=True))[0])
