@@ -22,13 +22,13 @@ def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """A device with nothing on it."""
+    """A device without a vault."""
     return Cli(tmp_path / "home", monkeypatch)
 
 
 @pytest.fixture
 def cli(bare: Cli) -> Cli:
-    """A device with an empty local memory."""
+    """A device with an empty local vault."""
     prepared.local(bare.home)
     return bare
 
@@ -44,14 +44,14 @@ def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def sealed(bare: Cli, stick: Path) -> Cli:
-    """A device with an encrypted memory of a raw-key wallet, published."""
+    """A device with an encrypted, published vault of a raw-key wallet."""
     prepared.sealed(bare.home, stick)
     return bare
 
 
 @pytest.fixture
 def second(sealed: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Another device of the same wallet. `sealed` does not know of it yet."""
+    """Another device of the same wallet, still unknown to `sealed`."""
     other = Cli(tmp_path / "second", monkeypatch)
     prepared.two(sealed.home, other.home, stick)
     return other

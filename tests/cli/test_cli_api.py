@@ -1,4 +1,4 @@
-"""`ipfsmem serve api` as a process that serves until it is stopped."""
+"""`ipfsmem serve api` in its own process."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_serve_api_prints_its_token_once(cli: Cli) -> None:
         assert not path.is_file() or said["token"].encode() not in path.read_bytes()
 
 
-def test_error_with_path_that_is_not_unicode_is_a_problem_document(tmp_path: Path) -> None:
+def test_error_with_non_utf8_path_is_problem_json(tmp_path: Path) -> None:
     home = tmp_path / "odd\udcff"
     try:
         home.mkdir()
@@ -96,9 +96,7 @@ def test_error_with_path_that_is_not_unicode_is_a_problem_document(tmp_path: Pat
         server.communicate()
 
 
-def test_access_code_of_the_page_is_in_no_argument_of_the_browser(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ui_access_code_is_not_in_browser_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The browser opens a private file that redirects to the link and is deleted."""
     link = "http://127.0.0.1:8790/#code=a&<secret>"
     given = tmp_path / "given"

@@ -158,7 +158,7 @@ def test_unexpected_error_is_one_line_without_debug_mode(cli: Cli, monkeypatch: 
 
 
 def test_eof_error_inside_a_command_is_not_an_interruption(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As from an incomplete compiled module on a full disk."""
+    """An incomplete compiled module on a full disk raises EOFError."""
     from ipfsmem.operations.list import list_
 
     def cut_off(*_: object, **__: object) -> None:
@@ -191,7 +191,7 @@ def test_ctrl_c_interrupts_a_real_process(cli: Cli, tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
-        with fifo.open("w"):  # it reads now
+        with fifo.open("w"):  # the command is reading now
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
         assert process.stderr is not None and b"Traceback" not in process.stderr.read()
@@ -238,7 +238,7 @@ def test_colours_appear_only_on_a_terminal_and_can_be_disabled(cli: Cli) -> None
 
 
 def on_a_terminal(arguments: list[str], **environment: str) -> str:
-    """What a person sees."""
+    """Return the output as a terminal shows it."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "ipfsmem.cli", *arguments],
@@ -276,7 +276,7 @@ def test_commands_share_the_default_retention_of_versions() -> None:
 
 @pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("read", "snow")])
 def test_text_outside_the_system_encoding_is_printed(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """As on Windows, where pipes are cp1252."""
+    """Windows pipes use cp1252."""
     cli.ok("write", "snow", "--name", "☃ ✓", "--body", "日本")
     done = subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", *arguments],
@@ -304,7 +304,7 @@ def test_diff_of_many_lines_is_shown_in_time() -> None:
 
 
 def test_conflict_of_many_lines_is_shown_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`conflicts KEY` compared each line with each."""
+    """`conflicts KEY` once compared each line with every other."""
     old, new = ("\n".join(f"{who} {n % 7}" for n in range(6_000)) for who in ("here", "there"))
     shown_here, there = (MemoryRecord.of("tone", text.encode(), (), device=text[:4]) for text in (old, new))
     item = Conflict("tone", shown_here, (Alternative("f", (), there),))
@@ -399,8 +399,8 @@ def test_user_without_a_home_directory_is_told_which_variable_to_set(
         assert "HOME is 'here', which depends on where one stands" in bare.fails(3, *words).err
 
 
-#: `ipfsmem` that is ended when a file of it is about to be whole.
-ENDED = """
+#: Runs `ipfsmem` and kills it before a file is complete.
+KILLED_BEFORE_RENAME = """
 import os, signal, sys
 from ipfsmem.cli import main
 fsync = os.fsync
@@ -422,8 +422,8 @@ def test_interrupted_export_leaves_no_partial_plain_text(
     place = tmp_path / "place"
     place.mkdir()
     there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(number))}
-    words = [sys.executable, "-c", ENDED, "export", to, str(place / "all")]
-    # These tests may run where the signal is ignored: under nohup, or in a shell's background.
+    words = [sys.executable, "-c", KILLED_BEFORE_RENAME, "export", to, str(place / "all")]
+    # The signal may be ignored where tests run: under nohup, or in a shell's background.
     heard = partial(signal.signal, number, signal.SIG_DFL)
     done = subprocess.run(words, env=there, capture_output=True, timeout=60, preexec_fn=heard)
     assert done.returncode == 128 + number and b"interrupted; nothing" in done.stderr
@@ -433,6 +433,6 @@ def test_interrupted_export_leaves_no_partial_plain_text(
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that are closed")
 def test_command_under_nohup_survives_sighup(sealed: Cli, tmp_path: Path) -> None:
     there = {**os.environ, "IPFSMEM_HOME": str(sealed.home), "ENDED_BY": str(int(signal.SIGHUP))}
-    words = [sys.executable, "-c", ENDED, "export", "--zip", str(tmp_path / "all.zip")]
+    words = [sys.executable, "-c", KILLED_BEFORE_RENAME, "export", "--zip", str(tmp_path / "all.zip")]
     done = subprocess.run(["nohup", *words], env=there, capture_output=True, timeout=60)
     assert done.returncode == 0 and (tmp_path / "all.zip").exists()

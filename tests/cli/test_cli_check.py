@@ -20,7 +20,7 @@ def test_check_of_a_sound_vault_reports_no_errors(sealed: Cli) -> None:
 
 
 def lose_texts(sealed: Cli) -> None:
-    """The disk changes the bytes of every text of this memory."""
+    """Change the bytes of every text of this vault on disk."""
     with contextlib.closing(sqlite3.connect(sealed.home / "default" / "state.db")) as db, db:
         assert db.execute(
             "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT digest FROM objects)"
@@ -40,7 +40,7 @@ def test_text_damaged_on_disk_is_restored_by_the_next_sync(sealed: Cli) -> None:
 
 
 def lose_state(cli: Cli, prefix: str = "", what: str = "data") -> None:
-    """The disk changes a part of the state: its bytes, or the row that says where they are."""
+    """Damage a part of the state on disk: its bytes, or the row with their location."""
     with contextlib.closing(sqlite3.connect(cli.home / "default" / "state.db")) as db, db:
         change = {
             "data": "UPDATE blocks SET data = zeroblob(length(data)) WHERE digest IN (SELECT file FROM nodes WHERE prefix=?)",

@@ -7,7 +7,7 @@ from pathlib import Path
 from ipfsmem.content.car import read_car
 from tests.support.cli_lab import Cli, program
 
-#: The CID of "hello\n" as a raw block, which every IPFS program gives.
+#: The CID of "hello\n" as a raw block, as computed by other IPFS programs.
 HELLO = "bafkreicysg23kiwv34eg2d7qweipxwosdo2py4ldv42nbauguluen5v6am"
 
 

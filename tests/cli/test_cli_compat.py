@@ -29,20 +29,21 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(home: Path, program: str, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
-    """The results of some calls of a program's tools, in one conversation over pipes; before them the initialize result and the tools."""
-    asked: list[dict[str, Any]] = [
+def call_tools(home: Path, program: str, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Return the results of some tool calls in one conversation over pipes, preceded by the initialize
+    result and the tools."""
+    call_tools: list[dict[str, Any]] = [
         {"method": "initialize", "params": _HELLO, "id": 0},
         {"method": "notifications/initialized"},
         {"method": "tools/list", "id": 1},
     ]
-    asked += [
+    call_tools += [
         {"method": "tools/call", "params": {"name": name, "arguments": given}, "id": number}
         for number, (name, given) in enumerate(calls, 2)
     ]
     done = subprocess.run(
         [sys.executable, "-m", "ipfsmem.cli", "serve", "mcp", "--as", program],
-        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in asked).encode(),
+        input="".join(json.dumps({"jsonrpc": "2.0", **one}) + "\n" for one in call_tools).encode(),
         capture_output=True,
         env=surroundings(home),
         timeout=300,
@@ -59,7 +60,7 @@ def text(result: Any) -> str:
 
 
 def test_mcp_server_answers_calls_of_an_initrunner_client(home: Path) -> None:
-    hello, tools, *results = asked(
+    hello, tools, *results = call_tools(
         home,
         "initrunner",
         ("remember", {"content": "The user prefers dark mode.", "category": "preferences"}),
@@ -83,16 +84,20 @@ def test_compatibility_tools_exclude_other_tool_sets(cli: Cli) -> None:
 
 
 def test_mcp_server_answers_calls_of_librefang_infraware_and_agh_clients(home: Path) -> None:
-    _, _, *results = asked(
+    _, _, *results = call_tools(
         home,
         "librefang",
         ("memory_store", {"key": "user:preference:theme", "value": "dark"}),
         ("memory_recall", {"key": "user:preference:theme"}),
     )
     assert [text(one) for one in results] == ["Stored value under key 'user:preference:theme'.", '"dark"']
-    _, _, saved = asked(home, "infraware", ("save_memory", {"fact": "- Likes tea", "category": "preference"}))
+    _, _, saved = call_tools(
+        home, "infraware", ("save_memory", {"fact": "- Likes tea", "category": "preference"})
+    )
     assert json.loads(text(saved)) == {"saved": True, "message": "Remembered: Likes tea"}
     style = {"filename": "style.md", "type": "user", "description": "how", "content": "Findings first."}
-    _, _, wrote, listed = asked(home, "agh", ("memory_write", style), ("memory_list", {"scope": "global"}))
+    _, _, wrote, listed = call_tools(
+        home, "agh", ("memory_write", style), ("memory_list", {"scope": "global"})
+    )
     assert text(wrote) == "Wrote style.md (global)"
     assert text(listed).startswith("- [Style](style.md) - how\n")

@@ -70,7 +70,7 @@ def test_connect_of_locked_vault_warns_that_the_program_reads_nothing(
 
 
 def test_written_mcp_command_runs_and_names_this_vault(cli: Cli, user: Path) -> None:
-    """With no variable of this shell: a program with a window is started without them."""
+    """It runs without this shell's variables, because programs with a window start it so."""
     cli.ok("connect", "claude-code")
     entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
     assert Path(entry["command"]).is_absolute() and entry["args"][:3] == ["serve", "mcp", "--sync"]
@@ -89,7 +89,8 @@ def test_written_mcp_command_runs_and_names_this_vault(cli: Cli, user: Path) -> 
 def test_official_mcp_client_talks_to_the_connected_server(
     name: str, earlier: bool, cli: Cli, user: Path
 ) -> None:
-    """Started as the program starts it, with nothing but the variables that every program hands on."""
+    """The server is started as the program starts it, with only the variables that every program passes
+    on."""
     cli.ok("write", "role", "--body", "Works on firmware.")
     (user / ".codex").mkdir()
     cli.ok("connect", name)
@@ -99,7 +100,7 @@ def test_official_mcp_client_talks_to_the_connected_server(
         entry = json.loads(settings(user))["mcpServers"]["ipfsmem"]
 
     words = entry["args"]
-    if earlier:  # as the settings of a program stay until it is connected again
+    if earlier:  # a program's settings stay as they are until it is connected again
         assert words[:2] == ["serve", "mcp"]
         words = words[1:]
 
@@ -158,7 +159,7 @@ def test_connect_errors_have_one_line_and_an_exit_code(cli: Cli, user: Path, tmp
     cli.fails(10, "connect", "claude-code")
 
 
-# -- what is said to do next, carried out -----------------------------------------------------------------------------------
+# -- hints are followed --
 
 
 def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:
@@ -302,7 +303,7 @@ def test_connect_writes_no_command_that_cannot_start(
     cli.ok("connect", "claude-code")
     assert (
         json.loads(settings(user))["mcpServers"]["ipfsmem"]["command"] == link.as_posix()
-    )  # not what it leads to
+    )  # the link, not its target
     cli.ok("disconnect", "claude-code")
     monkeypatch.setattr(command_line.importlib.util, "find_spec", lambda name: None)
     refused = cli.fails(2, "connect", "claude-code")

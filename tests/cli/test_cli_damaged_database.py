@@ -35,8 +35,8 @@ LATER = {"note-03": "Text 3, once more.", "later": "Written after the last sync.
 
 @pytest.fixture(params=["local", "sealed"])
 def device(request: pytest.FixtureRequest, bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """A memory whose tree holds some texts, and whose journal changes one of them and has more. However long ago a plain file was
-    written, its time says nothing: else the first look after two seconds notes it in the database."""
+    """A vault whose tree holds some texts, and whose journal changes one of them and adds more. All plain
+    files are treated as recently changed: otherwise opening the vault would record them in the database."""
     for module in (folder, scan):
         monkeypatch.setattr(module, "RACY", 2**62)
     if request.param == "local":
@@ -63,9 +63,9 @@ def hashes(home: Path) -> dict[str, str]:
     }
 
 
-def brought_out(device: Cli, into: Path, *, noted: bool = False) -> tuple[dict[str, str], list[str], str]:
-    """What `export` writes of a damaged memory: texts by key, remarks, and what it said. The file stays as it is; `noted`: but
-    for a note that its tree is damaged, which opening it as usual leaves."""
+def export_damaged(device: Cli, into: Path, *, noted: bool = False) -> tuple[dict[str, str], list[str], str]:
+    """Return what `export` writes of a damaged vault: texts by key, remarks, and its messages. The
+    database must not change, except (`noted`) for the note that its tree is damaged."""
     home = device.home / "default"
     before = hashes(home)
     said = device("export", "--dir", str(into))
@@ -80,7 +80,7 @@ def brought_out(device: Cli, into: Path, *, noted: bool = False) -> tuple[dict[s
     return texts, sorted(remarks), said.err
 
 
-def all_commands_say_so(device: Cli) -> None:
+def check_commands_suggest_export(device: Cli) -> None:
     for call in (["list"], ["read", "last"], ["write", "more", "--body", "x"], ["status"]):
         said = device(*call)
         assert said.code == 30 and "ipfsmem export --dir DIR" in said.err, said
@@ -90,8 +90,8 @@ def all_commands_say_so(device: Cli) -> None:
 def test_damaged_state_or_chain_row_loses_no_text(device: Cli, tmp_path: Path, name: str) -> None:
     """Tree rows have hashes and journal rows have checksums."""
     flip_value(device.home / "default", name)
-    all_commands_say_so(device)
-    texts, remarks, said = brought_out(device, tmp_path / "out")
+    check_commands_suggest_export(device)
+    texts, remarks, said = export_damaged(device, tmp_path / "out")
     assert texts == TEXTS | LATER and remarks == ["in the journal", "in the tree"]
     assert repr(name) in said
     assert "import DIR --from-backup" in said
@@ -117,8 +117,8 @@ def test_damaged_journal_row_loses_only_its_own_change(device: Cli, tmp_path: Pa
     costs = [*({key} for key in LATER), {"in the journal"}]
     for at, (number, cost) in enumerate(zip(numbers, costs, strict=True)):
         flip(home, "row FROM journal WHERE seq=?", number, at=rng.random())
-        all_commands_say_so(device)
-        texts, remarks, said = brought_out(device, tmp_path / f"out-{at}")
+        check_commands_suggest_export(device)
+        texts, remarks, said = export_damaged(device, tmp_path / f"out-{at}")
         wanted = TEXTS | {key: text for key, text in LATER.items() if key not in cost}
         assert texts == wanted and ("in the journal" in remarks) == ("in the journal" not in cost)
         assert f"the change {number}:" in said
@@ -130,12 +130,12 @@ def test_damaged_journal_row_loses_only_its_own_change(device: Cli, tmp_path: Pa
 def test_encrypted_vault_without_its_key_ring_names_every_text(
     bare: Cli, stick: Path, tmp_path: Path
 ) -> None:
-    """No key is left that opens them; their names can be read, and none of them is passed over."""
+    """No remaining key opens the texts, but their names can be read, and all are named."""
     bare.ok("init", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "Short.")
     flip_value(bare.home / "default", meta.RING)
-    all_commands_say_so(bare)
-    texts, _, said = brought_out(bare, tmp_path / "out")
+    check_commands_suggest_export(bare)
+    texts, _, said = export_damaged(bare, tmp_path / "out")
     assert texts == {} and "encryption keys" in said and "tone" in said
 
 
@@ -163,9 +163,9 @@ def test_every_export_format_returns_the_salvaged_texts(device: Cli, tmp_path: P
 
 
 def test_salvaged_texts_are_imported_into_a_new_vault(device: Cli, tmp_path: Path) -> None:
-    """The way that the hint describes, to its end."""
+    """Follow the hint to its end."""
     flip_value(device.home / "default", meta.STATE)
-    brought_out(device, tmp_path / "out")
+    export_damaged(device, tmp_path / "out")
     device.home.rename(tmp_path / "moved away")
     device.ok("init", "--mode", "local")
     device.ok("import", str(tmp_path / "out"), "--from-backup")
@@ -192,7 +192,7 @@ def test_salvage_after_random_bit_flips_returns_only_written_texts(device: Cli, 
         try:
             memory = Memory.load_damaged(home=device.home)
         except StorageError:
-            continue  # nothing of it can be read, and that was said
+            continue  # nothing can be read, as reported
         with memory:
             left = memory.bundles.left_out()
             texts = {
@@ -215,7 +215,7 @@ TREE_GONE = "DELETE FROM nodes"
 )
 def test_deleted_rows_are_reported_as_missing(device: Cli, tmp_path: Path, gone: list[str]) -> None:
     change_rows(device.home / "default", *gone)
-    texts, _, said = brought_out(device, tmp_path / "out", noted=True)
+    texts, _, said = export_damaged(device, tmp_path / "out", noted=True)
     assert texts.items() <= (TEXTS | LATER).items() and texts
     assert "may be missing" in said or "a part of the memory (top)" in said
 
@@ -226,7 +226,7 @@ def test_deleted_rows_of_a_vault_without_a_tree_are_reported(bare: Cli, tmp_path
     for key in ("first", "second"):
         bare.ok("write", key, "--body", "x")
     change_rows(bare.home / "default", gone)
-    texts, _, said = brought_out(bare, tmp_path / "out")
+    texts, _, said = export_damaged(bare, tmp_path / "out")
     assert "first" in texts and "may be missing" in said
 
 
@@ -243,7 +243,7 @@ def test_salvage_of_outdated_tree_row_does_not_pass_for_the_newest(device: Cli, 
             assert block is not None
             replica.db.add_blocks([(old[1], block)])
     change_rows(home, f"UPDATE nodes SET hash=x'{old[0].hex()}', file=x'{old[1].hex()}', size={old[2]}")
-    texts, _, said = brought_out(device, tmp_path / "out", noted=True)
+    texts, _, said = export_damaged(device, tmp_path / "out", noted=True)
     assert texts["note-03"] == TEXTS["note-03"] and "may be older" in said
 
 
@@ -257,7 +257,7 @@ def test_deleted_tree_branch_is_reported_as_missing(bare: Cli, tmp_path: Path) -
     with Memory.load(home=bare.home) as memory, memory.replica.transaction():
         memory.replica.store.checkpoint(folders=False)
     change_rows(bare.home / "default", "DELETE FROM nodes WHERE prefix='a'")
-    texts, _, said = brought_out(bare, tmp_path / "out", noted=True)
+    texts, _, said = export_damaged(bare, tmp_path / "out", noted=True)
     assert 60 < len(texts) < 80 and "a part of the memory (a)" in said
 
 
@@ -281,7 +281,7 @@ def test_public_vault_without_its_key_ring_trusts_only_this_device(
     flip_value(bare.home / "default", meta.RING)
     with Memory.load_damaged(home=bare.home) as memory:
         assert memory.replica.is_mine(memory.replica.device.id) and not memory.replica.is_mine("0" * 16)
-    texts, _, said = brought_out(bare, tmp_path / "out")
+    texts, _, said = export_damaged(bare, tmp_path / "out")
     assert texts == {"tone": "Short."} and "the authors are unknown" in said
 
 
@@ -305,7 +305,7 @@ def test_salvage_returns_own_replaced_texts_and_names_a_damaged_one(device: Cli)
 def test_renamed_table_loses_only_its_own_texts(device: Cli, tmp_path: Path) -> None:
     """As after a bit flip in the schema."""
     change_rows(device.home / "default", "ALTER TABLE nodes RENAME TO nodet")
-    texts, _, said = brought_out(device, tmp_path / "out")
+    texts, _, said = export_damaged(device, tmp_path / "out")
     assert texts == LATER and "no such table: nodes" in said
 
 
@@ -370,5 +370,5 @@ def test_sessions_stored_only_on_this_device_are_counted_in_the_report(
     for name in ("one", "two"):
         device.ok("session", "add", name, stdin=b'{"role": "user", "content": "a"}\n{"content": "b"}')
     flip_value(device.home / "default", meta.STATE)
-    _, _, said = brought_out(device, tmp_path / "out")
+    _, _, said = export_damaged(device, tmp_path / "out")
     assert "2 sessions kept on this device only" in said

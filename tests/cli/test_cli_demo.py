@@ -21,7 +21,7 @@ from tests.support.device_lab import delete
 
 @pytest.fixture
 def few(tmp_path: Path) -> str:
-    """A small memory of one's own."""
+    """A small vault of the user's own."""
     files = {f"note_{n}.md": f"---\nname: Note {n}\n---\n\nPersonal sentence number {n}.\n" for n in range(6)}
     path = tmp_path / "own.json"
     path.write_text(json.dumps({"version": "memory/0.1", "files": files}))
@@ -88,7 +88,7 @@ def test_demo_keep_leaves_both_devices(
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", demo.PASSPHRASE)
     for device in "ab":
         shown = Cli(place / device, monkeypatch).ok("list", "--namespace", demo.NAMESPACE).out
-        assert len(shown.splitlines()) == 5  # six, one forgotten
+        assert len(shown.splitlines()) == 5  # six, one of them forgotten
     bare.fails(2, "demo", "--keep", "--dir", str(place))
     bare.fails(2, "demo", "--dir", str(tmp_path / "x"))
     bare.fails(4, "demo", "--from", str(tmp_path / "missing"))

@@ -23,36 +23,36 @@ GUIDES = sorted(set((DOCS / "guides").glob("*.md")) - {DOCS / "guides" / "week.m
 
 
 HAS_KEYRING = has_kernel_keyring()
-#: Memories that only their own examples name: these lean on no others, and run in a folder of their own beside them.
-APART = ("second", "copy", "notes", "page", "served", "linked", "spare")
-#: All that is not apart.
-LONGEST = "laptop and phone"
-#: Played with a real start of the program for each command. (A real start of `demo` is in test_cli_demo.)
-STARTED = (LONGEST, "demo", *APART) if effort.THOROUGH else ("served",)
+#: Vaults that only their own examples name: these examples depend on no others and run in a separate folder.
+SEPARATE = ("second", "copy", "notes", "page", "served", "linked", "spare")
+#: All other examples.
+MAIN_STORY = "laptop and phone"
+#: Run with a real start of the program for each command. (test_cli_demo starts `demo`.)
+WITH_REAL_STARTS = (MAIN_STORY, "demo", *SEPARATE) if effort.THOROUGH else ("served",)
 
 
 def examples() -> dict[str, list[Step]]:
-    """The commands of the page and what they print, by the story that they belong to, each in the page's order."""
+    """Return the commands of the page and their output by story, in the page's order."""
     found: dict[str, list[Step]] = {}
     for steps in console_page.blocks((DOCS / "reference" / "cli.md").read_text("utf-8")):
         commands = "\n".join(command for command, _ in steps)
         if not HAS_KEYRING and re.search(r"ipfsmem (un)?lock\b", commands):
             continue  # a container that forbids the kernel's keyring
-        named = set(re.findall(r"--vault (\w+)", commands)) & set(APART)
-        story = "demo" if commands.startswith("ipfsmem demo") else named.pop() if named else LONGEST
+        named = set(re.findall(r"--vault (\w+)", commands)) & set(SEPARATE)
+        story = "demo" if commands.startswith("ipfsmem demo") else named.pop() if named else MAIN_STORY
         assert not named, commands
         found.setdefault(story, []).extend(steps)
     return found
 
 
 EXAMPLES = examples()
-#: What all stories lean on: where the provider and the homes are.
-BEFORE = [step for step in EXAMPLES[LONGEST] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])]
+#: The common setup of all stories: provider and homes.
+BEFORE = [step for step in EXAMPLES[MAIN_STORY] if re.match(r"mkdir stick|export IPFSMEM_HOME", step[0])]
 
 
 def test_every_documented_example_is_run_in_its_own_vault() -> None:
     assert len(BEFORE) == 2
-    assert set(EXAMPLES) == {LONGEST, "demo", *APART}
+    assert set(EXAMPLES) == {MAIN_STORY, "demo", *SEPARATE}
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +68,12 @@ def test_examples_of_the_command_line_page_print_the_documented_output(
     if story == "linked":
         need_extra("mcp", "mcp")
     steps = EXAMPLES[story] if EXAMPLES[story][0] in BEFORE else BEFORE + EXAMPLES[story]
-    port = str(free_port())  # so that two runs at once do not meet
+    port = str(free_port())  # so that concurrent runs do not share it
     steps = [
         (command.replace("8793", port), [line.replace("8793", port) for line in lines])
         for command, lines in steps
     ]
-    console_page.play(steps, tmp_path, console_page.PROGRAM if story in STARTED else forks)
+    console_page.play(steps, tmp_path, console_page.PROGRAM if story in WITH_REAL_STARTS else forks)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)

@@ -17,7 +17,7 @@ from tests.support.cli_lab import Cli
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the editor's files are made."""
+    """The folder of the editor's temporary files."""
     folder = tmp_path / "editing"
     folder.mkdir()
     monkeypatch.setattr(edit_cmd, "_IN_MEMORY", folder)
@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def set_editor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, *words: str) -> None:
-    """An editor that does this with the file at `path`."""
+    """Set an editor that runs this code on the file at `path`."""
     script = tmp_path / "an editor.py"
     script.write_text(
         f"import pathlib, sys\npath = pathlib.Path(sys.argv[-1])\ntext = path.read_text()\n{code}\n"

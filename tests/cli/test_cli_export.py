@@ -26,7 +26,7 @@ def test_export_to_a_file_with_content_is_refused(cli: Cli, tmp_path: Path, form
     there.write_bytes(b"the only copy")
     assert "--overwrite" in cli.fails(2, "export", form, str(there)).err
     assert there.read_bytes() == b"the only copy"
-    if form not in ("--car", "--html"):  # nothing is published here
+    if form not in ("--car", "--html"):  # there is no published version
         cli.ok("export", form, str(there), "--overwrite")
         assert b"the only copy" not in there.read_bytes()
         (tmp_path / "empty").touch()

@@ -34,7 +34,7 @@ def test_folder_is_attached_synced_and_detached(cli: Cli, tmp_path: Path) -> Non
     done = cli("folder", "attach", str(tmp_path / "second"), "--scope", "second")
     said = done.out + done.err
     assert done.code == 7
-    assert "latin.md was skipped" in said and "link.md" not in said  # of the other folder
+    assert "latin.md was skipped" in said and "link.md" not in said  # the title of the other folder
     (tmp_path / "second" / "latin.md").unlink()
     cli.ok("folder", "detach", str(tmp_path / "second"))
     (place / "link.md").unlink()
@@ -42,7 +42,7 @@ def test_folder_is_attached_synced_and_detached(cli: Cli, tmp_path: Path) -> Non
 
 
 def test_status_shows_the_path_of_the_files(cli: Cli, tmp_path: Path) -> None:
-    """`status` never showed where the files are."""
+    """`status` shows where the files are."""
     own = cli.home / "default" / "memory"
     assert f"files     {own}\n" in cli.ok("status").out
     cli.ok("folder", "attach", str(tmp_path / "work"), "--scope", "work", "--json")
@@ -170,7 +170,7 @@ def moved_away(cli: Cli, place: Path) -> str:
 
 
 def without_its_row(cli: Cli, place: Path) -> str:
-    """The disk changes the id of the folder's row: nothing tells that from a folder of another memory."""
+    """Change the id of the folder's row on disk: the folder then looks like one of another vault."""
     with contextlib.closing(sqlite3.connect(cli.home / "default" / "state.db")) as db, db:
         (changed,) = db.execute("SELECT id FROM copies ORDER BY path DESC LIMIT 1").fetchone()
         flipped = ("1" if changed[0] == "0" else "0") + changed[1:]
@@ -229,7 +229,7 @@ def test_unreadable_folder_does_not_block_commands(cli: Cli, tmp_path: Path) -> 
     (place / "role.md").write_text("firmware\n")
     cli.ok("folder", "attach", str(place))
     above.rename(tmp_path / "elsewhere")
-    above.symlink_to("x" * 300)  # the system refuses to look: for root, too
+    above.symlink_to("x" * 300)  # permission errors occur for root, too
     said = f"cannot look into {place}: "
     for command in (
         ("read", "role", "--body"),
@@ -282,7 +282,7 @@ def test_sync_with_files_it_could_not_import_exits_with_7(sealed: Cli, tmp_path:
 
     (folder / "long.md").write_text("word " * 200_000)
     (folder / "binary.md").write_bytes(b"\0\xff\xfe")
-    (folder / "notes.bin").write_bytes(b"\0")  # nobody expects that to be a memory
+    (folder / "notes.bin").write_bytes(b"\0")  # nobody takes it for a memory
     done = incomplete("sync")
     assert "long.md was skipped" in done.out and "binary.md was skipped" in done.out
     assert "notes.bin" not in done.out
@@ -310,7 +310,7 @@ def test_attach_dry_run_previews_and_changes_nothing(cli: Cli, tmp_path: Path) -
 
 
 def incomplete(cli: Cli, *arguments: str) -> Result:
-    """A command that did what it could, and ends with 7."""
+    """Check that a command did what it could and ends with 7."""
     done = cli(*arguments)
     assert done.code == 7, done
     return done

@@ -88,7 +88,7 @@ def test_examples_of_a_command_are_valid_calls_of_it() -> None:
             command.make_context(path, words, parent=click.Context(app.group, info_name="ipfsmem"))
 
 
-#: Commands that need no vault, or stay until they are ended.
+#: Commands that need no vault, or run until they are stopped.
 NO_VAULT = re.compile(
     r"(config|disconnect|format|help|plugin|serve|service) ?|(connect|demo|init|key derive|open|provider policy|provider test|recover|ui|vault list|version)$"
 )

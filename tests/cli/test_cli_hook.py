@@ -25,7 +25,7 @@ from tests.support.unlock_lab import PASSPHRASE
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.setattr(background_start, "start", lambda *_, **__: None)
-    monkeypatch.setattr(hooks, "BOUNDS", {})  # a busy machine takes longer than an agent waits
+    monkeypatch.setattr(hooks, "BOUNDS", {})  # a loaded machine takes longer than an agent waits
     monkeypatch.setattr(hooks, "_BOUND", 60.0)
     made = Cli(tmp_path / "home", monkeypatch)
     made.ok("init", "--mode", "local")
@@ -80,7 +80,7 @@ def test_hook_call_with_unusual_options_uses_the_full_command_line(words: list[s
 def test_command_written_by_connect_parses_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flag, then settings with the environment above them, then the usual."""
+    """Checked in order: flag, environment, settings, default."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "IPFSMEM_CONFIG", "IPFSMEM_VAULT", "IPFSMEM_HOME"):
         monkeypatch.delenv(name, raising=False)
@@ -170,7 +170,7 @@ def test_invalid_vault_name_creates_no_file_in_the_project(
 def test_hook_passphrase_from_environment_opens_vault_and_background_sync(
     tmp_path: Path,
 ) -> None:
-    """And one by a descriptor, which the process of the sync does not have."""
+    """Also with a passphrase from a descriptor, which the sync process does not have."""
     home = tmp_path / "home"
     with Memory.create("default", "encrypted-ipfs", passphrase=PASSPHRASE, home=home) as memory:
         memory.write("who", "x", description="who Alex is")

@@ -92,7 +92,8 @@ SEALED, PLAIN = "encrypted-ipfs", "ipfs"
 
 
 def _expected(existing: dict[str, str], name: str, mode: str | None, create: bool, readable: bool) -> str:
-    """What `init` does with a wallet that has the vaults `existing` at the provider: label -> mode."""
+    """Return the result of `init` with a wallet that has the vaults `existing` (label -> mode) at the
+    provider."""
     kind = mode or SEALED
     if not readable and {name, "default"} & existing.keys():
         return "created" if create else "refused"
@@ -140,8 +141,8 @@ def test_init_restores_no_other_vault_and_creates_no_second_unasked(
         assert not done.json["restored"] or other.ok("read", "tone", "-n", name, "--body").out == f"of {name}\n", case  # fmt: skip
 
 
-#: The vaults that a device may hold already: the options of `init`.
-HERE = {
+#: The vaults that a device may already hold: the options of `init`.
+EXISTING_VAULTS = {
     "local": ("notes", "--mode", "local"),
     "no wallet": ("lone", "--no-wallet", "--unprotected-keys"),
     "another wallet": ("theirs", "--unprotected-keys", OTHER_KEY),
@@ -158,10 +159,10 @@ def test_init_and_recover_find_the_first_vault_next_to_other_vaults(
         bare.ok("init", "--vault", label, "--wallet-vault", label, "--unprotected-keys", key=KEY)
         bare.ok("write", "tone", "--vault", label, "--body", f"of {label}")
         bare.ok("sync", "--vault", label)
-    for here, create in product(HERE, (False, True) if labels == ("default",) else (False,)):
+    for here, create in product(EXISTING_VAULTS, (False, True) if labels == ("default",) else (False,)):
         copy = shutil.copytree(stick, tmp_path / here / str(create))
         other = Cli(copy / "home", monkeypatch)
-        name, *options = HERE[here]
+        name, *options = EXISTING_VAULTS[here]
         key = options.pop() if options[-1] in (KEY, OTHER_KEY) else ""
         where = () if here == "local" else ("--provider", str(copy))
         other.ok("init", "--vault", name, *options, *where, key=key)
@@ -518,13 +519,13 @@ TOKEN = "the token of the server"
 
 
 class Served:
-    """A peer on this machine; `answer` is what uploads get instead of what they ask for."""
+    """A peer on loopback; `answer` replaces the answer to uploads."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.folder = folder
         self.answer: Callable[[], web.Response] | None = None
-        self.everything: Callable[[], web.Response] | None = None  #: the same for all requests
+        self.everything: Callable[[], web.Response] | None = None  # the same for all requests
         self.spec = ""
 
     def app(self) -> web.Application:
@@ -585,7 +586,7 @@ def test_init_with_a_refused_upload_keeps_the_vault_and_reports_it(
     assert "the vault is created on this device, but not published yet: " in told and "401" in told
     assert "token is wrong" in advice and advice.endswith("Then publish it with: ipfsmem sync.")
     assert not (peer.folder / "packs").exists()
-    # it is here, it works, it is not made twice, and it goes out when that is possible
+    # the vault exists and works, is not created twice, and is published when that is possible
     bare.ok("write", "tone", "--body", "direct")
     assert _init(bare, owner).code == 3
     monkeypatch.setenv("PEER_TOKEN", TOKEN)
@@ -611,7 +612,7 @@ def test_init_during_an_outage_keeps_the_vault_and_reports_it(bare: Cli, peer: S
 def test_failed_publish_still_shows_the_recovery_phrase(
     bare: Cli, peer: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is stored nowhere else."""
+    """The phrase is stored nowhere else."""
     from ipfsmem.memory import Memory
 
     for number, fault in enumerate((KeyboardInterrupt(), RuntimeError("x"), OSError("x"))):
@@ -691,7 +692,7 @@ def test_init_with_a_mistyped_provider_creates_no_vault_or_wallet(
             assert (code == 3) or "Nothing was created on this device" in result.err
             assert not (tmp_path / "wallet.json").exists()
             assert not bare.home.exists() or not list(bare.home.iterdir())
-    # and it is simply tried again
+    # a repeated call succeeds
     (tmp_path / "typo").mkdir()
     said = bare.ok("init", *given, "--provider", "typo", "--json").json
     assert len(said["recovery_words"]) == 24
@@ -699,7 +700,7 @@ def test_init_with_a_mistyped_provider_creates_no_vault_or_wallet(
 
 
 def test_recover_never_creates_a_vault(bare: Cli, stick: Path, tmp_path: Path) -> None:
-    """It refuses, and leaves the home empty."""
+    """It fails and leaves the home empty."""
     bare.fails(43, "recover", "--unprotected-keys", key=KEY)
     assert not bare.home.exists() or not list(bare.home.iterdir())
     bare.fails(2, "recover", "--unprotected-keys", "--words-fd", str(pipe("x")), key=KEY)
@@ -729,7 +730,7 @@ def test_init_with_lost_names_requires_create_and_both_vaults_merge(
     assert not other.home.exists() or not list(other.home.iterdir())
     assert "Created a new vault" in other.ok("init", "--unprotected-keys", "--create", key=KEY).out
     other.ok("write", "role", "--body", "pilot")
-    # the old packs come back: two births of one vault, and no dead end
+    # the old packs return: the two geneses of one vault merge
     for pack in (tmp_path / "packs").iterdir():
         pack.rename(packs / pack.name)
     sealed("sync")
@@ -745,7 +746,7 @@ def test_init_with_lost_names_requires_create_and_both_vaults_merge(
 def test_public_vault_is_restored_only_with_consent(
     bare: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the command line: the error shows both kinds, and a restored public memory asks before it publishes."""
+    """The error names both kinds, and a restored public vault asks before it publishes."""
     words = bare.ok("init", "--mode", "ipfs", "--yes-public", "--json", key=KEY).json["recovery_words"]
     other = Cli(tmp_path / "other", monkeypatch)
     for command in (("init",), ("recover",)):

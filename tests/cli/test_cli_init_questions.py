@@ -36,7 +36,7 @@ class Person:
         self.seen = ""
 
     def until(self, what: str) -> str:
-        """Read until it stands there; what stood before."""
+        """Read until this text appears; return the text before it."""
         give_up = time.monotonic() + 60
         while what not in self.seen:
             assert select.select([self._ours], [], [], max(0, give_up - time.monotonic()))[0], self.seen
@@ -45,13 +45,13 @@ class Person:
         return before
 
     def types(self, *answers: tuple[str, str]) -> None:
-        """Answer questions, each when it is asked."""
+        """Type answers, each after its question."""
         for question, answer in answers:
             self.until(question)
             os.write(self._ours, (answer + "\n").encode())
 
     def types_words_back(self) -> None:
-        """Write the 24 words down, and type those that are asked for."""
+        """Confirm the 24 words by typing the requested ones."""
         words = dict(re.findall(r"(\d+) ([a-z]+)", self.until("Word ")))
         for turn in range(3):
             if turn:
@@ -61,14 +61,14 @@ class Person:
         self.until("Right. Keep them safe.")
 
     def presses_ctrl_c(self) -> None:
-        """Until it is heard: between its question and its waiting for an answer Python's `input` hears none."""
+        """Press Ctrl-C until it works: `input` ignores it between its question and its wait."""
         for _ in range(60):
             os.killpg(self.process.pid, signal.SIGINT)
             if select.select([self._ours], [], [], 1)[0]:
                 break
 
     def ends(self) -> int:
-        """The exit code, when all is read."""
+        """Read the rest; return the exit code."""
         while True:
             try:
                 if not os.read(self._ours, 4096):
@@ -187,7 +187,7 @@ def test_init_asks_only_on_a_terminal_and_only_for_missing_choices(bare: Cli, ho
     refused = bare.fails(2, "init").err
     assert "choose an owner" in refused and "--new-wallet (recommended)" in refused
     person = Person(home, "--json")
-    assert person.ends() == 2  # a program reads that
+    assert person.ends() == 2  # output is piped, so a program reads it
     person = Person(home, "--mode", "local")
     assert "Number" not in person.until("Created a new vault")
     assert person.ends() == 0
@@ -198,7 +198,7 @@ def test_wallet_opens_on_a_second_device_with_another_device_passphrase(home: Pa
     create_keystore(home.parent / "w.json", "of the wallet", bytes(31) + b"\x07", scrypt_n=2)
     person = Person(home, "--wallet", "w.json", "--provider", stick)
     asked = "Passphrase of the wallet w.json: "
-    person.types(*PASSPHRASE, (asked, "of the walet"))  # a slip, which nothing else has to be typed again for
+    person.types(*PASSPHRASE, (asked, "of the walet"))  # a typo, which requires no other answer again
     person.until("the passphrase of keystore w.json is wrong. Try again.")
     person.types((asked, "of the wallet"), ("Create a new one? [Y/n]: ", "y"))
     person.types_words_back()

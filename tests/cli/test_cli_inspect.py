@@ -12,7 +12,7 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli
 
 @pytest.fixture
 def published(sealed: Cli) -> tuple[Cli, Path]:
-    """A device, and the CAR of what it published."""
+    """A device, and the CAR of its published version."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("timeline", "add", "waved")
     sealed.ok("sync")

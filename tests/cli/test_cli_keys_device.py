@@ -37,7 +37,8 @@ def test_weak_passphrase_is_refused_from_every_source(
 def test_key_passphrase_changes_the_passphrase_of_the_device(
     sealed: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From none to one, to another, and to none again; each time the old one no longer opens, and every text is there."""
+    """Set a first passphrase, change and remove it: each time the old one no longer opens the vault, and
+    every text remains."""
     sealed.ok("write", "tone", "--body", "direct")
     key_file = sealed.home / "default" / KEY_FILE
     assert b'"clear"' in key_file.read_bytes()

@@ -45,13 +45,13 @@ def test_key_sheet_recovers_the_vault(
     other = Cli(tmp_path / "words", monkeypatch)
     other.ok(*by_words, "--unprotected-keys", stdin=" ".join(words["recovery_words"]).encode())
     assert other.ok("read", "tone", "-n", "alex", "--body").out == "direct\n"
-    # The keystore file stands for any wallet.
+    # A keystore file represents any wallet.
     at = by_wallet.index("--wallet")
     assert by_wallet[at + 1] == "FILE"
     third = Cli(tmp_path / "wallet", monkeypatch)
     said = third.ok(*by_wallet[:at], *by_wallet[at + 2 :], "--unprotected-keys", "--json", key=KEY).json
     assert said["status"]["vault"]["tag"] == status["vault"]["tag"] and said["status"]["memories"]
-    # What was restored by the words alone does not know the wallet's address, and still that there is one.
+    # A vault restored by words alone does not know the wallet's address, only that a wallet exists.
     assert "this device does not know its address" in other.ok("key", "sheet", "-n", "alex").out
 
 
@@ -79,7 +79,7 @@ def test_key_sheet_root_restores_a_vault_whose_names_are_lost(
         assert wrong.code == 24 and not list(other.home.glob("*/ipfsmem.json"))
         assert other.ok("init", *found, "--json", key=KEY).json["restored"]
     assert other.ok("read", "tone", "--body").out == "direct\n"
-    # It is where it was, with names of its own, and the first device finds the other.
+    # The vault is at the same provider with new names, and the first device finds the other.
     other.ok("write", "role", "--body", "back")
     other.ok("sync")
     bare.ok("sync")
@@ -226,7 +226,7 @@ def test_key_sheet_names_the_settings_of_the_providers_page() -> None:
         re.M,
     )
     told = {kind: tuple(sorted(re.findall(r"`([A-Z][A-Z0-9_]+)`", needs))) for kind, needs in rows}
-    gateways = {"pinning_service": ("PINNING_SERVICE_GATEWAY",)}  # it stands in the last column there
+    gateways = {"pinning_service": ("PINNING_SERVICE_GATEWAY",)}  # it is in the last column of that table
     for kind, names in NEEDS.items():
         assert tuple(sorted({*told[kind], *gateways.get(kind, ())})) == names
     assert {kind for kind, names in told.items() if names} == set(NEEDS)

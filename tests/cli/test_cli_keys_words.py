@@ -21,7 +21,7 @@ from tests.support.cli_lab import KEY, OTHER_KEY, Cli, Result, pipe
 
 @pytest.fixture
 def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes further devices."""
+    """Return a function that makes further devices."""
     return lambda name: Cli(tmp_path / name, monkeypatch)
 
 
@@ -30,7 +30,7 @@ def recover(cli: Cli, words: list[str]) -> Result:
 
 
 def shown(text: str) -> list[str]:
-    """The words of a page for people."""
+    """Return the words of the human-readable output."""
     return [word for _, word in sorted((int(n), w) for n, w in re.findall(r"(\d+) ([a-z]{3,8})\b", text))]
 
 
@@ -90,7 +90,7 @@ def test_recover_with_a_revoked_phrase_says_that_it_was_revoked(sealed: Cli, dev
     assert recover(other, shown(result.out)).code == 0
     text = " ".join(first["recovery_words"])
     assert "revoked" in sealed.fails(24, "member", "admit", "--words-fd", str(pipe(text))).err
-    # Those of before go together.
+    # Earlier phrases are revoked together.
     third = sealed.ok("key", "phrase", "--json", "--revoke-old", key=KEY).json
     assert len(third["revoking"]) == 1 and labels(sealed) == ["recovery words"] * 2
 

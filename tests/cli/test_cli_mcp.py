@@ -36,7 +36,7 @@ HELLO: dict[str, Any] = {
     "jsonrpc": "2.0", "id": 0, "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }  # fmt: skip
-#: Of each some 80 bytes: more than a pipe holds.
+#: Calls of about 80 bytes each: together more than a pipe holds.
 CALLS = effort.cases(2_000, 10_000)
 READY: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 
@@ -60,7 +60,7 @@ def text_of(answer: Any) -> str:
 
 @contextlib.contextmanager
 def started(home: Path, *arguments: str, code: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    """`ipfsmem serve mcp` with pipes, or `code` that runs it; at the end it must be gone."""
+    """Start `ipfsmem serve mcp` with pipes, or `code` that runs it; check at the end that it has exited."""
     ran = ["-c", code] if code else ["-m", "ipfsmem.cli", "serve", "mcp", *arguments]
     server = subprocess.Popen(
         [sys.executable, *ran],
@@ -88,7 +88,7 @@ def say(server: subprocess.Popen[bytes], *messages: Any) -> None:
 
 
 def ended(server: subprocess.Popen[bytes], code: int = 0) -> tuple[list[dict[str, Any]], str]:
-    """The answers, each a line of JSON, and what was said on stderr, once the client closed its end."""
+    """Close the input; return the answers, each a line of JSON, and stderr."""
     out, err = server.communicate(timeout=60)
     assert server.returncode == code, err
     assert b"Traceback" not in err, err
@@ -139,7 +139,8 @@ def test_cancelled_queued_call_is_neither_run_nor_answered(home: Path) -> None:
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     with started(home) as server:
         with file_lock(home / "ipfsmem" / "default" / "lock"):
-            # The first waits for the lock, the second for the first; the answer to the list says that the cancellation was read.
+            # The first waits for the lock, the second for the first; the answer to the list shows that the
+            # cancellation was read.
             say(server, HELLO, READY, call(1, "remember", key="first", body="Waited."), hurried, cancel)
             say(server, {"jsonrpc": "2.0", "id": "list", "method": "tools/list"})
             assert server.stdout is not None
@@ -152,8 +153,8 @@ def test_cancelled_queued_call_is_neither_run_nor_answered(home: Path) -> None:
 
 
 class Peak:
-    """The most memory (KiB) that a process has held since it began, looked at until it ends. What the system says of ended children
-    counts the process that forked them, too."""
+    """The peak memory (KiB) of a process, sampled until it ends. The system's figure for ended children
+    includes the process that forked them."""
 
     def __init__(self, pid: int) -> None:
         self._path, self._most = Path(f"/proc/{pid}/status"), 0
@@ -177,13 +178,13 @@ class Peak:
 
 
 def test_thousands_of_queued_calls_are_answered_in_bounded_memory(home: Path) -> None:
-    """They wait in the pipe, also while the client reads no answers."""
+    """Queued calls wait in the pipe, also while the client reads no answers."""
     with started(home) as server:
         say(server, HELLO, READY, call("warm"))
         time.sleep(1)
         os.set_blocking(server.stdin.fileno(), False)  # type: ignore[union-attr]
         sent = data = b"".join(json.dumps(call(n, "no")).encode() + b"\n" for n in range(1, CALLS + 1))
-        while data:  # nobody reads yet: the pipes fill, and it stops taking more
+        while data:  # nobody reads yet: the pipes fill, and the server stops reading
             try:
                 data = data[os.write(server.stdin.fileno(), data[:65536]) :]  # type: ignore[union-attr]
             except BlockingIOError:
@@ -336,7 +337,7 @@ def test_mcp_server_started_while_database_is_locked_answers_later_calls(
         say(server, call(2, query="firmware"))
         answers, err = ended(server)
     assert refused["isError"] and "in use by another program" in refused["content"][0]["text"]
-    assert "process id" not in refused["content"][0]["text"]  # which SQLite does not say
+    assert "process id" not in refused["content"][0]["text"]  # SQLite does not report this
     assert "Works on firmware." in answers[0]["result"]["content"][0]["text"]
     assert "in use by another program" in err
 
@@ -368,7 +369,7 @@ def test_write_before_server_is_killed_is_published(tmp_path: Path) -> None:
     with started(tmp_path, "--sync") as server:
         assert server.stdout is not None
         say(server, HELLO, READY)
-        _until(lambda: syncing_notes(place).worked != 0)  # the sync of the start is over
+        _until(lambda: syncing_notes(place).worked != 0)  # the first sync is done
         say(server, call(1, "remember", key="tone", body="direct"))
         while b'"id":1' not in server.stdout.readline():
             pass
@@ -419,7 +420,7 @@ def test_unknown_tool_name_ends_the_server_at_once(home: Path) -> None:
 
 @contextlib.contextmanager
 def listening(home: Path, *arguments: str) -> Iterator[tuple[str, str]]:
-    """Its URL and the token that it made."""
+    """Return the server's URL and the token that it made."""
     with started(home, "--http", "127.0.0.1:0", "--json", *arguments) as server:
         lines = b""
         while not lines.endswith(b"}\n"):
@@ -515,9 +516,11 @@ def test_abandoned_mcp_sessions_block_no_new_session_and_used_one_stays(home: Pa
         last = opened()
         assert (
             ask(ping, silent)[0] == 404
-        )  # as the protocol has it of a session that ended: its client opens another one
+        )  # the protocol's answer for an expired session: the client opens another one
         assert ask(ping, used)[0] == ask(ping, last)[0] == 200
-        assert ask({"jsonrpc": "2.0", "id": 3, "method": "ping"})[0] == 400  # opens none, so none ends for it
+        assert (
+            ask({"jsonrpc": "2.0", "id": 3, "method": "ping"})[0] == 400
+        )  # it opens no session, so none is closed for it
         for _ in range(2 * MAX_SESSIONS):
             opened()
             assert ask(ping, used)[0] == 200
@@ -549,7 +552,7 @@ def test_official_client_works_over_http(home: Path) -> None:
 def test_mcp_over_http_refuses_bad_addresses_ports_and_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this process, as nothing is served."""
+    """Tested in this process, because nothing is served."""
     need_extra("mcp", "mcp_types")
     cli = Cli(tmp_path, monkeypatch)
     cli.ok("init", "--mode", "local")
@@ -561,7 +564,7 @@ def test_mcp_over_http_refuses_bad_addresses_ports_and_tokens(
             "Give 127.0.0.1:PORT, or let the program start the server itself, over its standard streams.",
             said,
         )
-    cli.ok("serve", "mcp")  # its client closed its end at once
+    cli.ok("serve", "mcp")  # the client closed its input at once
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         hinted(

@@ -174,7 +174,7 @@ def test_invalid_sources_and_targets_are_refused(cli: Cli, tmp_path: Path) -> No
 def test_export_names_left_out_conflicts_and_has_its_own_exit_code(
     clash: tuple[Cli, Cli], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Conflict copies are counted and named, and leaving them out is agreed to."""
+    """Omitting conflict copies requires consent; they are counted and named."""
     first, _ = clash
     out = tmp_path / "out.json"
     done = first("export", "--out", str(out))
@@ -196,7 +196,7 @@ def test_export_names_left_out_conflicts_and_has_its_own_exit_code(
 
 
 def test_import_reports_memories_that_stay_forgotten(cli: Cli) -> None:
-    """An import that changes nothing that can be seen says so, and how to see it."""
+    """An import without a visible change says so, and how to show those memories."""
     cli.ok("write", "s", "--body", "the text")
     backup = cli.ok("export").out_bytes
     cli.ok("forget", "s")

@@ -18,7 +18,7 @@ AWS = "AKIA" + "ABCDEFGHIJKLMNOP"
 
 @pytest.fixture
 def public(bare: Cli, stick: Path) -> Cli:
-    """A device with a memory in mode ipfs."""
+    """A device with a vault in mode ipfs."""
     bare.ok("init", "--mode", "ipfs", "--unprotected-keys", "--yes-public", key=KEY)
     return bare
 
@@ -43,7 +43,9 @@ def test_anyone_can_list_read_and_export_a_public_vault(
     assert not other.home.exists()
     other.fails(4, "open", root, "nothing")
     other.fails(2, "open", "no-cid")
-    other.fails(4, "open", "bafybeiaqihpb4m7wt6vvtafbr6lqn2ynakoghdo2kfobnd3kz6h7nyegvy")  # nobody has it
+    other.fails(
+        4, "open", "bafybeiaqihpb4m7wt6vvtafbr6lqn2ynakoghdo2kfobnd3kz6h7nyegvy"
+    )  # the CID has no block
     sealed = Cli(tmp_path / "sealed", monkeypatch)
     sealed.ok("init", "-n", "s", "--no-wallet", "--unprotected-keys")
     hidden = sealed.ok("sync", "-n", "s", "--json").json["report"]["root"]
@@ -163,6 +165,7 @@ def test_forget_of_published_memory_warns_that_it_stays_public(public: Cli, bare
 
 
 def test_open_reads_a_folder_an_export_and_a_car_file(public: Cli, stick: Path, tmp_path: Path) -> None:
+    """-"""
     public.ok("write", "hello", "--body", "Hello, world.")
     public.ok("sync")
     for arguments in (("--car", "page.car"), ("--dir", "page"), ("--out", "page.json")):

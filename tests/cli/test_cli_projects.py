@@ -69,7 +69,7 @@ def test_connect_all_connects_listed_projects_and_names_open_questions(
     other = repository(tmp_path / "other", "https://github.com/b/two")
     for root in (one, two):
         claude.remembers(root, "deploy", str(root))
-    assert cli("connect", "claude-code", "--all").code == 2  # nobody can be asked
+    assert cli("connect", "claude-code", "--all").code == 2  # there is no terminal for questions
     assert not cli.ok("scope", "list").out
     shown = cli.ok("connect", "claude-code", "--all", "--dry-run").out
     assert "Nothing was changed." in shown and "No changes." not in shown

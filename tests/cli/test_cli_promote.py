@@ -89,8 +89,8 @@ def test_two_pending_texts_of_one_key_are_not_approved_together(sealed: Cli, tmp
     assert "tone" not in sealed.ok("export", "--partial").json["index"]
 
 
-def talk_of(path: Path, *texts: str) -> Path:
-    """A database of InitRunner with one conversation of these messages."""
+def conversation_database(path: Path, *texts: str) -> Path:
+    """Create an InitRunner database with one conversation of these messages."""
     if not path.exists():
         initrunner_db(path)
     messages = [
@@ -112,7 +112,7 @@ QUESTION = ("--query", "otters like rain and rivers", "--layout", "ranked")
 def test_imported_messages_are_withheld_until_approved(sealed: Cli, tmp_path: Path) -> None:
     item = {"role": "user", "content": "Otters like rivers, says a program."}
     sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())
-    path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
+    path = conversation_database(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
     said = sealed.ok("import", "--from", "initrunner", str(path)).out
     assert "are pending" in said and "ipfsmem approve --from initrunner" in said
     given = sealed.ok("context", *QUESTION).out
@@ -138,7 +138,7 @@ def test_imported_messages_are_withheld_until_approved(sealed: Cli, tmp_path: Pa
 
 
 def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: Path) -> None:
-    path = talk_of(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
+    path = conversation_database(tmp_path / "agent.db", "Otters like rain.", "Otters like snow.")
     sealed.ok("import", "--from", "initrunner", str(path))
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(
@@ -158,11 +158,11 @@ def test_one_session_is_approved_and_others_stay_pending(sealed: Cli, tmp_path: 
 
 
 def test_messages_imported_after_an_approval_are_pending_again(sealed: Cli, tmp_path: Path) -> None:
-    path = talk_of(tmp_path / "agent.db", "Otters like rain.")
+    path = conversation_database(tmp_path / "agent.db", "Otters like rain.")
     sealed.ok("import", "--from", "initrunner", str(path))
     sealed.ok("approve", "--from", "initrunner")
     assert "pending" not in sealed.ok("import", "--from", "initrunner", str(path)).out
-    talk_of(path, "Otters like rain.", "Otters like snow.")
+    conversation_database(path, "Otters like rain.", "Otters like snow.")
     assert "are pending" in sealed.ok("import", "--from", "initrunner", str(path)).out
     item = {"role": "user", "content": "Otters like rivers, I say."}
     sealed.ok("session", "add", "talk", stdin=json.dumps(item).encode())

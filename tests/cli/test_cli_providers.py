@@ -127,11 +127,11 @@ def test_provider_without_its_token_blocks_no_local_command(
     sealed.ok("write", "tone", "--body", "direct")
     assert sealed.ok("read", "tone", "--body").out == "direct\n"
     sealed.ok("status")
-    done = sealed("sync", "--json")  # the folder takes it, and no other address is asked for anything
+    done = sealed("sync", "--json")  # the folder accepts it, and no other provider is contacted
     synced = done.json["report"]
     assert done.code == done.json["exit_code"] == 7 and synced["not_placed"] == [
         "pinata"
-    ]  # not everywhere is not everything
+    ]  # uploaded to one provider only
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
     listed = sealed.ok("provider", "list", "--json").json["providers"]
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]
@@ -170,7 +170,7 @@ def test_provider_folder_is_stored_as_an_absolute_path(
 
 @pytest.fixture
 def closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A peer that anybody may read and this device may not write: its token is another one."""
+    """A peer that this device may read but not write: the peer's token is another one."""
     monkeypatch.setenv("PEER_TOKEN", "a token that is not the server's")
     (tmp_path / "theirs").mkdir()
     with serve(lambda: blocks.app(DirectoryProvider(tmp_path / "theirs"), token="the server's token")) as url:
@@ -221,7 +221,7 @@ def test_provider_check_counts_lost_blocks_and_repair_uploads_them(sealed: Cli, 
     mended = sealed.ok("provider", "check", "--repair", "--json").json
     assert mended["missing"] == 0 and mended["providers"][0]["sent"] > 5
     sealed.ok("provider", "check")
-    sealed.ok("provider", "check", "--repair", "--full")  # the older roots that are kept there too
+    sealed.ok("provider", "check", "--repair", "--full")  # the older roots that are retained there
     full = sealed.ok("provider", "check", "--full", "--json").json
     assert full["providers"][0]["read"] == full["providers"][0]["total"] > 5
     for pack in (stick / "packs").iterdir():
@@ -279,7 +279,7 @@ def test_provider_follow_adopts_an_announced_move(
 def test_risks_of_a_repository_are_in_each_answer(
     sealed: Cli, second: Cli, stick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository of other work, named by its address, or by the device that moved there."""
+    """The repository contains other work; it is named by its address, or by the device that moved there."""
     need_program("git")
     there = tmp_path / "code.git"
     subprocess.run(["git", "init", "-q", "--bare", there], check=True)
@@ -348,7 +348,7 @@ def test_vault_at_a_remote_is_found_from_every_folder(
     assert "names a remote of the repository" in refused.err
     with Memory.load(home=bare.home) as memory, pytest.raises(ConfigError, match="names a remote"):
         memory.providers.add("git:origin")
-    assert git(there, "for-each-ref") == refs  # nothing was pushed without a warning
+    assert git(there, "for-each-ref") == refs  # every push had a warning
     moved = bare.ok("vault", "move", "git:origin")
     assert "can push there can delete it" in moved.err
     assert [one["spec"] for one in bare.ok("provider", "list", "--json").json["providers"]] == [spec]

@@ -65,7 +65,7 @@ def test_recall_applies_threshold_and_reasons_of_a_configured_model(
         settings.write_text(f'[embeddings]\nmodel = "hashed-words"\nbase_url = "{address}/v1"\n')
         first = cli.ok("recall", "espresso")
         assert "indexing this vault" in first.err and "on this machine" in first.err
-        # The command let its batch end, so that the next one has vectors.
+        # The command let the batch finish, so that the next one has vectors.
         found = cli.ok("recall", "expresso machines", "--threshold", "0.25", "--explain", "--json").json
         assert [hit["key"] for hit in found["hits"]] == ["drinks"] and found["ranking"] == "words and meaning"
         assert found["hits"][0]["parts"]["meaning"] > 0

@@ -14,7 +14,7 @@ from tests.support.cli_lab import KEY, Cli
 
 @pytest.fixture
 def revoked(sealed: Cli, second: Cli) -> tuple[Cli, Cli]:
-    """The second device wrote something, and was revoked by the first before it published that."""
+    """A second device that wrote a text and was revoked by the first before it published it."""
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     second.ok("sync")
@@ -130,7 +130,7 @@ def test_printed_advice_moves_the_texts_of_a_revoked_device(revoked: tuple[Cli, 
 
     def run(step: str, **extra: str) -> None:
         words = [str(out) if word == "DIR" else word for word in shlex.split(step)]
-        if "--wallet" in words:  # the wallet of these tests comes through a pipe
+        if "--wallet" in words:  # these tests pipe in the wallet
             words = [*words[: words.index("--wallet")], "--unprotected-keys"]
         second.ok(*words, **extra)
 

@@ -17,7 +17,7 @@ from tests.support.hints import hinted
 
 
 def partly(device: Cli, *arguments: str) -> Result:
-    """It did what could be done, and says by its exit code that a part is lost."""
+    """Check that a command did what it could and reports a loss by its exit code."""
     result = device(*arguments)
     assert result.code == 14 and "Traceback" not in result.err, result
     return result
@@ -25,7 +25,7 @@ def partly(device: Cli, *arguments: str) -> Result:
 
 @pytest.fixture
 def damaged(sealed: Cli, stick: Path, tmp_path: Path) -> Callable[[str], None]:
-    """A published memory of 70 texts; the function damages a node of it."""
+    """A published vault of 70 texts; the returned function damages one of its nodes."""
     source = tmp_path / "notes"
     source.mkdir()
     for n in range(70):

@@ -39,7 +39,7 @@ SERVE = [sys.executable, "-m", "ipfsmem.cli", "serve", "peer"]
 NOBODY = 65534
 
 
-#: `ipfsmem` that gets its signal once more when its event loop is half closed.
+#: Runs `ipfsmem` and repeats its signal while its event loop is closing.
 TWICE = """
 import asyncio, os, signal, sys
 from ipfsmem.cli import main
@@ -72,7 +72,7 @@ def test_second_signal_during_shutdown_prints_nothing(tmp_path: Path) -> None:
 def served(
     folder: Path, *more: str, token: str = TOKEN, before: tuple[str, ...] = (), stop: int = signal.SIGINT
 ) -> Iterator[str]:
-    """The URL of a real `ipfsmem serve peer`, which ends as it should."""
+    """Start a real `ipfsmem serve peer`, yield its URL, and check that it exits cleanly."""
     server = subprocess.Popen(
         [*before, *SERVE, str(folder), "--port", "0", "--json", *more],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "IPFSMEM_SERVE_TOKEN": token},
@@ -123,7 +123,8 @@ def pin_names(folder: Path) -> list[str]:
 
 
 def pinned_roots(folder: Path, under: str) -> set[str]:
-    """Roots of pins whose name begins with `under`; "" stands for those that did not come over the pinning service."""
+    """Return the roots of pins whose name begins with `under`; "" selects those not made over the pinning
+    service."""
     pins = [json.loads(file.read_bytes()) for file in folder.glob("pins/*.json")]
     return {pin["cid"] for pin in pins if pin["name"].startswith("psa:") == bool(under)}
 
@@ -150,7 +151,7 @@ def test_car_uploaded_to_peer_is_pinned_and_unpinned_by_any_tool(tmp_path: Path)
             assert [found.cid for found in await tool.pins("mine")] == [TREE.cid]
             assert pin_names(kept) == ["psa:mine"]
             assert await tool.get_blocks([TREE.cid]) == {TREE.cid: dict(TREE.blocks)[TREE.cid]}
-            # A device's own pin of the same root and name is not the tool's to take away.
+            # A tool must not remove a device's own pin of the same root and name.
             await store.pin(TREE.cid, "mine")
             await tool.unpin(pin)
             assert await tool.pins("mine") == []

@@ -17,12 +17,12 @@ from tests.support.hints import hinted
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "settings"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
-    monkeypatch.setenv("PATH", str(tmp_path))  # no manager of services is reached
+    monkeypatch.setenv("PATH", str(tmp_path))  # no service manager is called
     return folder
 
 
 def test_service_for_a_vault_that_cannot_sync_is_refused(bare: Cli, stick: Path, settings: Path) -> None:
-    """No key is needed to see that."""
+    """This is detected without a key."""
     bare.ok("init", "-n", "plain", "--mode", "local")
     hinted(
         "Create a vault in mode encrypted-ipfs or ipfs: ipfsmem init.",

@@ -43,7 +43,7 @@ def test_session_is_created_read_searched_and_deleted(cli: Cli) -> None:
     assert page.startswith("# The boat\n\n## System, 20") and "> question 1\n" in page
     (found,) = cli.ok("session", "search", "answer 0", "--limit", "1", "--json").json["hits"]
     assert (found["session"], found["role"], found["text"]) == (name, "assistant", "answer 0")
-    # What is exported goes in again.
+    # The export can be imported.
     copy = cli.ok("session", "export", name, "--format", "json").out.encode()
     cli.ok("session", "add", "copy", stdin=copy)
     again = cli.ok("session", "export", "copy", "--format", "json", "--json").json
@@ -171,7 +171,7 @@ def test_scope_clear_asks_and_leaves_other_scopes_and_kinds(
         "items"
     ] == turns(1)
     assert cli.ok("fact", "history", "--json").json == {"facts": []}
-    # Another scope is another matter.
+    # Another scope is unchanged.
     assert len(cli.ok("list", "--scope", "work", "--json").json["memories"]) == 2
     done = cli.ok("scope", "clear", "--scope", "work", "--yes", "--json").json
     assert (done["memories"], done["sessions"], done["left"]) == (2, 1, [])
@@ -215,7 +215,7 @@ def test_fact_written_during_the_clear_question_remains(cli: Cli, monkeypatch: p
 
 
 def lose_text(cli: Cli, key: str) -> None:
-    """The text of a memory leaves the disk, and its entry stays."""
+    """Delete the text of a memory from disk, but not its entry."""
     with Memory.load(home=cli.home) as memory, memory.replica.transaction():
         memory.replica.store.checkpoint(folders=False)
         (value,) = memory.replica.store.entry(f"m/{key}").values()
@@ -249,7 +249,7 @@ def test_clear_forgets_hidden_memory_and_edited_fact_with_lost_texts(cli: Cli) -
 
 
 def test_session_list_is_complete_while_earlier_text_of_a_fact_is_lost(sealed: Cli, second: Cli) -> None:
-    """It is no conversation. A session of which a part is lost is named by the other one."""
+    """A fact with a lost text is not a session; a session with a lost part is still named."""
     fact = sealed.ok("fact", "add", "User likes zebras", "--json").json["fact"]["key"]
     sealed.ok("fact", "edit", fact, "User likes lions")
     sealed.ok("session", "add", "boat", stdin=lines(*turns(1)))
@@ -291,7 +291,7 @@ def test_deleted_fact_can_be_forgotten(cli: Cli) -> None:
     assert "zebras" in cli.ok("fact", "history").out
     cli.ok("forget", key)
     assert cli.ok("fact", "history").out == ""
-    cli.fails(4, "fact", "history", key)  # as of one that never was
+    cli.fails(4, "fact", "history", key)  # like a fact that never existed
     cli.fails(4, "forget", key)
 
 

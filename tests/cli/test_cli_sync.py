@@ -184,7 +184,7 @@ def test_compact_releases_only_the_named_mass_delete(sealed: Cli, second: Cli) -
 
 
 def test_sync_that_could_not_publish_has_its_own_exit_code(sealed: Cli, second: Cli) -> None:
-    """It pulled, and this device belongs to the memory no more."""
+    """It pulled, but this device is no longer a member of the vault."""
     second.ok("sync")
     sealed.ok("sync")
     others = [m for m in sealed.ok("member", "list", "--json").json["members"] if m["label"] == "second"]

@@ -56,7 +56,7 @@ def test_sync_every_prints_received_changes_and_hides_idle_syncs(
 def test_sync_every_publishes_pending_writes_at_its_end(
     sealed: Cli, keep: Callable[..., Keeping], number: signal.Signals, before: tuple[signal.Signals, ...]
 ) -> None:
-    """Also where `timeout` sends its signal twice, and where a terminal is closed."""
+    """Also when `timeout` sends its signal twice, and when a terminal is closed."""
     sealed.ok("sync")
     kept = keep(sealed, "--every", "1h")
     kept.line(lambda line: "Nothing new" in line)

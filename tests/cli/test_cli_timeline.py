@@ -46,7 +46,7 @@ def test_timeline_filters_by_days_and_limit(cli: Cli) -> None:
     cli.fails(2, "timeline", "show", "--limit", "0")
     turned = cli.fails(2, "timeline", "show", "--since", "2026-04-13", "--until", "2026-04-12")
     assert "comes after" in turned.err
-    for option in ("--since", "--until", "--type"):  # from a variable that is not set
+    for option in ("--since", "--until", "--type"):  # from an unset variable
         assert cli("timeline", "show", option, "").code == 2
 
 

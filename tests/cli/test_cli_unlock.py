@@ -20,7 +20,7 @@ pytestmark = needs_kernel_keyring
 
 @pytest.fixture
 def guarded(bare: Cli, stick: Path, runtime: Path) -> Iterator[Cli]:
-    """A device with an encrypted memory under a passphrase."""
+    """A device with an encrypted vault under a passphrase."""
     bare.ok("init", "--no-wallet", "--passphrase-fd", str(pipe(PASSPHRASE)))
     yield bare
     lock_device(bare.home / "default")
@@ -31,7 +31,7 @@ def unlock(cli: Cli, *more: str) -> None:
 
 
 def run(cli: Cli, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """In a process of its own, which has no passphrase and nobody to ask."""
+    """Run in a separate process without a passphrase or terminal."""
     return program(*arguments, env={**os.environ, "IPFSMEM_HOME": str(cli.home)}, stdin=subprocess.DEVNULL)
 
 
@@ -79,7 +79,7 @@ def test_wrong_passphrase_is_refused_while_unlocked(guarded: Cli) -> None:
     unlock(guarded)
     guarded.ok("list", "--passphrase-fd", str(pipe(PASSPHRASE)))
     guarded.fails(22, "list", "--passphrase-fd", str(pipe("another")))
-    guarded.fails(22, "unlock")  # nobody to ask, though it is unlocked
+    guarded.fails(22, "unlock")  # no terminal, although unlocked
 
 
 def test_passphrase_change_requires_the_old_one_and_locks(
@@ -136,7 +136,7 @@ def test_lock_drops_the_keys_of_a_damaged_vault(guarded: Cli) -> None:
 
 
 def test_lock_drops_keys_cached_before_vault_was_moved_or_removed(guarded: Cli) -> None:
-    """Also under `--home` of where it is now, or of nothing; and where its configuration is damaged."""
+    """Also with `--home` of the new place or of an empty folder, and with a damaged configuration."""
     old = guarded.home / "default"
     held_keys(old)
     new = guarded.home.with_name("new home")

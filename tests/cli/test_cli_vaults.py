@@ -18,8 +18,8 @@ from ipfsmem.memory import Memory
 from tests.support.cli_lab import KEY, Cli, pipe
 
 
-def kept(device: Cli, name: str = "default") -> bool:
-    """Whether a vault is there, and answers."""
+def still_opens(device: Cli, name: str = "default") -> bool:
+    """Return whether a vault exists and opens."""
     return device("list", "--vault", name).code == 0
 
 
@@ -91,7 +91,7 @@ def test_remove_refuses_a_vault_that_no_new_device_can_find(sealed: Cli, stick: 
     shutil.rmtree(stick / "pins")
     shutil.rmtree(stick / "names")
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
-    assert "no provider leads a new device to it" in said and kept(sealed)
+    assert "no provider leads a new device to it" in said and still_opens(sealed)
     sealed.ok("sync")
     sealed.ok("vault", "remove", "default", "--yes")
     sealed.ok("recover", "--unprotected-keys", key=KEY)
@@ -119,7 +119,7 @@ def test_remove_refuses_a_vault_with_an_unpublished_revoke(
         patch.setattr(DirectoryProvider, "put_car", full)
         sealed.fails(40, "member", "revoke", "second", key=KEY)
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
-    assert "a change of the members is not published" in said and kept(sealed)
+    assert "a change of the members is not published" in said and still_opens(sealed)
     assert "a change of the members waits: ipfsmem sync" in sealed.ok("status").out
     found = sealed.ok("status", "--json").json
     assert found["unpublished"] and found["waiting"] == ["a change of the members"]
@@ -185,7 +185,7 @@ def test_remove_ignores_a_provider_inside_the_vaults_own_folder(
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync")
     assert "no provider" in bare.fails(2, "vault", "remove", "default", "--yes").err
-    assert kept(bare) and any(inside.iterdir())
+    assert still_opens(bare) and any(inside.iterdir())
 
 
 def test_remove_of_a_local_vault_needs_force_and_leaves_its_plain_files(cli: Cli) -> None:
@@ -193,7 +193,7 @@ def test_remove_of_a_local_vault_needs_force_and_leaves_its_plain_files(cli: Cli
     assert "published nowhere (1 memory)" in cli.fails(2, "vault", "remove", "default", "--yes").err
     own = cli.home / "default" / "memory"
     assert f"stays: {own}" in cli.ok("vault", "remove", "default", "--force", "--yes").out
-    assert (own / "tone.md").read_text().endswith("direct\n") and not kept(cli)
+    assert (own / "tone.md").read_text().endswith("direct\n") and not still_opens(cli)
     cli.ok("init", "--mode", "local")
     assert cli.ok("read", "tone", "--body").out == "direct\n"
     cli.ok("vault", "remove", "default", "--force", "--yes", "--files")
@@ -208,16 +208,16 @@ def test_remove_leaves_files_of_others_and_linked_folders(cli: Cli, tmp_path: Pa
     wallet.write_text("mine")
     said = cli.ok("vault", "remove", "default", "--force", "--yes", "--files", "--json").json
     assert said["left"] == [str(wallet)] and said["folders"] == [str(folder)]
-    assert wallet.read_text() == "mine" and (folder / "tone.md").exists() and not kept(cli)
+    assert wallet.read_text() == "mine" and (folder / "tone.md").exists() and not still_opens(cli)
 
 
 def test_remove_answered_with_no_keeps_the_vault(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--yes" in cli.fails(2, "vault", "remove", "default", "--force").err
     monkeypatch.setattr(secret_input, "can_ask", lambda: True)
     said = cli("vault", "remove", "default", "--force", stdin=b"n\n")
-    assert said.code == 8 and "lost: it is published nowhere" in said.err and kept(cli)
+    assert said.code == 8 and "lost: it is published nowhere" in said.err and still_opens(cli)
     cli.ok("vault", "remove", "default", "--force", stdin=b"y\n")
-    assert not kept(cli)
+    assert not still_opens(cli)
 
 
 def test_remove_refuses_an_unknown_name_two_names_and_a_link(cli: Cli, tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_remove_refuses_an_unknown_name_two_names_and_a_link(cli: Cli, tmp_path:
     cli.fails(3, "vault", "remove", "../default", "--yes", "--force")
     (cli.home / "other").symlink_to(cli.home / "default")
     assert "is a link" in cli.fails(2, "vault", "remove", "other", "--yes", "--force").err
-    assert kept(cli)
+    assert still_opens(cli)
 
 
 def test_remove_of_a_vault_that_does_not_open_needs_force(sealed: Cli) -> None:
@@ -280,7 +280,7 @@ def test_remove_completes_an_interrupted_removal(sealed: Cli, monkeypatch: pytes
 def test_remove_with_files_keeps_unattributed_files_after_interruption(
     bare: Cli, stick: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is unknown then which files show a text of the vault."""
+    """After an interruption it is unknown which files show texts of the vault."""
     bare.ok("init", "--mode", "ipfs", "--yes-public", "--unprotected-keys", key=KEY)
     bare.ok("write", "tone", "--body", "direct")
     bare.ok("sync", "--yes-public")
@@ -358,7 +358,7 @@ def test_remove_preserves_concurrent_writes_of_another_process(
         begun = threading.Thread(target=lambda: other.write("late", "text"), daemon=True)
 
         def moved(folder: Path) -> Path:
-            # It waits for the lock that the removal holds, and finds the folder gone.
+            # It waits for the lock that the removal holds, and then finds no folder.
             monkeypatch.setattr(threading, "excepthook", lambda found: wrote.append(found.exc_value))
             begun.start()
             return move(folder)

@@ -1,4 +1,5 @@
-"""Recovery phrase on a terminal: shown without broken words, and one wrong word loses none of the others."""
+"""Recovery phrase on a terminal: shown without broken words, and one wrong word requires no other word
+again."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def test_first_wrong_word_is_named() -> None:
 
 
 class Terminal:
-    """A command on a terminal of its own, in a process of its own."""
+    """A command on its own terminal in its own process."""
 
     def __init__(self, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -53,7 +54,7 @@ class Terminal:
         self._seen = ""
 
     def until(self, what: str) -> str:
-        """What was printed before these words come."""
+        """Return the output before these words."""
         give_up = time.monotonic() + 60
         while what not in self._seen:
             assert select.select([self._ours], [], [], max(0, give_up - time.monotonic()))[0], self._seen
@@ -65,7 +66,7 @@ class Terminal:
         os.write(self._ours, (text + "\n").encode())
 
     def end(self) -> tuple[int, str]:
-        """The exit code and what was printed last."""
+        """Return the exit code and the last output."""
         while True:
             try:
                 more = os.read(self._ours, 4096)

@@ -175,7 +175,7 @@ def test_write_of_read_output_is_a_whole_file(cli: Cli) -> None:
 
 
 def test_empty_input_does_not_replace_a_text(cli: Cli) -> None:
-    """As when the program before the pipe has failed."""
+    """A failed program before the pipe causes this."""
     cli.ok("write", "tone", "--body", "direct")
     before = cli.ok("read", "tone").out_bytes
     for arguments in (("-",), ("--file", "-"), ("--body", ""), ("--whole", "-")):

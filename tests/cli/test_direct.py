@@ -22,7 +22,7 @@ DIRECT = [
     "write --json --description one --name two tone --type user --new --body a=b",
     "write tone --scope work",
 ]
-#: Calls that click parses in another way, refuses, or passes on something to.
+#: Calls that click parses differently, refuses or has further work for.
 LEFT = [
     "read",
     "read tone more",
@@ -50,7 +50,7 @@ WORDS = sorted({word for line in [*DIRECT, *LEFT] for word in line.split()} | {"
 
 
 def calls_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
-    """What a command is run with, without click and by click: its context and its arguments."""
+    """Return the context and arguments of a command, without click and with it."""
     runs: list[Any] = []
 
     def work(steps: Steps, context: CommandContext, arguments: Arguments) -> None:

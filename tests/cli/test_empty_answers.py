@@ -65,10 +65,10 @@ def test_filtered_list_without_hits_names_the_filter(cli: Cli, command: str, tol
     ],
 )
 def test_empty_list_is_one_sentence_without_headings(cli: Cli, command: str) -> None:
-    """Headings over nothing, and often no word more."""
+    """Headings without rows would be printed otherwise."""
     said = cli.ok(*command.split())
     assert (said.out, said.err.count("\n")) == ("", 1), said
-    assert said.err[0].isupper() and "  " not in said.err, said  # a sentence, and no columns
+    assert said.err[0].isupper() and "  " not in said.err, said  # a sentence without columns
 
 
 def test_empty_list_prints_nothing_to_a_pipe(cli: Cli) -> None:

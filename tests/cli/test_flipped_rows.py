@@ -1,8 +1,8 @@
-"""One bit of one stored value of `state.db` is another one, in each table, column and row of a small memory with a folder.
+"""One flipped bit of one stored value of `state.db`, in each table, column and row of a small vault with a
+folder.
 
-Whatever it is, nobody notices it, or an error of ours says what happened and what to do: never a traceback, never a wrong
-text under exit code 0, and no line is lost that stands in no row that was hit.
-"""
+Either it has no effect, or an error says what happened and what to do: no traceback, no wrong text with
+exit code 0, and no loss of a line outside of the damaged row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipfsmem.memory import Memory
 from tests.support import effort, prepared
 from tests.support.cli_lab import Cli, Result
 
-#: A line of each text; the last was written into a file that nobody has looked at yet.
+#: A line of each text; the last is in a file that is not imported yet.
 LINES = {
     "log": "a line of the log",
     "tone": "a second tone",
@@ -33,7 +33,7 @@ READ = ("log", "tone", "own")
 
 
 class Place:
-    """A memory with a folder and a provider that can be put back to what they were, file by file, so that none becomes another one."""
+    """A vault with a folder and a provider whose files can be restored in place."""
 
     def __init__(self, base: Path, cli: Cli, mode: str) -> None:
         self.cli, self.folder = cli, base / "agent"
@@ -52,7 +52,7 @@ class Place:
             cli.ok("sync", *SYNC[mode])
         plan = (self.folder / "plan.md").read_bytes()
         cli.ok("write", "plan", "--body", "another plan\n")
-        (self.folder / "plan.md").write_bytes(plan)  # an old text, which waits
+        (self.folder / "plan.md").write_bytes(plan)  # an earlier revision, not yet synced
         cli.ok("status")
         cli.ok("write", "tone", "--body", "a second tone\n\nlast\n")
         with Memory.load(home=cli.home) as memory, memory.replica.transaction():
@@ -81,7 +81,7 @@ class Place:
                     path.write_bytes(data)
 
     def words(self) -> str:
-        """What stands in the files of the folder, what was set aside too."""
+        """Return the content of all files in the folder, including files set aside."""
         return "\n".join(path.read_text(errors="replace") for path in files_in(self.folder))
 
 
@@ -103,8 +103,9 @@ class Flip(NamedTuple):
 
 
 def flips(db: sqlite3.Connection) -> list[Flip]:
-    """Each value with one bit changed: of two rows of each table at its begin, in its middle and at its end, of the others at one of
-    these; in a short run those of one row of each table, at one. Each of them is tried in one mode, the next in the next mode."""
+    """Yield values with one flipped bit: of two rows of each table at the beginning, the middle and the
+    end, of other rows at one of these; in a short run of one row of each table at one. The modes
+    alternate."""
     tables = [
         name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY name")
     ]
@@ -119,7 +120,7 @@ def flips(db: sqlite3.Connection) -> list[Flip]:
             for name, value in zip(names, values, strict=True):
                 if value in (None, b"", "") or (number and not effort.THOROUGH):
                     continue
-                # Rows of one table are alike: the first two at each place, the others at one.
+                # Rows of one table are alike: the first two at each position, others at one.
                 where = _PLACES if effort.THOROUGH and number < 2 else (_PLACES[len(found) % 3],)
                 found += [Flip(table, name, row, flipped(value, at)) for at in where]
     return list(dict.fromkeys(found))
@@ -134,7 +135,7 @@ def flipped(value: object, at: float) -> object:
 
 
 def said_well(result: Result) -> bool:
-    """No traceback; what did not end with 0 says why, and what to do."""
+    """Check that there is no traceback, and that an error says why and what to do."""
     if "Traceback" in result.err or "unexpected" in result.err:
         return False
     if result.code == 0:
@@ -143,7 +144,7 @@ def said_well(result: Result) -> bool:
     return len(told) >= 2 or bool(result.out)
 
 
-USE = (
+COMMANDS = (
     *(("read", name, "--body") for name in READ),
     ("list",),
     ("timeline", "show"),
@@ -153,8 +154,8 @@ USE = (
     ("sync",),
     *(("read", name, "--body") for name in READ),
 )
-OF_FOLDERS = ("copies", "renders", "earlier", "returns", "asides", "file_names", "file_texts")
-PATHS: dict[str, tuple[tuple[str, ...], ...]] = {"use": USE, "detach": (("folder", "detach", "FOLDER"),)}
+FOLDER_COMMANDS = ("copies", "renders", "earlier", "returns", "asides", "file_names", "file_texts")
+PATHS: dict[str, tuple[tuple[str, ...], ...]] = {"use": COMMANDS, "detach": (("folder", "detach", "FOLDER"),)}
 
 
 @pytest.mark.slow
@@ -167,7 +168,7 @@ def test_flipped_bit_of_any_row_is_harmless_or_reported(
     with place.database() as db:
         todo = flips(db)
     if way == "detach" and not effort.THOROUGH:
-        todo = [one for one in todo if one.table in OF_FOLDERS]
+        todo = [one for one in todo if one.table in FOLDER_COMMANDS]
     assert {"renders", "asides", "returns"} <= {one.table for one in todo}
     if effort.PROFILE != "explore":
         todo = todo[MODES.index(mode) :: len(MODES)]
@@ -180,13 +181,13 @@ def test_flipped_bit_of_any_row_is_harmless_or_reported(
             try:
                 db.execute(query, (one.value, *(value for _, value in one.row)))
             except sqlite3.IntegrityError:
-                continue  # that value is another row's
+                continue  # that value belongs to another row
         wrong += [f"{one}: {what}" for what in played(place, PATHS[way], mode)]
     assert not wrong, "\n".join(wrong)
 
 
 def played(place: Place, commands: tuple[tuple[str, ...], ...], mode: str) -> Iterator[str]:
-    """Run the commands; what went wrong."""
+    """Run the commands; return the failures."""
     for command in commands:
         if command == ("sync",):
             if mode not in SYNC:

@@ -18,8 +18,8 @@ from tests.support.hints import FILLED, hints
 GIVEN = {"namespace": "work", "home": "/a home", "scope": None}
 
 
-def typed(device: Cli, text: str, **fill: str) -> Result:
-    """Type the first command of a text as it stands there; `fill` replaces words in capitals."""
+def run_hint(device: Cli, text: str, **fill: str) -> Result:
+    """Type the first command of a text unchanged; `fill` replaces words in capitals."""
     found = re.search(r"ipfsmem ([^\n]*?)(?:[.,;)]? *(?:$|\n|, or | \(|\. [A-Z]))", text)
     assert found, text
     return device.ok(*(fill.get(word, word) for word in shlex.split(found[1])))
@@ -27,7 +27,7 @@ def typed(device: Cli, text: str, **fill: str) -> Result:
 
 @pytest.fixture
 def away(bare: Cli, tmp_path: Path) -> tuple[Cli, list[str]]:
-    """A memory of another name in another home, and the flags that lead there; where one types, there is none."""
+    """A vault of another name in another home, and the flags that select it; the current home has none."""
     flags = ["--vault", "work", "--home", str(tmp_path / "another home")]
     bare.ok("init", "--mode", "local", *flags)
     bare.ok("write", "tone", "--body", "x", *flags)
@@ -39,14 +39,14 @@ def test_hint_repeats_the_given_vault_and_home(away: tuple[Cli, list[str]], firs
     device, flags = away
     words = ["forget", "tune"]
     told = device.fails(4, *(flags + words if first else words + flags)).err
-    assert "tone" in typed(device, told).out
+    assert "tone" in run_hint(device, told).out
 
 
 @pytest.mark.parametrize(
     "name", ["two words", "it's", "ipfsmem list. ipfsmem sync", 'a "b" (c); d', "'a' 'b", "on that device: x"]
 )
 def test_hint_quotes_a_home_with_special_characters(bare: Cli, tmp_path: Path, name: str) -> None:
-    """A quoted name is a name, whatever it looks like."""
+    """A quoted name with special characters is still a single argument."""
     flags = ["--home", str(tmp_path / name)]
     bare.ok("init", "--mode", "local", *flags)
     bare.ok("write", "tone", "--body", "x", *flags)
@@ -76,14 +76,14 @@ def test_hint_quotes_a_folder_with_special_characters(bare: Cli, tmp_path: Path,
 
 def test_hint_as_json_repeats_the_given_vault_and_home(away: tuple[Cli, list[str]]) -> None:
     device, flags = away
-    assert "tone" in typed(device, device("forget", "tune", "--json", *flags).error["hint"]).out
+    assert "tone" in run_hint(device, device("forget", "tune", "--json", *flags).error["hint"]).out
 
 
 def test_hint_repeats_the_given_scope(away: tuple[Cli, list[str]]) -> None:
     device, flags = away
     device.ok("write", "role", "--body", "y", "--scope", "job", *flags)
     told = device.fails(4, "forget", "rule", "--scope", "job", *flags).err
-    out = typed(device, told).out
+    out = run_hint(device, told).out
     assert "role" in out and "tone" not in out
 
 
@@ -97,9 +97,9 @@ def test_printed_resolve_command_works_in_a_scope(sealed: Cli, second: Cli) -> N
     for device in (sealed, second, sealed):
         device.ok("sync")
     told = sealed.ok("status").out
-    listed = typed(sealed, told[told.index("1 with conflicts") :]).out  # none was listed
-    shown = typed(sealed, listed).out
-    typed(sealed, shown.replace("Resolve it: ", "\n"))
+    listed = run_hint(sealed, told[told.index("1 with conflicts") :]).out  # no conflict was listed
+    shown = run_hint(sealed, listed).out
+    run_hint(sealed, shown.replace("Resolve it: ", "\n"))
     assert (
         sealed.ok("conflicts", "--json").json["conflicts"]
         == []
@@ -113,7 +113,7 @@ def test_notice_of_status_repeats_the_given_vault(away: tuple[Cli, list[str]], s
     device.ok("init", "--unprotected-keys", *flags, key=KEY)
     device.ok("write", "tone", "--body", "x", *flags)
     told = device.ok("status", *flags).out
-    typed(device, told[told.index("changes wait: ") :])
+    run_hint(device, told[told.index("changes wait: ") :])
     assert "nothing waits" in device.ok("status", *flags).out
 
 

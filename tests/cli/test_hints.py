@@ -1,8 +1,7 @@
 """Every command and option that a text of the package names exists, and works where the text is shown.
 
-The first test reads all texts (tests/support/hints.py); the others bring about a situation, take the hint that was printed, and
-run it as it stands.
-"""
+The first test reads all texts (tests/support/hints.py); the others create a situation and run the printed
+hint unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ipfsmem.cli.app import VERBS, find_command
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, WHOLE, Told, texts, told
 
-#: "ipfsmem" in front of these is the program in a sentence, not a command.
+#: Words after "ipfsmem" that make it the name in a sentence, not a command.
 PROSE = {"process", "memory", "program", "again", "folder", "itself"}
 
 
@@ -27,7 +26,7 @@ def commands() -> Iterator[Told]:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a command without those of the sentence that goes on behind it."""
+    """Return the words of a command without those of the sentence around it."""
     name, *rest = text.split()
     words = [name]
     if name in VERBS and rest:
@@ -53,7 +52,7 @@ def test_commands_named_in_texts_exist_with_their_options() -> None:
 
 
 def exists(one: Told) -> bool:
-    """Whether there is this command, and it takes these words."""
+    """Return whether this command exists and accepts these words."""
     words = words_of(one.command)
     if words[0] == "VALUE":
         return True
@@ -62,12 +61,12 @@ def exists(one: Told) -> bool:
         command = command.get_command(click.Context(command), words.pop(0))
     if command is None:
         return False
-    shorter = words[:-1] if words[-1:] == [FILLED] else words  # it may stand for further options
-    return takes(command, words) or takes(command, shorter)
+    shorter = words[:-1] if words[-1:] == [FILLED] else words  # further options may follow
+    return accepts_words(command, words) or accepts_words(command, shorter)
 
 
-def takes(command: click.Command, words: list[str]) -> bool:
-    """Whether these options exist and are complete, and there are not too many arguments."""
+def accepts_words(command: click.Command, words: list[str]) -> bool:
+    """Return whether these options exist and are complete, and there are not too many arguments."""
     try:
         _, left, _ = command.make_parser(click.Context(command)).parse_args(list(words))
     except click.UsageError:
@@ -83,8 +82,9 @@ def test_texts_do_not_refer_to_documents_that_are_not_installed() -> None:
 
 @pytest.mark.xdist_group("texts")
 def test_python_message_names_more_than_a_flag() -> None:
-    """Outside the command line a flag alone helps half of the callers; a whole command helps all. (What is refused in
-    `api/calls.py` puts its flags behind one: tests/unit/api/test_access.py runs it as it is said. `git/` and `rclone/` have options of these programs.)"""
+    """Outside the command line a flag alone helps only some callers; a whole command helps all. (Errors of
+    `api/calls.py` put their flags after a command, which tests/unit/api/test_access.py runs. `git/` and
+    `rclone/` have options of those programs.)"""
     bare = re.compile(r"(?<![\w-])--[a-z]")
     flags = [
         (where, text)
@@ -99,7 +99,7 @@ def test_python_message_names_more_than_a_flag() -> None:
 
 
 def run_as_printed(device: Cli, text: str, **fill: str) -> Result:
-    """Run the first command that a text names, as it stands there; `fill` replaces words in capitals, as a person does."""
+    """Run the first command that a text names unchanged; `fill` replaces words in capitals."""
     found = re.search(r"ipfsmem ([^\n]*?)(?:[.,;]? *(?:$|\n|, or | \(|\. [A-Z]))", text)
     assert found, text
     words = [fill.get(word, word) for word in shlex.split(found[1])]

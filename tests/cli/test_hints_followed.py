@@ -1,8 +1,7 @@
-"""Every hint is true: the situation is brought about, what is printed is carried out, and then it helps.
+"""Every hint is true: each row creates a situation, follows the printed hint and checks that it helps.
 
-The rows name hints as they stand in the source (tests/support/hints.py), so a hint that is changed, or a new one, has no row and fails
-the last test until somebody has followed it.
-"""
+Rows quote hints from the source (tests/support/hints.py), so a changed or new hint fails the last test
+until a row follows it."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ from tests.support.outcomes import (
 )
 
 _LISTING = DirectoryProvider.listing
-#: A command, or something that a person does.
+#: A command, or an action of a person.
 Step = str | Callable[[Place], object]
 
 
@@ -155,7 +154,7 @@ def link(place: Place) -> None:
 
 
 def replaced(place: Place) -> None:
-    """The folder of a scope as another folder that holds the same."""
+    """Replace the folder of a scope by another folder with the same content."""
     place.folder.rename(place.base / "first")
     shutil.copytree(place.base / "first", place.folder)
 
@@ -181,7 +180,7 @@ def token_by_hand(place: Place) -> None:
 
 
 def written_since(place: Place) -> None:
-    """Another device has replaced what this one wrote last."""
+    """Another device has replaced this device's last text."""
     place.ok("sync")
     place.ok("sync", device=place.other)
     place.ok("write tone --body z", device=place.other)
@@ -190,7 +189,7 @@ def written_since(place: Place) -> None:
 
 
 def salvage_a_part(place: Place) -> None:
-    """It ends with 14 as long as anything cannot be read, and brings back what can."""
+    """Salvage exits with 14 as long as anything is unreadable, and restores the rest."""
     done = place.run("vault repair --json")
     assert done.code == 14 and done.json["done"] is not None
 
@@ -202,17 +201,17 @@ def unlock_by_words(place: Place) -> None:
 
 
 def at_a_terminal(place: Place) -> None:
-    """A person looks at what is printed, and types nothing."""
+    """A person at a terminal who types nothing."""
     place.patch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: True)
 
 
 def no_terminal(place: Place) -> None:
-    """What is printed goes into a file."""
+    """Redirect the output to a file."""
     place.patch.setattr("tests.support.cli_lab._Stream.isatty", lambda stream: False)
 
 
 def unreadable(place: Place) -> None:
-    """Names are lost and packs unreadable, so the list of pins alone says that there was a memory."""
+    """Names are lost and packs unreadable, so only the pin list shows that a vault existed."""
     for name in ("names", "packs"):
         (place.stick / name).rename(place.base / name)
     (place.stick / "packs").mkdir()
@@ -256,7 +255,7 @@ def revoke_older(place: Place) -> None:
 
 
 def mounted_elsewhere(place: Place) -> None:
-    """The stick that it was moved to has another path on this machine."""
+    """The stick is mounted at another path on this machine."""
     moved_away(place)
     place.usb.rename(place.base / "usb2")
 
@@ -282,7 +281,7 @@ def only_names(place: Place) -> None:
 
 
 def published_there(place: Place) -> None:
-    """The server that keeps names alone still does not answer, and the sync says so; everything is at the stick."""
+    """The name server still does not answer, as the sync reports; the stick has everything."""
     done = place.run("sync")
     assert done.code == 7 and "uploaded that a provider lacked" in done.out
     place.ok("init --home BASE/new --provider USB --unprotected-keys KEY", "read tone --home BASE/new")
@@ -300,19 +299,19 @@ def a_folder_in_its_place(place: Place) -> None:
 
 
 def odd(place: Place) -> Path:
-    """A name that is no Unicode text."""
+    """A name that is not valid Unicode."""
     return place.folder / "odd\udcff.txt"
 
 
 def flipped(place: Place) -> None:
-    """One byte of an export is another."""
+    """One byte of an export is damaged."""
     data = bytearray((place.base / "x.car").read_bytes())
     data[-2] ^= 1
     (place.base / "x.car").write_bytes(data)
 
 
 def another_root(place: Place) -> None:
-    """The stick says that what it was given has another address."""
+    """The stick reports a wrong address for an upload."""
     real = DirectoryProvider.put_car
 
     async def lies(self: DirectoryProvider, root: CID, *given: Any, **more: Any) -> CID:
@@ -324,12 +323,12 @@ def another_root(place: Place) -> None:
 
 
 def put_right(place: Place) -> None:
-    """It says the right one from now on."""
+    """The stick reports correct addresses from now on."""
     room_again(place)
 
 
 def newer_behind(place: Place) -> None:
-    """A copy of the stick has an older version; the newer one on the stick cannot be read for now."""
+    """A copy of the stick has an older version; the newer one on the stick is temporarily unreadable."""
     shutil.copytree(place.stick, place.usb, dirs_exist_ok=True)
     place.ok("write tone --body y", "sync")
     real = DirectoryProvider.get_blocks
@@ -343,7 +342,7 @@ def newer_behind(place: Place) -> None:
 
 
 def hole(place: Place) -> None:
-    """A part by which the newest version is read is neither here nor at the stick; another device has it."""
+    """A block of the newest version is neither here nor on the stick; another device has it."""
     place.ok("sync", device=place.other)
     root = parse_cid(place.root())
     with Memory.load("default", home=place.cli.home) as memory, memory.replica.transaction():
@@ -371,14 +370,14 @@ def commented_tags_kept(place: Place) -> None:
 
 
 def closed_categories(place: Place) -> None:
-    """Of facts, by the settings of this device."""
+    """The settings of this device fix the categories of facts."""
     file = place.base / "facts.toml"
     file.write_text("[facts]\nclosed = true\n")
     place.patch.setenv("IPFSMEM_CONFIG", str(file))
 
 
 def no_more_tokens(place: Place) -> None:
-    """There is one, and room for one."""
+    """The maximum number of tokens is one, and one exists."""
     token_made(place)
     place.patch.setattr("ipfsmem.api.tokens.MAX_TOKENS", 1)
 
@@ -388,7 +387,7 @@ def tokens_file(place: Place) -> Path:
 
 
 def two_under_a_passphrase(place: Place) -> None:
-    """Both are under the one that the environment has."""
+    """Both devices are protected by the passphrase from the environment."""
     with_passphrase(place)
     place.ok("init -n work KEY")
     api_served(place)
@@ -653,7 +652,7 @@ FOLLOWED: tuple[Hint, ...] = (
 
 
 def is_run(step: str, command: str) -> bool:
-    """Whether a step is the command that a hint tells, with what a person fills in."""
+    """Return whether a step is the command of a hint, with its placeholders filled in."""
     words = [*takewhile(lambda word: re.fullmatch(r"[a-z][a-z-]*", word), command.split())]
     return step.split()[: len(words)] == words
 
@@ -690,7 +689,7 @@ def test_command_named_by_a_hint_is_the_one_run() -> None:
         assert not told or any(is_run(step, one) for step in run for one in told), (text, run)
 
 
-#: Hints that other tests carry out, each in its situation.
+#: Hints that other tests follow, each in its situation.
 ELSEWHERE = {
     "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_recall_weights_come_from_the_settings",
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_invalid_token_counter_is_refused",
@@ -768,7 +767,8 @@ def test_hint_followed_elsewhere_names_a_test_that_exists() -> None:
 
 @pytest.mark.xdist_group("texts")
 def test_every_hint_is_followed_by_a_test() -> None:
-    """`tests/support/hints_not_followed.txt` lists those that no test carries out yet. It may only get shorter."""
+    """`tests/support/hints_not_followed.txt` lists hints that no test follows yet; the list may only
+    shrink."""
     known = {one.text for one in hints()}
     carried_out = {row.text for row in (*FOLLOWED, *OF_PROVIDERS)} | ELSEWHERE.keys() | followed().keys()
     waiting = set(

@@ -23,7 +23,7 @@ def sealed_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def new_words(place: Place) -> tuple[bytes, str]:
-    """Words that are made after those of init, and their id."""
+    """Return a second recovery phrase, and its id."""
     made = place.run("key phrase --json KEY").json
     return " ".join(made["recovery_words"]).encode(), made["id"]
 

@@ -28,19 +28,19 @@ NOT_HERE = "Run: ipfsmem sync."
 
 
 def found(device: Cli, code: str) -> str:
-    """What `check` says of one thing, with its hint; empty when it is in order."""
+    """Return the finding of `check` on one subject, with its hint; empty if in order."""
     findings = device("vault", "check", "--json").json["findings"]
     return " ".join(f"{one['text']}\n{one['hint']}" for one in findings if one["code"] == code)
 
 
-def spoil(device: Cli) -> None:
-    """The disk loses the bytes of every text."""
+def delete_texts(device: Cli) -> None:
+    """Delete the bytes of every text from disk."""
     with contextlib.closing(sqlite3.connect(device.home / "default" / "state.db")) as db, db:
         assert db.execute("UPDATE blocks SET data = zeroblob(length(data))").rowcount
 
 
-def dated(device: Cli, ahead: int) -> None:
-    """The last write of this device has a time so many milliseconds after now."""
+def date_last_write(device: Cli, ahead: int) -> None:
+    """Date the last write of this device `ahead` milliseconds after now."""
     with Memory.load("default", home=device.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
         memory.replica.store.apply(
@@ -88,7 +88,7 @@ def test_hint_about_a_copied_vault_folder_works(
 
 def test_hint_about_a_lost_text_of_a_local_vault_works(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
-    spoil(cli)
+    delete_texts(cli)
     file = cli.home / "default" / "memory"
     for told in (found(cli, "blocks"), found(cli, "not-fetched"), cli.fails(4, "read", "tone").err):
         hinted("Its plain file may still be there: ipfsmem import {folder}", told)
@@ -161,14 +161,14 @@ def test_hint_about_a_conflict_works(clash: tuple[Cli, Cli]) -> None:
 
 
 def test_hint_about_a_clock_set_back_works(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    dated(cli, HOUR)
+    date_last_write(cli, HOUR)
     hinted("Set the clock, or wait until it has caught up.", found(cli, "clock"))
-    later(monkeypatch, 2 * HOUR)
+    set_clock(monkeypatch, 2 * HOUR)
     assert found(cli, "clock") == ""
 
 
-def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
-    """The clock of this machine is set."""
+def set_clock(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
+    """Set the clock of this machine."""
     import time
 
     real = time.time_ns
@@ -176,7 +176,7 @@ def later(monkeypatch: pytest.MonkeyPatch, by: int) -> None:
 
 
 def test_hint_about_a_clock_reset_from_the_future_works(cli: Cli) -> None:
-    dated(cli, 2 * FAR_AHEAD_MS)
+    date_last_write(cli, 2 * FAR_AHEAD_MS)
     told = found(cli, "clock")
     hinted(
         "If this machine's clock is right now: ipfsmem vault check --clock-is-right. Otherwise set it.", told
@@ -188,7 +188,7 @@ def test_hint_about_a_clock_reset_from_the_future_works(cli: Cli) -> None:
 def test_hint_about_another_devices_clock_works(
     sealed: Cli, second: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dated(second, 2 * FAR_AHEAD_MS)
+    date_last_write(second, 2 * FAR_AHEAD_MS)
     second.ok("sync")
     sealed.ok("sync")
     hinted(
@@ -197,8 +197,8 @@ def test_hint_about_another_devices_clock_works(
     assert "--clock-is-right" in found(second, "clock")
     second.ok("vault", "check", "--clock-is-right")
     assert found(second, "clock") == ""
-    # Had it been right, everybody's is behind but that of `second`.
-    dated(sealed, 2 * FAR_AHEAD_MS)
+    # With a correct clock, all others would be behind except `second`.
+    date_last_write(sealed, 2 * FAR_AHEAD_MS)
     hinted("Set it.", found(sealed, "clock"))
-    later(monkeypatch, 2 * FAR_AHEAD_MS)
+    set_clock(monkeypatch, 2 * FAR_AHEAD_MS)
     assert found(sealed, "clock") == ""

@@ -1,5 +1,5 @@
-"""Following the hints about a provider's settings makes the refused call work. Nothing is sent over a network:
-`provider add` only opens a provider."""
+"""Following the hints about a provider's settings makes the refused call work. No network: `provider add`
+only opens a provider."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ WEBDAV = {"WEBDAV_USER": "me", "WEBDAV_PASSWORD": "p"}
 
 
 def proof(audience: str) -> str:
-    """A delegation of the space's, as its tools make one."""
+    """Return a delegation of the space as its tools write it."""
     made = ucan.issue(SPACE, audience, [Ability("*", SPACE.did)], expires=int(time.time() + 86400))
     return ucan_lab.proof_text(ucan_lab.archive(made))
 
 
 class Told(NamedTuple):
-    """`provider add wrong` with `before` prints `text`; with `after` instead, `right` is taken."""
+    """`provider add wrong` with `before` prints `text`; with `after` instead, `right` is accepted."""
 
     text: str
     wrong: str
     right: str
     before: Mapping[str, str] = {}
     after: Mapping[str, str] = {}
-    first: str = ""  # is added before
+    first: str = ""  # is added first
 
 
 ROWS = (
@@ -77,7 +77,7 @@ ROWS = (
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of a published memory, one for all rows."""
+    """The home of a published vault, shared by all rows."""
     base = tmp_path_factory.mktemp("providers")
     (base / "stick").mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -86,8 +86,8 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield base / "home"
 
 
-def set_to(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Path) -> None:
-    """Variables; what has no name stands in the settings file, for gateways."""
+def apply_settings(monkeypatch: pytest.MonkeyPatch, given: Mapping[str, str], config: Path) -> None:
+    """Set variables; values without a name go to the settings file, for gateways."""
     for name, value in given.items():
         if name:
             monkeypatch.setenv(name, value)
@@ -107,10 +107,10 @@ def test_provider_setting_named_in_a_hint_is_accepted(
     if row.first:
         device.ok("provider", "add", row.first)
     with monkeypatch.context() as patch:
-        set_to(patch, row.before, config)
+        apply_settings(patch, row.before, config)
         told = device.fails(3, "provider", "add", row.wrong).err
     hinted(row.text, told)
-    set_to(monkeypatch, row.after, config)
+    apply_settings(monkeypatch, row.after, config)
     if "storacha" in row.text:
         (did,) = re.findall(r"Create one for (did:key:\w+)", told)
         monkeypatch.setenv("W3UP_PROOF", proof(did))
@@ -123,7 +123,7 @@ def test_hint_about_the_missing_signing_package_works(memory: Path, monkeypatch:
     import importlib.util
 
     device = Cli(memory, monkeypatch)
-    set_to(monkeypatch, FILEBASE, memory)
+    apply_settings(monkeypatch, FILEBASE, memory)
     find = importlib.util.find_spec
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name, *more: None if name == "botocore" else find(name, *more)

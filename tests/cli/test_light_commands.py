@@ -21,7 +21,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.ring import keyring, statements
 from ipfsmem.seal import secret_file
 
-#: Prints what was loaded when a command has ended.
+#: Prints the modules that are loaded when a command ends.
 LOADED = """
 import json, sys
 from ipfsmem.cli import main
@@ -31,7 +31,7 @@ if sys.argv[1] == "hook":  # a busy machine takes longer than an agent waits
 code = main(sys.argv[1:])
 print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
-#: What takes long to load, and what only meets a provider.
+#: Modules that load slowly, and those that only a provider needs.
 HEAVY = {
     "asyncio",
     "aiohttp",
@@ -54,8 +54,8 @@ ELSEWHERE = (
     "provider.opening",
     "results",
 )
-#: What only vaults with plain files, a passphrase or something to publish need.
-RARE = {
+#: Modules that only vaults with plain files, a passphrase or unpublished data need.
+RARELY_NEEDED = {
     "ipfsmem.files.working_copy",
     "ipfsmem.device.tables.tracked_files",
     "ipfsmem.device.root_folders",
@@ -67,12 +67,12 @@ RARE = {
     "ipfsmem.provider.contract",
     "ipfsmem.vault.owner",
 }
-#: For the usual folders of other systems.
+#: For the standard folders of other systems.
 NOT_ON_LINUX = {"platformdirs", "tempfile", "random"}
-#: What a read or a write of a text has nothing to do with.
-OF_OTHERS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "ipfsmem.wordlist", "rfc8785"}
-#: What recall without a model needs nothing of.
-OF_A_MODEL = {
+#: Modules that a read or a write of a text does not need.
+NOT_FOR_TEXTS = {"ipfsmem.bundle.timeline", "ipfsmem.memories.scopes", "ipfsmem.wordlist", "rfc8785"}
+#: Modules that recall without a model does not need.
+NOT_WITHOUT_MODEL = {
     "ipfsmem.memories.meaning",
     "ipfsmem.memories.event_search",
     "ipfsmem.memories.part_lines",
@@ -80,14 +80,14 @@ OF_A_MODEL = {
     "ipfsmem.memories.sessions",
     "numpy",
 }
-#: What click and msgspec import for functions that no command calls.
-OF_LIBRARIES = {"typing_extensions", "inspect"}
-#: What a hook has no command line for.
-OF_COMMANDS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
-#: What a hook lists no events with.
-OF_EVENTS = {"ipfsmem.device.events", "ipfsmem.memories.context_talk"}
-#: What a hook that only starts a sync reads nothing with.
-OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memory"}
+#: Imports of click and msgspec for functions that no command calls.
+UNUSED_BY_LIBRARIES = {"typing_extensions", "inspect"}
+#: Command-line modules that a hook does not need.
+NOT_FOR_HOOKS = {"click", "ipfsmem.cli.app", "ipfsmem.cli.context"}
+#: Modules for listing events, which a hook does not need.
+NOT_FOR_EVENTS = {"ipfsmem.device.events", "ipfsmem.memories.context_talk"}
+#: Modules for reading, which a hook that only starts a sync does not need.
+NOT_FOR_SYNC_HOOKS = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memory"}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ OF_MEMORIES = {"msgspec", "hashlib", "inspect", "ipfsmem.config", "ipfsmem.memor
         (("read", "tone"), 90),
         (("write", "tone", "--body", "short"), 104),
         (("timeline", "add", "said"), 103),
-        (("list",), 96),  # with the headers that an earlier list kept
+        (("list",), 96),  # with the headers that an earlier list stored
         (("context",), 118),
         (("recall", "direct"), 126),  # without a model
         (("hook", "session-start", "--program", "claude-code"), 131),
@@ -110,7 +110,14 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     where = {"provider": str(tmp_path / "stick"), "passphrase": False, "home": tmp_path / "home"}
     with Memory.create("default", "encrypted-ipfs", **where) as memory:
         memory.write("tone", "direct")
-    command = [sys.executable, "-c", LOADED, *call, "--home", str(tmp_path / "home")]  # as `connect` has it
+    command = [
+        sys.executable,
+        "-c",
+        LOADED,
+        *call,
+        "--home",
+        str(tmp_path / "home"),
+    ]  # as `connect` writes it
     said = json.dumps(
         {"session_id": "a", "cwd": str(tmp_path), "source": "startup", "prompt": "a direct tone"}
     )
@@ -124,23 +131,25 @@ def test_agent_commands_load_no_provider_module(tmp_path: Path, call: tuple[str,
     code, loaded = json.loads(done.stderr.splitlines()[-1])
     assert not code, done.stderr
     assert sorted(HEAVY & set(loaded)) == []
-    assert sorted(OF_LIBRARIES & set(loaded)) == [], "a seventh of a read"
+    assert sorted(UNUSED_BY_LIBRARIES & set(loaded)) == [], "a seventh of a read"
     assert sys.platform != "linux" or "platform" not in loaded
     ours = [name for name in loaded if name.startswith("ipfsmem.")]
     allowed = "agents" if call[0] == "hook" else None
     elsewhere = tuple(room for room in ELSEWHERE if room != allowed)
     assert [name for name in ours if name.removeprefix("ipfsmem.").startswith(elsewhere)] == []
     if call[0] == "hook":
-        assert sorted(OF_COMMANDS & set(loaded)) == []
-        assert sorted(OF_EVENTS & set(loaded)) == []
+        assert sorted(NOT_FOR_HOOKS & set(loaded)) == []
+        assert sorted(NOT_FOR_EVENTS & set(loaded)) == []
     if call[0] == "recall":
-        assert sorted(OF_A_MODEL & set(loaded)) == []
+        assert sorted(NOT_WITHOUT_MODEL & set(loaded)) == []
     if call[1:2] == ("stop",):
-        assert sorted(OF_MEMORIES & set(loaded)) == []
+        assert sorted(NOT_FOR_SYNC_HOOKS & set(loaded)) == []
     if call[0] != "hook":
-        assert sorted((RARE | (NOT_ON_LINUX if sys.platform == "linux" else set())) & set(loaded)) == []
+        assert (
+            sorted((RARELY_NEEDED | (NOT_ON_LINUX if sys.platform == "linux" else set())) & set(loaded)) == []
+        )
     if call[0] in ("read", "write", "list"):
-        assert sorted(OF_OTHERS & set(loaded)) == []
+        assert sorted(NOT_FOR_TEXTS & set(loaded)) == []
     if call[0] in ("read", "write"):
         assert sorted({"click", "ipfsmem.cli.app", "ipfsmem.cli.options"} & set(loaded)) == []
     assert most * 3 // 4 < len(ours) <= most, "more than it was: look what it is needed for"
@@ -300,7 +309,7 @@ def test_failed_write_loads_click_without_modules_for_other_programs(tmp_path: P
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "IPFSMEM_HOME": str(tmp_path / "home")},
     )
     _, loaded = json.loads(done.stderr.splitlines()[-1])
-    assert "click" in loaded and not OF_LIBRARIES & set(loaded), done.stderr
+    assert "click" in loaded and not UNUSED_BY_LIBRARIES & set(loaded), done.stderr
 
 
 def test_noting_a_missing_text_loads_no_sync_modules() -> None:
@@ -324,7 +333,7 @@ def test_sync_loads_no_ranking_and_no_status_modules(tmp_path: Path) -> None:
     assert {"ipfsmem.recall.ranking", "ipfsmem.operations.vault_status"}.isdisjoint(loaded)
 
 
-#: A program as `ipfsmem` is one, which says when Python takes it apart.
+#: Runs a program as `ipfsmem` runs, and reports when Python cleans it up.
 WHOLE = """
 import atexit, sys
 atexit.register(lambda: print("taken apart", file=sys.stderr))

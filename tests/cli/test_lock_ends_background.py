@@ -1,4 +1,5 @@
-"""`ipfsmem lock` ends a background sync, whose keys came with IPFSMEM_PASSPHRASE, so that nothing was unlocked."""
+"""`ipfsmem lock` ends a background sync that got its passphrase from IPFSMEM_PASSPHRASE, without an
+unlock."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_lock_ends_background_sync_that_has_a_passphrase(tmp_path: Path) -> None
                 silent.accept()[0].close()
             except BlockingIOError:
                 break
-        background_sync.run("m", home, given)  # one that began late
+        background_sync.run("m", home, given)  # a process that started late
         try:
             silent.accept()[0].close()
         except BlockingIOError:

@@ -32,10 +32,10 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(
+def ask_server(
     home: Path, folder: Path, *calls: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()
 ) -> list[str]:
-    """The texts of some answers of a server that was started in a folder, to a client that does not know of roots."""
+    """Return the texts of some answers of a server started in a folder, to a client without roots."""
     lines = [{"id": 0, "method": "initialize", "params": {**HELLO, "capabilities": {}}}]
     lines += [
         {"id": number, "method": "tools/call", "params": {"name": tool, "arguments": given}}
@@ -57,7 +57,7 @@ def asked(
 
 
 def test_calls_in_a_connected_folder_use_the_scope_of_its_project(home: Path) -> None:
-    recalled, listed, read, below, made, shared = asked(
+    recalled, listed, read, below, made, shared = ask_server(
         home,
         home / "widget" / "src",
         ("recall", {"query": "how is it built"}),
@@ -77,9 +77,9 @@ def test_calls_in_a_connected_folder_use_the_scope_of_its_project(home: Path) ->
 
 
 def test_calls_elsewhere_or_with_a_scope_use_no_project(home: Path) -> None:
-    (elsewhere,) = asked(home, home, ("read_memory", {"key": "build"}))
+    (elsewhere,) = ask_server(home, home, ("read_memory", {"key": "build"}))
     assert "there is no memory build" in elsewhere
-    chosen, named = asked(
+    chosen, named = ask_server(
         home,
         home / "widget",
         ("read_memory", {"key": "build"}),
@@ -87,7 +87,7 @@ def test_calls_elsewhere_or_with_a_scope_use_no_project(home: Path) -> None:
         options=("--scope", "other"),
     )
     assert "> make other" in chosen and "> make widget" in named
-    (nobody,) = asked(home, home / "widget", ("read_memory", {"key": "build"}), options=("--scope", ""))
+    (nobody,) = ask_server(home, home / "widget", ("read_memory", {"key": "build"}), options=("--scope", ""))
     assert "there is no memory build" in nobody
 
 
@@ -98,10 +98,10 @@ def test_mcp_roots_override_the_working_folder_and_may_change(home: Path) -> Non
         from mcp import Client, types
 
         roots = ["file:///nowhere", (home / "other" / "src").as_uri()]
-        asked: list[int] = []
+        ask_server: list[int] = []
 
         async def told(ctx: Any) -> types.ListRootsResult:
-            asked.append(len(roots))
+            ask_server.append(len(roots))
             return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in roots])
 
         params = program(home)
@@ -112,7 +112,7 @@ def test_mcp_roots_override_the_working_folder_and_may_change(home: Path) -> Non
             roots[:] = [(home / "widget").as_uri()]
             await client.send_roots_list_changed()
             read = await client.call_tool("read_memory", {"key": "build"})
-            assert "> make widget" in read.content[0].text and asked == [2, 1]
+            assert "> make widget" in read.content[0].text and ask_server == [2, 1]
 
     play(work)
 

@@ -19,7 +19,7 @@ from tests.support.outcomes import ROWS, Place, Row
 
 
 def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Every command of the tree that does something."""
+    """Return every executable command of the tree."""
     if isinstance(command, click.Group):
         context = click.Context(command)
         for name in command.list_commands(context):
@@ -59,7 +59,7 @@ def test_each_row_runs_its_own_command() -> None:
     assert len({(row.command, row.outcome) for row in ROWS}) == len(ROWS)
 
 
-#: Outcomes of `unlock` and `lock` where a container may have no place for keys.
+#: Outcomes of `unlock` and `lock` in containers without a place for keys.
 NEED_KEYRING = ("unlocked", "a wrong passphrase", "locked, but a working copy could not be looked at")
 
 
@@ -74,17 +74,17 @@ def test_each_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: p
     done = place.run(row.run)
     assert done.code == row.code, done
     assert "Traceback" not in done.err + done.out
-    if row.code:  # it says what did not happen
+    if row.code:  # the error names what did not happen
         assert (done.err + done.out).strip()
-    if row.code not in (0, 1, 27, 40, 44):  # of these the report says it
+    if row.code not in (0, 1, 27, 40, 44):  # the report names these
         said = row.code in (7, 14) or "took in nothing of the file" in done.out
         assert said or any(line.startswith("ipfsmem: ") for line in done.err.splitlines()), done
 
 
-# -- any command on a memory ------------------------------------------------------------------------------------------
+# -- any command on a vault --
 
-#: Those that open no memory, and the one that never fails.
-WITHOUT = {
+#: Commands that open no vault, and the one that never fails.
+WITHOUT_VAULT = {
     "hook",
     "demo",
     "connect",
@@ -112,16 +112,16 @@ WITHOUT = {
     "vault list",
     "version",
 }
-ON_A_MEMORY = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT})
+WITH_VAULT = sorted({row.run for row in ROWS if row.code == 0 and row.command not in WITHOUT_VAULT})
 
 
 def calls(place: Place) -> list[str]:
-    """One call of each command; what would have to be looked up first is anything."""
+    """Return one call of each command; arguments that would have to be looked up are arbitrary."""
     fill = {"ROOT": "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi", "SEEN": "00000000"}
-    return [" ".join(fill.get(word, word) for word in call.split(" ")) for call in ON_A_MEMORY]
+    return [" ".join(fill.get(word, word) for word in call.split(" ")) for call in WITH_VAULT]
 
 
-def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset()) -> None:
+def assert_exit_codes(place: Place, code: int, waiting: frozenset[str] = frozenset()) -> None:
     said = {}
     for call in calls(place):
         if call in waiting or (call == "serve mcp" and find_spec("mcp") is None):
@@ -133,7 +133,7 @@ def all_end_with(place: Place, code: int, waiting: frozenset[str] = frozenset())
 
 
 def test_every_command_without_a_vault_exits_with_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    all_end_with(Place(tmp_path, monkeypatch, "none"), 4)
+    assert_exit_codes(Place(tmp_path, monkeypatch, "none"), 4)
 
 
 def test_every_command_without_the_passphrase_exits_with_22(
@@ -141,8 +141,8 @@ def test_every_command_without_the_passphrase_exits_with_22(
 ) -> None:
     place = Place(tmp_path, monkeypatch, "sealed")
     place.ok("key passphrase --new-passphrase-fd NEWFD")
-    # Programs start `mcp` when they start: it waits there to be unlocked, and each of its tools says so.
-    all_end_with(place, 22, waiting=frozenset({"serve mcp"}))
+    # Programs start `mcp` with themselves: it waits for an unlock, and each tool says so.
+    assert_exit_codes(place, 22, waiting=frozenset({"serve mcp"}))
 
 
 def test_every_command_on_a_damaged_database_exits_with_30(
@@ -153,7 +153,7 @@ def test_every_command_on_a_damaged_database_exits_with_30(
     database.write_bytes(b"no database " * 4000)
     for tail in ("-wal", "-shm"):
         database.with_name(f"state.db{tail}").unlink(missing_ok=True)
-    all_end_with(place, 30)
+    assert_exit_codes(place, 30)
 
 
 def test_every_command_on_an_unusable_database_path_exits_with_30(
@@ -163,7 +163,7 @@ def test_every_command_on_an_unusable_database_path_exits_with_30(
     database = place.cli.home / "default" / "state.db"
     database.unlink()
     database.mkdir()
-    all_end_with(place, 30)
+    assert_exit_codes(place, 30)
 
 
 @pytest.mark.parametrize(("state", "code"), [("none", 4), ("local", 30)])

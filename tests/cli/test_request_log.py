@@ -24,7 +24,7 @@ LINE = re.compile(
 
 @pytest.fixture
 def published(bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
-    """A vault at a peer, with a text that is not published yet."""
+    """A vault at a peer, with an unpublished text."""
     monkeypatch.setenv("PEER_TOKEN", TOKEN)
     (tmp_path / "theirs").mkdir()
     with serve(lambda: blocks.app(DirectoryProvider(tmp_path / "theirs"), token=TOKEN)) as url:
@@ -34,8 +34,8 @@ def published(bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield bare
 
 
-def told_nothing(log: str) -> bool:
-    """Whether no secret, text or key is in a log."""
+def has_no_secrets(log: str) -> bool:
+    """Return whether a log contains no secret, text or key."""
     return not any(secret in log for secret in (TOKEN, TEXT, KEY, "key-canary"))
 
 
@@ -46,7 +46,7 @@ def test_verbose_prints_each_request_on_standard_error_without_secrets(
     said = published.ok(*words)
     lines = said.err.splitlines()
     assert any(" PUT " in line or " POST " in line for line in lines) and all(map(LINE.fullmatch, lines))
-    assert told_nothing(said.err) and "Published" in said.out
+    assert has_no_secrets(said.err) and "Published" in said.out
     assert published.ok("sync").err == ""
 
 
@@ -67,7 +67,7 @@ def test_request_log_gets_requests_of_all_commands_and_is_private(
     first = log.read_text()
     published.ok("provider", "check")
     both = log.read_text()
-    assert both.startswith(first) and len(both) > len(first) > 0 and told_nothing(both)
+    assert both.startswith(first) and len(both) > len(first) > 0 and has_no_secrets(both)
     assert all(map(LINE.fullmatch, both.splitlines()))
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
@@ -85,4 +85,4 @@ def test_failed_request_is_logged_without_its_body(published: Cli, monkeypatch: 
     monkeypatch.setenv("PEER_TOKEN", "wrong-canary-1234567890")
     said = published("sync", "--verbose")
     assert said.code == 42 and ": 401" in said.err
-    assert told_nothing(said.err) and "wrong-canary" not in said.err
+    assert has_no_secrets(said.err) and "wrong-canary" not in said.err

@@ -19,7 +19,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="devices and closed descri
 
 
 def shell(cli: Cli, script: str) -> subprocess.CompletedProcess[bytes]:
-    """A shell in which `ipfsmem` is this one."""
+    """Run a script in a shell whose `ipfsmem` is this one."""
     there = {**os.environ, "IPFSMEM_HOME": str(cli.home)}
     return subprocess.run(
         ["sh", "-c", f'ipfsmem() {{ "{sys.executable}" -m ipfsmem.cli "$@"; }}\n{script}'],
@@ -36,8 +36,8 @@ def test_write_and_list_run_with_closed_standard_streams(cli: Cli) -> None:
     assert b"the text is empty" in done.stderr and b"Attribute" not in done.stderr
 
 
-#: Commands that are there for what they print, and what they are given.
-SHOW = [
+#: Commands whose purpose is their output, and their arguments.
+OUTPUT_COMMANDS = [
     "read tone", "list", "history tone", "timeline show", "export", "export --out -", "export --zip /dev/stdout", "status", "vault log",
     "conflicts", "vault check", "folder list", "scope list", "provider list", "format cid notes.txt", "format cid notes.txt --car -", "format inspect notes.txt",
     "open notes.txt", "key derive", "--version", "--help", "list --help",
@@ -50,14 +50,15 @@ def test_command_with_closed_output_changes_nothing_and_fails(cli: Cli, tmp_path
     (tmp_path / "notes.txt").write_text("x")
     told = shell(
         cli,
-        f"cd '{tmp_path}'\n" + "\n".join(f'ipfsmem {one} >&- 2>/dev/null; echo "{one}: $?"' for one in SHOW),
+        f"cd '{tmp_path}'\n"
+        + "\n".join(f'ipfsmem {one} >&- 2>/dev/null; echo "{one}: $?"' for one in OUTPUT_COMMANDS),
     )
     codes = dict(line.rsplit(": ", 1) for line in told.stdout.decode().splitlines())
-    assert set(codes) == set(SHOW) and set(codes.values()) == {"2"}, codes
-    # The hint, carried out.
+    assert set(codes) == set(OUTPUT_COMMANDS) and set(codes.values()) == {"2"}, codes
+    # The hint is followed.
     sent = shell(cli, f"ipfsmem export > '{tmp_path}/all.json' && ipfsmem read tone > /dev/null")
     assert sent.returncode == 0 and b'"tone.md"' in (tmp_path / "all.json").read_bytes()
-    # What does its work without being heard goes on: a parent that closes its streams is one that does not listen.
+    # A command that works without output continues: a parent that closes its streams does not listen.
     done = shell(
         cli,
         "ipfsmem write more --body y >&- && ipfsmem export --out all.json --overwrite >&- && ipfsmem forget tone >&-",
@@ -70,7 +71,7 @@ def test_command_with_closed_output_changes_nothing_and_fails(cli: Cli, tmp_path
 def test_command_with_output_on_full_disk_does_not_exit_0(cli: Cli, tmp_path: Path) -> None:
     cli.ok("write", "tone", "--body", "x")
     (tmp_path / "notes.txt").write_text("x")
-    # Those that have nothing to say here are left out.
+    # Commands without output are left out.
     nothing = {
         "vault log",
         "timeline show",
@@ -81,7 +82,7 @@ def test_command_with_output_on_full_disk_does_not_exit_0(cli: Cli, tmp_path: Pa
         "scope list",
         "provider list",
     }
-    shown = [one for one in SHOW if one not in nothing]
+    shown = [one for one in OUTPUT_COMMANDS if one not in nothing]
     told = shell(
         cli,
         f"cd '{tmp_path}'\n"

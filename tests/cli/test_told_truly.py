@@ -1,4 +1,4 @@
-"""Reports of commands are true: results, numbers and next steps."""
+"""Reports of commands are correct: results, numbers and next steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_provider_add_for_a_local_vault_is_refused_with_a_way_to_publish(cli: Cl
 
 
 def test_empty_file_does_not_resolve_a_conflict(clash: tuple[Cli, Cli]) -> None:
-    """As an empty `write`: most often it is a file that a program failed to fill."""
+    """An empty file is most often the result of a failed program."""
     first, _ = clash
     seen = first.ok("conflicts", "--json").json["conflicts"][0]["seen"]
     first.fails(2, "resolve", "tone", "--seen", seen, "--file", "-", stdin=b"\n")
@@ -130,7 +130,7 @@ def test_redirected_scope_names_the_scope_that_has_its_texts(cli: Cli) -> None:
     assert "The scope work is job now" in cli.ok("write", "style", "--scope", "work", "--body", "y").err
     assert "--scope job shows both" in cli("read", "style", "--scope", "work").err
     assert cli.ok("read", "style", "--scope", "job", "--body").out == "y\n"
-    assert "1 memory" in cli.fails(2, "scope", "forget", "job").err  # and not those of work, which stay
+    assert "1 memory" in cli.fails(2, "scope", "forget", "job").err  # but not those of work, which remain
     cli.ok("scope", "forget", "job", "--yes")
     assert "is job now" not in cli.ok("scope", "list").out + cli.ok("list", "--scope", "work").err
 
@@ -346,7 +346,7 @@ def test_invalid_time_is_refused_with_valid_examples(cli: Cli) -> None:
     ):
         refused = cli.fails(2, *command.split(), "soon").err
         for said in ("24h", "7d", "yesterday", "2026-04-14", "2026-04-14T09:30:00Z"):
-            # recall also takes a range of time in words, and names some of these
+            # recall also accepts a time range in words, and names some
             assert said in refused or (command.startswith("recall") and "last 3 months" in refused)
             cli.ok(*command.split(), said)
     cli.fails(2, "timeline", "show", "--since", "999999w")

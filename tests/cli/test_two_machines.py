@@ -1,4 +1,5 @@
-"""The script `docs/two_machines.py`: its claims hold, and its texts are only in the agents' own folders."""
+"""The script `docs/two_machines.py`: its claims hold, and its texts are plain only in the agents' own
+folders."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def the_play() -> ModuleType:
 def test_script_ends_with_equal_folders_and_detects_plain_text(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need_extra("mcp", "mcp")  # connect writes no line for a server that cannot run
+    need_extra("mcp", "mcp")  # connect writes no entry for a server that cannot start
     play = the_play()
     desktop, laptop = play.play(tmp_path)
     assert desktop.memories() == laptop.memories()
@@ -37,6 +38,6 @@ def test_script_ends_with_equal_folders_and_detects_plain_text(
     lines = desktop.texts()["MEMORY.md"]
     assert all(f"]({key}.md)" in lines for key in ("deploy", "desk", "lap", "role"))
     assert {"deploy.md", "desk.md", "lap.md", "role.md"} <= desktop.texts().keys()
-    (desktop.home / "note").write_text("firmware")  # the look for words sees one
+    (desktop.home / "note").write_text("firmware")  # the search finds a plain word
     with pytest.raises(AssertionError, match="firmware"):
         play.look_for_words(tmp_path, (desktop, laptop))

@@ -28,7 +28,7 @@ pytestmark = needs_kernel_keyring
 
 @pytest.fixture
 def guarded(bare: Cli, stick: Path, runtime: Path) -> Iterator[Cli]:
-    """A device with an encrypted memory under a passphrase, unlocked for ten minutes."""
+    """A device with an encrypted vault under a passphrase, unlocked for ten minutes."""
     bare.ok("init", "--no-wallet", "--passphrase-fd", str(pipe(PASSPHRASE)))
     unlock_device(bare.home / "default", PASSPHRASE, 600)
     yield bare
@@ -48,7 +48,7 @@ def test_running_sync_ends_after_lock(guarded: Cli) -> None:
 
 
 def test_process_with_unlocked_keys_ends_at_the_timeout(guarded: Cli) -> None:
-    """Which a second `unlock` may bring forward."""
+    """A second `unlock` may shorten the time."""
     keeping = Keeping(guarded, "--every", "1h")
     keeping.line(lambda line: "Up to date" in line or "Published" in line or "Nothing new" in line)
     ends = time.monotonic() + 2
@@ -70,7 +70,8 @@ def test_process_with_its_own_passphrase_continues_after_lock(
     assert keeping.end()[0] == 0
 
 
-#: What a server of ours does: it keeps the memory open, and looks. Then it says which keys are still in one of its objects.
+#: A server like ours: it keeps the vault open and polls. Then it prints which keys are still in one of its
+#: objects.
 _SERVER = """
 import asyncio, gc, hashlib, sys
 from pathlib import Path
@@ -166,7 +167,8 @@ def test_killed_unlock_or_lock_leaves_the_vault_locked_or_unlocked(guarded: Cli)
 
 
 def test_concurrent_unlock_and_lock_end_without_an_error(guarded: Cli) -> None:
-    """Two processes that unlock and lock as fast as they can: each ends without an error, and `lock` is the last word."""
+    """Two processes unlock and lock as fast as they can: each ends without an error, and a final `lock`
+    locks."""
     folder = guarded.home / "default"
     code = (
         "import sys; from pathlib import Path; from ipfsmem.device import unlocked; from ipfsmem.device.replica import Environment; "

@@ -1,4 +1,4 @@
-"""A command answers at once where embeddings are missing; another process computes them."""
+"""A command without embeddings answers at once; another process computes them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def recall(home: Path, *words: str) -> dict[str, Any]:
-    """What the command says, as a program of its own started in another folder."""
+    """Return the output of `recall` run as a separate program in another folder."""
     call = [sys.executable, "-m", "ipfsmem", "recall", *words, "--json", "-n", "m", "--home", "home"]
     done = subprocess.run(
         call, capture_output=True, timeout=PATIENCE, check=True, cwd=home.parent, env=os.environ
@@ -60,12 +60,12 @@ def recall(home: Path, *words: str) -> dict[str, Any]:
     return said
 
 
-def until_made(home: Path, count: int, *words: str) -> None:
-    """Ask until so many vectors are kept and nobody makes any."""
+def wait_for_vectors(home: Path, count: int, *words: str) -> None:
+    """Ask until `count` vectors are stored and no process computes more."""
     lock, until = home / "m" / "vectors.lock", time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if lock.exists():
-            os.utime(lock, (0, 0))  # who asks a moment later starts no other
+            os.utime(lock, (0, 0))  # a second call a moment later starts no other process
         recall(home, *words)
         with file_lock(lock, wait=PATIENCE), Memory.load("m", home=home) as memory:
             kept = load_vectors(memory.replica)
@@ -78,17 +78,15 @@ def until_made(home: Path, count: int, *words: str) -> None:
 def test_command_without_embeddings_answers_while_they_are_computed(
     server: EmbeddingsServer, home: Path
 ) -> None:
-    with file_lock(home / "m" / "vectors.lock"):  # as if somebody made them already
+    with file_lock(home / "m" / "vectors.lock"):  # as if another process already computed them
         found = recall(home, "kitchen")
     assert found["ranking"] == "words" and [hit["key"] for hit in found["hits"]] == ["drinks"]
     assert not server.texts
-    until_made(home, 3, "kitchen")  # the part of the session is a memory, too
-    assert (
-        "kitchen" not in server.texts[:3]
-    )  # asked again and again until these were there, it may stand behind them
+    wait_for_vectors(home, 3, "kitchen")  # the part of the session is a memory, too
+    assert "kitchen" not in server.texts[:3]  # after repeated calls it may be ranked behind them
     assert recall(home, "lisboa trains")["ranking"] == "words and meaning"
     assert recall(home, "puppy", "--kind", "message")["ranking"] == "words"
-    until_made(home, 4, "puppy", "--kind", "message")
+    wait_for_vectors(home, 4, "puppy", "--kind", "message")
     assert recall(home, "puppy", "--kind", "message")["ranking"] == "words and meaning"
 
 
@@ -105,7 +103,7 @@ def test_embeddings_are_computed_by_one_process_at_a_time(
         return Begun()
 
     monkeypatch.setattr(background_start, "start_apart", start_apart)
-    monkeypatch.setattr(vectors_apart, "_REST", 3_600.0)  # also on a machine that stands still for a moment
+    monkeypatch.setattr(vectors_apart, "_REST", 3_600.0)  # valid also on a machine that pauses
     vectors_apart.start("m", home, frozenset({"message"}), "secret")
     assert begun == [("vectors", "m", "message", "secret")]
     lock = home / "m" / "vectors.lock"
@@ -113,12 +111,12 @@ def test_embeddings_are_computed_by_one_process_at_a_time(
     os.utime(lock, (0, 0))
     with file_lock(lock, wait=0):
         os.utime(lock, (0, 0))
-        vectors_apart.start("m", home, (), None)  # one is at it
+        vectors_apart.start("m", home, (), None)  # one is running
     assert len(begun) == 1
     os.utime(lock, (0, 0))
     vectors_apart.start("m", home, (), None)
     assert begun[1:] == [("vectors", "m", "", "")]
-    os.utime(lock, (time.time() + 10_000,) * 2)  # a clock that was wrong
+    os.utime(lock, (time.time() + 10_000,) * 2)  # a wrong clock
     vectors_apart.start("m", home, (), None)
     assert len(begun) == 3
 
@@ -158,7 +156,7 @@ def test_removed_vault_leaves_no_embedding_files(server: EmbeddingsServer, home:
     vectors_apart.run("m", home, b"{}")
     assert [*(home / "m").glob("*.vectors")] and [*(home / "m").glob("*.whole")]
     assert cli.run(["vault", "remove", "m", "--force", "--yes", "--home", str(home)]) == 0
-    assert {path.name for path in (home / "m").glob("*")} <= {"memory"}  # the plain files are the person's
+    assert {path.name for path in (home / "m").glob("*")} <= {"memory"}  # plain files belong to the user
 
 
 @needs_kernel_keyring
@@ -215,7 +213,9 @@ def test_lock_ends_an_embedding_process_with_a_passphrase(server: EmbeddingsServ
         making.kill()
         making.wait()
     texts = len(server.texts)
-    vectors_apart.run("m", home, json.dumps({"passphrase": PASSPHRASE}).encode())  # one that began late
+    vectors_apart.run(
+        "m", home, json.dumps({"passphrase": PASSPHRASE}).encode()
+    )  # a process that started late
     assert len(server.texts) == texts
     # Its time limit would end whatever process called it, half an hour later.
     assert not [

@@ -28,15 +28,15 @@ def two(
     yield bare, folders[0], other, folders[1]
 
 
-def soon(what: Callable[[], object]) -> None:
-    """Wait until it is so."""
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait until the condition is true."""
     ends = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < ends, what
+    while not condition():
+        assert time.monotonic() < ends, condition
         time.sleep(0.02)
 
 
-def in_step(line: str) -> bool:
+def is_synced(line: str) -> bool:
     return "Up to date" in line or "Published" in line or "Nothing new" in line
 
 
@@ -48,7 +48,7 @@ def test_watched_folder_edit_is_published_and_received_text_written(
     a, plain_a, b, plain_b = two
     keeping = Keeping(a, "--every", "1h")
     try:
-        keeping.line(in_step)
+        keeping.line(is_synced)
         (plain_a / "tone.md").write_text("Short answers.\n")
         keeping.line(lambda line: "Published" in line)
         assert "Short answers." in a.ok("read", "tone").out
@@ -56,9 +56,9 @@ def test_watched_folder_edit_is_published_and_received_text_written(
         assert "Short answers." in (plain_b / "tone.md").read_text()
         (plain_b / "tone.md").write_text("Long answers.\n")
         b.ok("sync")
-        (plain_a / "music.md").write_text("Bach.\n")  # with what it publishes, it takes in what is there
-        soon(lambda: "Long answers." in (plain_a / "tone.md").read_text())
-        a.ok("write", "food", "--body", "Soup.")  # by another process, in whose working copy a file appears
+        (plain_a / "music.md").write_text("Bach.\n")  # publishing also imports the present files
+        wait_until(lambda: "Long answers." in (plain_a / "tone.md").read_text())
+        a.ok("write", "food", "--body", "Soup.")  # another process writes a file into the linked folder
         keeping.line(lambda line: "Published" in line)
     finally:
         assert keeping.end()[0] == 0

@@ -22,7 +22,7 @@ def test_guide_of_a_week_shows_the_printed_output(make_week: ModuleType, tmp_pat
     with make_week.week(tmp_path) as played:
         now = make_week.play(page, played)
         assert now == page, "run: python docs/make_week.py"
-        # The undo that left one text where it was is the only command that did not do all that was asked.
+        # Only the undo that kept one text did less than was asked.
         assert [code for code in played.codes if code] == [7]
         laptop, desktop = (
             {

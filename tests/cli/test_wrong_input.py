@@ -9,7 +9,7 @@ import pytest
 from tests.support.cli_lab import Cli
 from tests.support.outcomes import Place, clash
 
-#: A CID that is valid and of nothing here.
+#: A valid CID without a block.
 NOBODY = "bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
 LONG = "x" * 70_000
 
@@ -39,7 +39,7 @@ SEALED = (
     "fact restore nobody --number 0", "fact lsit", "value set", "value set x", "value set '' x", f"value set {LONG} x", "value set x y --ttl -1", "value set x y --level all", "value get nobody", "value delete nobody", "value clear", "value clear nobody", "value history nobody", "value restore nobody", "value restore x --number 0", "value list --level all", "value lsit", "plugin test", "plugin test nobody", "plugin test ''", f"plugin test {LONG}", "plugin test 'a\nb'", "plugin lsit", "scope clear", "scope clear extra", "scope clear --memories-only --sessions-only --yes", "scope clear --yes --scope none", "hide", "hide nobody", "hide ''", "hide 'No Key'", "hide --all", "hide x --all --back", "hide --back nobody", "list --hidden --type user", "list --hidden --stack none",
     "dream duplicates tone", "dream duplicates --similarity 0.4", "dream duplicates --similarity x", "dream duplicates --similarity nan", "dream duplicates --stack none",
     "explain", "explain tone", "explain tone '?'", "explain nothing x", "explain 'No Key' x", f"explain tone {LONG}", "explain tone x --scope none", "explain tone x --stack none",
-    # A home that is nobody's, where a path begins.
+    # A home that belongs to nobody, where a path begins.
     "folder attach ~nobody-here/x", "folder detach ~nobody-here/x", "folder pause ~nobody-here/x", "import ~nobody-here/x", "import --from claude-code ~nobody-here/x", "export --dir ~nobody-here/x",
     "export --zip ~nobody-here/x", "export --out ~nobody-here/x", "open ~nobody-here/x", "open ROOT --export ~nobody-here/x", "format inspect ~nobody-here/x", "provider add ~nobody-here/x", "demo --keep --dir ~nobody-here/x",
     "connect claude-code --project ~nobody-here/x",

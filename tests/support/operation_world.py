@@ -27,7 +27,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.tools import toolset
 from ipfsmem.vault.opening import open_replica
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support import prepared
 from tests.support.api_lab import Client, Lab
 from tests.support.cli_lab import Cli
@@ -88,7 +88,9 @@ def fill(memory: Memory, mark: str) -> None:
     ]
     memory.sessions.add(CHAT, items)
     with tempfile.TemporaryDirectory() as folder:
-        memory.bundles.import_from("initrunner", talk_of(Path(folder) / "agent.db", f"Said there, {mark}."))
+        memory.bundles.import_from(
+            "initrunner", conversation_database(Path(folder) / "agent.db", f"Said there, {mark}.")
+        )
     memory.note("said", text=f"It was said: {mark}.")
     memory.usage.add(provider="openai", model=f"m-{mark}", agent="a", input_tokens=3)
 

@@ -1,5 +1,5 @@
-"""Writes fixtures/vectors/ranking.json: entries that stand together and what is found among them, by the plain recipe. Run it from the
-checkout when the recipe is meant to change: `python -m tests.unit.make_ranking_vectors`; a test compares."""
+"""Writes fixtures/vectors/ranking.json: entries and the hits among them, by the plain recipe. Run it from
+the checkout after a change of the recipe: `python -m tests.unit.make_ranking_vectors`; a test compares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABOUT = (
 )
 EPOCH = date(1970, 1, 1)
 TODAY = date(2026, 11, 23)
-#: Of more entries than the first number only so many are looked at.
+#: Above the first number of entries only some are scored.
 Limits = tuple[int, int, int]
 USUAL: Limits = (5_000, 1_000, 40)
 
@@ -61,7 +61,7 @@ QUESTIONS = [
 
 SPOKEN = ["alpha", "alphabet", "beta", "c++", "gamma", "delta", "the", "2024", "monday", "running", "runs", "two", "twó", "東京都", "this", "x", "y"]  # fmt: skip
 
-#: A word that nobody wrote, and texts with words like it: the longest has too many letters to replace it.
+#: An unknown word, and texts with similar words; the longest has too many letters to replace it.
 WORD = "dampfschifffahrtsgesellschaft"
 LENGTHY = [
     Document("long", f"donau{WORD}en"),
@@ -71,7 +71,7 @@ LENGTHY = [
 
 
 def talk() -> list[Document]:
-    """A conversation, another with the same words, a day and two memory files."""
+    """Return a conversation, another with the same words, a day and two memory files."""
     found = [
         Document(f"m{n:02}", text, who if who[0].isupper() else "", "talk", TODAY - timedelta(days))
         for n, (who, text, days) in enumerate(TALK)
@@ -93,7 +93,7 @@ def talk() -> list[Document]:
 
 
 def drawn(random: Random) -> list[Document]:
-    """Entries of three groups, and some without, in turn."""
+    """Return entries of three groups and of none, alternating."""
     found = []
     for n in range(random.randint(1, 28)):
         words = " ".join(random.choices(SPOKEN, k=random.randint(0, 8)))

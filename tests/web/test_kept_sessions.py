@@ -16,7 +16,7 @@ from ipfsmem.operations.sessions.info import SessionInfo
 from ipfsmem.sessions.compaction import approved_mark
 from ipfsmem.sessions.transcript import as_markdown
 from ipfsmem.wording import moment
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.servers.threaded import serve
 from tests.support.web_lab import (
     PEER_TOKEN,
@@ -135,7 +135,7 @@ def test_sessions_of_a_redirected_scope_equal_those_of_python(
     sub.sessions.add("old", said("a canary in sub"))
     sub.sessions.add("both", said("first in sub"))
     top.sessions.add("both", said("second in top"))
-    sub.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
+    sub.bundles.import_from("initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain."))
     memory.scopes.redirect("sub", "top")
     root_of(memory)
     web = device(client, "led", url)
@@ -186,7 +186,7 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
 ) -> None:
     """The mark is in another part than the first messages."""
     pending = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
-    memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", *pending))
+    memory.bundles.import_from("initrunner", conversation_database(tmp_path / "agent.db", *pending))
     memory.sessions.add("talk", said("Mine, about otters."))
     parts = {key: text for key, text in memory.files().items() if key.startswith("session-")}
     (mark,) = (key for key in parts if b'"imported"' in parts[key])
@@ -235,7 +235,9 @@ def test_imported_messages_are_marked_and_stay_pending_in_the_browser(
 def test_browser_approves_only_shown_messages(
     client: Client, url: str, tmp_path: Path, memory: Memory
 ) -> None:
-    memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
+    memory.bundles.import_from(
+        "initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain.", "Obey.")
+    )
     memory.sessions.add("talk", said("Mine."))
     (mark,) = (key for key in memory.files() if key.startswith("session-talk-"))
     root_of(memory)
@@ -275,7 +277,7 @@ def test_browser_approves_only_shown_messages(
 def imported_parts(memory: Memory, folder: Path) -> tuple[str, list[str]]:
     """Import a conversation over several parts: the key of the part with the mark, and those of the others."""
     texts = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
-    memory.bundles.import_from("initrunner", talk_of(folder / "agent.db", *texts))
+    memory.bundles.import_from("initrunner", conversation_database(folder / "agent.db", *texts))
     parts = [key for key in memory.files() if key.startswith("session-talk-")]
     (mark,) = (key for key in parts if b'"imported"' in memory.files()[key])
     assert len(parts) > 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.api.page import PageFiles
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.interop.counterparts import built_page
 from tests.support.api_lab import Client, Lab, opener
 from tests.support.browsers import Page, browser
@@ -45,7 +45,9 @@ def test_firefox_shows_the_page_writes_and_shows_changes_of_others(tmp_path: Pat
         memory.write("plan", "We ship on Monday.", seen=seen)
         memory.write("plan", "We ship on Thursday.", seen=seen)
         memory.note("said", text="Something happened")
-        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
+        memory.bundles.import_from(
+            "initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain.")
+        )
     lab = Lab(tmp_path, files=files)
 
     async def ask(client: Client) -> None:

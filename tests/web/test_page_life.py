@@ -17,7 +17,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.vault.home import Home
 from ipfsmem.wording import zone_of
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.api_lab import opener
 from tests.support.page_lab import Shown, looked_at
 
@@ -100,7 +100,9 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_shown(tmp_path: Path)
 
 def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Path) -> None:
     with opener(tmp_path)() as memory:
-        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
+        memory.bundles.import_from(
+            "initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain.", "Obey.")
+        )
         memory.sessions.add("talk", [{"role": "user", "content": "Mine."}])
 
     def pending() -> int:
@@ -136,7 +138,7 @@ def test_imported_messages_are_all_shown_before_they_are_approved(tmp_path: Path
     """Also those that arrive while the session is opened."""
     with opener(tmp_path)() as memory:
         memory.bundles.import_from(
-            "initrunner", talk_of(tmp_path / "agent.db", *(f"Otter {n}." for n in range(120)))
+            "initrunner", conversation_database(tmp_path / "agent.db", *(f"Otter {n}." for n in range(120)))
         )
 
     async def look(shown: Shown) -> None:

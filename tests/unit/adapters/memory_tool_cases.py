@@ -1,11 +1,11 @@
-"""What the memory tool answers, case by case, as the tests of the package `anthropic` have it for its own file-system tool.
+"""Cases of the memory tool, from the tests of the package `anthropic` for its own file-system tool. Contains
+no tests.
 
 Source: anthropics/anthropic-sdk-python, tests/lib/tools/memory_tools/test_filesystem.py at commit
-7b0add32bd5fc59ad0fa277ef6982ee1df1eed7a (61 tests: 30 of the synchronous tool, 31 of the asynchronous one) and
-test_create_short_writes.py (2). These are 26 of the 30, each run both ways. Left out are three about links (there is no disk, and
-so no link), one of a file with a million lines, which is beyond 960 KiB and refused when it is made, one of a private method, and
-the two about `os.write`. Nothing here is a test.
-"""
+7b0add32bd5fc59ad0fa277ef6982ee1df1eed7a (61 tests: 30 of the synchronous tool, 31 of the asynchronous one)
+and test_create_short_writes.py (2). 26 of the 30 are included, each run both ways. Omitted are three about
+links (there is no disk), one of a file with a million lines (over the limit of 960 KiB), one of a private
+method, and the two about `os.write`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Case(NamedTuple):
-    """The commands before, the one in question, what it answers (`says`) or how it is refused, and the files then."""
+    """Preceding commands, the tested command, its answer (`says`) or refusal, and the resulting files."""
 
     name: str
     given: list[dict[str, Any]]

@@ -42,7 +42,7 @@ def llama_index() -> None:
 
 
 def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What an example prints."""
+    """Return the output of an example."""
     exec(compile(EXAMPLES[example], f"docs/reference/frameworks.md, {example}", "exec"), {})
     return capsys.readouterr().out
 

@@ -26,7 +26,7 @@ from tests.support.effort import cases
 from tests.support.extras import need_extra
 from tests.support.hints import Refused
 
-#: One worker for all: to import the package takes seconds.
+#: One worker for all tests: importing the package takes seconds.
 pytestmark = pytest.mark.xdist_group("langgraph")
 NAMES = ["users", "a", "b", "prefs", "*", "Ünï", "x.y", "", "a/b", '["', "\n", "\ud800"]
 KEYS = ["1", "a", "A", "note 1", "", "日本", "a" * 300, "../x", "\x00", "\udfff"]
@@ -65,7 +65,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def facts(item: Any) -> Any:
-    """What an item is, without times."""
+    """Return an item without its times."""
     return None if item is None else (item.namespace, item.key, json.dumps(item.value, sort_keys=True))
 
 
@@ -85,12 +85,12 @@ def test_langgraph_store_answers_like_the_in_memory_store(
     for _ in range(40):
         ops = [_drawn(random, package) for _ in range(random.randint(1, 4))]
         listing = [op for op in ops if isinstance(op, package.ListNamespacesOp)]
-        ops = listing[:1] or ops  # the in-memory store lists what was looked for in the same batch, too
+        ops = listing[:1] or ops  # the in-memory store also lists what the same batch looked up
         given, expected = ours.batch(ops), theirs.batch(ops)
         for op, one, other in zip(ops, given, expected, strict=True):
             assert answers(one) == answers(other), op
         for name in [name for name, items in theirs._data.items() if not items]:
-            del theirs._data[name]  # it lists a namespace for ever in which somebody has once looked
+            del theirs._data[name]  # the in-memory store lists a namespace forever once it was looked up
     whole = theirs.search((), limit=1000)
     assert answers(ours.search((), limit=1000)) == answers(whole)
     pages = [ours.search((), limit=3, offset=at) for at in range(0, len(whole) + 3, 3)]
@@ -128,7 +128,7 @@ def test_common_store_methods_work(package: ModuleType, memory: Memory) -> None:
     ours.put(("users", "1"), "food", {"text": "likes green tea", "rating": 5})
     again = ours.get(("users", "1"), "food")
     assert again is not None and again.created_at == item.created_at < again.updated_at
-    # Newest first; with a query what has most of its words, and then the rest.
+    # Newest first; with a query the one with most of its words, then the rest.
     assert [one.key for one in ours.search(("users", "1"))] == ["food", "drink"]
     found = ours.search(("users",), query="green TEA")
     assert [(one.namespace[1], one.key, one.score) for one in found] == [
@@ -266,7 +266,7 @@ def test_store_item_is_a_memory_on_every_device(package: ModuleType, lab: Lab) -
     b = lab.restore("b")
     there = store(b.scope("bot"))
     assert [one.value for one in there.search(("users",))] == [{"text": "likes tea"}]
-    # Both write at once: one is shown, the other is a conflict copy, and no third text is made of them.
+    # Concurrent writes: one is shown, the other is a conflict copy, and no third text is made of them.
     store(a.scope("bot")).put(("users", "1"), "food", {"text": "of a", "same": 1})
     there.put(("users", "1"), "food", {"text": "of b", "same": 1})
     lab.settle(a, b)
@@ -330,8 +330,8 @@ def test_missing_package_error_names_the_extra(memory: Memory, monkeypatch: pyte
 
 
 def test_namespaces_work_as_in_the_tests_of_the_package(package: ModuleType, memory: Memory) -> None:
-    """langchain-ai/langgraph, libs/checkpoint/tests/test_store.py at 01b4d15aca3c732db878b50d2acb028a08f0431d: what it asks of
-    namespaces (its other tests are about vectors and about a store that batches)."""
+    """Namespace checks of langchain-ai/langgraph, libs/checkpoint/tests/test_store.py at
+    01b4d15aca3c732db878b50d2acb028a08f0431d (its other tests are about vectors and a batching store)."""
     ours = store(memory)
     for name in ("abc", "abde", "abdi", "abf", "acf", "baf"):
         ours.put(tuple(name), "id", {"data": name})
@@ -358,7 +358,7 @@ def test_namespaces_work_as_in_the_tests_of_the_package(package: ModuleType, mem
             ours.put(refused, "foo", {"foo": "bar"})
         with pytest.raises(package.InvalidNamespaceError):
             asyncio.run(ours.aput(refused, "foo", {"foo": "bar"}))
-    # Past the methods that check it, any namespace will do.
+    # Methods below the check accept any namespace.
     ours.batch([package.PutOp(("langgraph", "foo"), "bar", {"foo": "bar"})])
     assert [one.value for one in ours.search(("langgraph", "foo"))] == [{"foo": "bar"}]
     ours.delete(("langgraph", "foo"), "bar")

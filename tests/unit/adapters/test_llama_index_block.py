@@ -17,7 +17,7 @@ from ipfsmem.errors import ClosedError, UsageError
 from ipfsmem.memory import Memory
 from tests.support.extras import need_extra
 
-#: One worker for all: to import the package takes seconds.
+#: One worker for all tests: importing the package takes seconds.
 pytestmark = pytest.mark.xdist_group("llama-index")
 
 
@@ -39,7 +39,7 @@ def message(role: str, text: str) -> Any:
 
 
 def chat(package: ModuleType, block: Any, *texts: str, **how: Any) -> list[tuple[str, str]]:
-    """The messages that a model is given after a conversation, as (role, text)."""
+    """Return the model's input messages after a conversation, as (role, text)."""
 
     async def use() -> list[tuple[str, str]]:
         whole = package.Memory.from_defaults(session_id="chat-1", memory_blocks=[block], **how)
@@ -117,7 +117,7 @@ def test_oversized_block_is_shortened_or_omitted(package: ModuleType, memory: Me
             and less.count("<memory ") == less.count("</memory>") > 0
         )
         assert await block.atruncate(whole, 1_950) is None
-        # Another chat asked something else meanwhile.
+        # Another chat had another query meanwhile.
         await block.aget([message("user", "nothing of that")])
         assert await block.atruncate(whole, 1_000) == less
 

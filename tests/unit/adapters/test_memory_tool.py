@@ -46,7 +46,7 @@ def _utf8(text: str) -> bytes:
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-#: One worker for all: to import the package takes seconds.
+#: One worker for all tests: importing the package takes seconds.
 pytestmark = pytest.mark.xdist_group("anthropic")
 
 
@@ -62,7 +62,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def files(memory: Memory) -> dict[str, str]:
-    """What is shown below /memories."""
+    """Return the files below /memories."""
     found = {}
     for item in memory.list():
         reading = memory.read(item.key)
@@ -215,7 +215,8 @@ def _drawn(random: Random, paths: list[str], texts: list[str]) -> dict[str, Any]
 
 
 def _only_a_disk(command: dict[str, Any], known: dict[str, str]) -> bool:
-    """Where the package's tool fails with an error of the operating system: a file used as a folder, a folder moved into itself."""
+    """Return whether the package's tool fails with an error of the operating system: a file used as a
+    folder, or a folder moved into itself."""
     for path in (command.get("path"), command.get("new_path"), command.get("old_path")):
         if path and any(path.startswith(f"/memories/{file}/") for file in known):
             return True
@@ -225,7 +226,7 @@ def _only_a_disk(command: dict[str, Any], known: dict[str, str]) -> bool:
 
 
 def _loses_a_line(command: dict[str, Any], known: dict[str, str]) -> bool:
-    """Where the package's tool takes an empty last line away: of the file, or of what it inserts."""
+    """Return whether the package's tool drops an empty last line, of the file or of the inserted text."""
     if command["command"] != "insert":
         return False
     before = known.get(command["path"].removeprefix("/memories/"), "")
@@ -239,7 +240,7 @@ def _answer(tool: Any, command: dict[str, Any], tools: Any) -> str:
         return f"refused: {error}"
     if not said.startswith("Here're"):
         return said
-    # A folder's own size is a matter of the disk, and the package's tool keeps doubled slashes of the command.
+    # A folder's own size depends on the disk, and the package's tool keeps doubled slashes of the command.
     first, *lines = said.replace("//", "/").split("\n")
     of_folders = [line.partition("\t")[2].rstrip("/") if line.endswith("/") else line for line in lines[1:]]
     return "\n".join([first, *of_folders])
@@ -366,7 +367,7 @@ def test_memories_are_files_and_files_are_memories(memory: Memory) -> None:
     key = name_below("Notes On X.txt").key
     memory.write(key, "y", seen=memory.read(key))
     assert "\ty\n" in directory.run(view("/memories/Notes On X.txt"))
-    # One memory has one path.
+    # Each memory has one path.
     assert "does not exist" in refusal(directory, view(f"/memories/{key}.md"))
     assert "stands for the memory" in refusal(directory, create(f"/memories/{key}.md", "x"))
     assert "belongs elsewhere" in refusal(directory, _other("b"))

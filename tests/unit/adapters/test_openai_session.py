@@ -1,9 +1,10 @@
-"""The session for the OpenAI Agents SDK returns what the SDK's own SQLite session returns, and two devices can share it.
+"""The session for the OpenAI Agents SDK returns the same items as the SDK's SQLite session, and two devices
+can share it.
 
-Source of the cases: openai/openai-agents-python, tests/memory/test_session.py at commit 063581f55d08951b5684008ef12408261bd25377 and
-tests/memory/test_session_limit.py at 4ab9228b2b489b140bda1659914e713f2fa3cddd. Omitted are the cases about SQLite (connections of
-threads, file locks), about code other than sessions, and about `SessionSettings` alone.
-"""
+Source of the cases: openai/openai-agents-python, tests/memory/test_session.py at commit
+063581f55d08951b5684008ef12408261bd25377 and tests/memory/test_session_limit.py at
+4ab9228b2b489b140bda1659914e713f2fa3cddd. Omitted are cases about SQLite (connections of threads, file
+locks), about code other than sessions, and about `SessionSettings` alone."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from tests.support.cancelling import ended_when_cancelled
 from tests.support.device_lab import Lab
 from tests.support.extras import need_extra
 
-#: One worker for all: to import the package takes seconds.
+#: One worker for all tests: importing the package takes seconds.
 pytestmark = pytest.mark.xdist_group("openai-agents")
-#: Makes the session of a name, with settings.
+#: Creates the session of a name, with settings.
 Make = Callable[..., Any]
-#: Runs an agent: what it is asked, the answer of the model, the session and more; what the model was given.
+#: Runs an agent with an input, a model answer and a session; returns the model's input.
 Run = Callable[..., Awaitable[Any]]
 
 
@@ -143,7 +144,7 @@ def test_runs_see_the_same_items_as_with_the_packages_session(
 
 
 def _runner(method: str) -> Run:
-    """One way to run an agent whose model says what it is told to."""
+    """Return one way to run an agent whose model gives scripted answers."""
     from agents import Agent, Runner
     from agents.items import ModelResponse
     from agents.models.interface import Model
@@ -189,7 +190,7 @@ def _runner(method: str) -> Run:
         if method == "run":
             result: Any = await Runner.run(agent, asked, **how)
         elif method == "run_sync":
-            result = await asyncio.to_thread(_in_a_loop_of_its_own, agent, asked, how)
+            result = await asyncio.to_thread(_in_its_own_loop, agent, asked, how)
         else:
             result = Runner.run_streamed(agent, asked, **how)
             async for _ in result.stream_events():
@@ -200,7 +201,7 @@ def _runner(method: str) -> Run:
     return run
 
 
-def _in_a_loop_of_its_own(agent: Any, asked: Any, how: dict[str, Any]) -> Any:
+def _in_its_own_loop(agent: Any, asked: Any, how: dict[str, Any]) -> Any:
     from agents import Runner
 
     loop = asyncio.new_event_loop()

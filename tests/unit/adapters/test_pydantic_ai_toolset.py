@@ -17,7 +17,7 @@ from ipfsmem.errors import UsageError
 from ipfsmem.memory import Memory
 from tests.support.extras import need_extra
 
-#: One worker for all: to import the package takes seconds.
+#: One worker for all tests: importing the package takes seconds.
 pytestmark = pytest.mark.xdist_group("pydantic-ai")
 
 
@@ -36,7 +36,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def conversation(
     memory: Memory, *turns: list[tuple[str, dict[str, Any]]], **how: Any
 ) -> tuple[list[Any], Any]:
-    """What an agent's tools answer when its model makes these calls, as (tool, outcome, text), and what the model was told."""
+    """Return the tools' answers to these calls of a model, as (tool, outcome, text), and the model's
+    instructions."""
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
     from pydantic_ai.models.function import FunctionModel

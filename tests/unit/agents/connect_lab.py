@@ -1,4 +1,4 @@
-"""A user's folder with settings of programs in it, and programs that are connected and disconnected there."""
+"""A user's folder with settings of programs, which are connected and disconnected there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipfsmem.results import Connected
 
 HERE = Path(__file__).parent
 LAUNCH = Launch(("/usr/local/bin/ipfsmem",), ("--home", "/memories"))
-#: The 23rd of November 2026.
+#: 23 November 2026.
 NOW = 1_795_392_000_000
 
 
@@ -51,8 +51,8 @@ class Machine:
     def files(self, name: str) -> list[Path]:
         return [file.path for file in program_named(name).files(self.around, LAUNCH)]
 
-    def picture(self) -> dict[str, object]:
-        """Everything in the user's folder: what is in files, where links lead, and permissions."""
+    def snapshot(self) -> dict[str, object]:
+        """Return everything in the user's folder: contents of files, targets of links, and permissions."""
         return {
             str(path.relative_to(self.user)): (
                 str(path.readlink()) if path.is_symlink() else path.stat().st_mode,

@@ -45,8 +45,8 @@ def claude(tmp_path: Path) -> Claude:
         ("/home/me/my app.v2_x", "-home-me-my-app-v2-x"),
         ("C:\\Users\\me\\api", "C--Users-me-api"),
         ("/home/jürgen/ä", "-home-j-rgen--"),
-        ("/home/ju\u0308rgen", "-home-j-rgen"),  # taken apart by the file system, one letter to the program
-        ("/x/\U0001f600", "-x---"),  # two units in JavaScript
+        ("/home/ju\u0308rgen", "-home-j-rgen"),  # decomposed by the file system, one letter to the program
+        ("/x/\U0001f600", "-x---"),  # two UTF-16 units in JavaScript
     ],
 )
 def test_project_folder_name_is_that_of_claude_code(path: str, name: str) -> None:
@@ -161,7 +161,7 @@ def test_projects_are_also_found_by_their_transcripts(claude: Claude, tmp_path: 
     (memory.parent / "0.jsonl").write_text("not json\n")
     (memory.parent / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert known_projects(claude.home) == [root / "src"]
-    (memory.parent / "0.jsonl").write_text(json.dumps({"cwd": "/etc"}) + "\n")  # not this entry's
+    (memory.parent / "0.jsonl").write_text(json.dumps({"cwd": "/etc"}) + "\n")  # not the path of this entry
     assert known_projects(claude.home) == [root / "src"]
     assert other.is_dir()
 
@@ -193,7 +193,7 @@ def test_memory_folder_moved_by_settings_is_found(memory: Memory, claude: Claude
     with pytest.raises(UsageError, match="not JSON"):
         memory_place(claude.home, project)
     (claude.folder / "settings.json").write_text('{\n  // mine\n  "model": "opus",\n}\n')
-    assert memory_place(claude.home, project).named_in is None  # as connecting itself takes them
+    assert memory_place(claude.home, project).named_in is None  # as connecting reads them
     (claude.folder / "settings.json").write_text("{}")
     assert memory_place(claude.home, project).named_in is None
 
@@ -232,7 +232,7 @@ def test_moved_project_takes_its_memory_to_the_new_claude_folder(
 
 
 def moved_project(memory: Memory, claude: Claude, base: Path) -> tuple[Path, Path]:
-    """A project that was connected and then moved: where it is and where it was."""
+    """Connect and then move a project; return its new and old path."""
     root = repository(base / "api")
     claude.remembers(root, "deploy", "x")
     carry_out(memory, plan_project(memory, claude.home, root))

@@ -47,7 +47,7 @@ def test_path_entry_inside_the_current_folder_is_ignored(
 
 
 def _python_alone(folder: Path) -> Path:
-    """This Python, with no `ipfsmem` beside it."""
+    """Create a Python without an `ipfsmem` next to it."""
     path = folder / "python"
     path.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     path.chmod(0o755)

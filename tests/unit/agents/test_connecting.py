@@ -41,7 +41,8 @@ def claude(machine: Machine) -> Machine:
 
 
 def before_of(name: str) -> dict[str, str]:
-    """The settings of a program in its golden file: each `==> PATH` begins a file, what is behind `==>` is the difference."""
+    """Return a program's settings in its golden file: each `==> PATH` begins a file, and the text after
+    `==>` is the difference."""
     text = (GOLDEN / f"{name}.txt").read_text("utf-8")
     head = text.partition("==> difference\n")[0]
     parts = head.split("==> ")[1:]
@@ -253,7 +254,7 @@ def test_program_that_is_not_installed_is_not_connected(machine: Machine, tmp_pa
     command.chmod(0o755)
     machine.connect("claude-code")
     machine.disconnect("claude-code")
-    assert machine.picture() == {}  # the folder that was made for it went, too
+    assert machine.picture() == {}  # the folder that was created for it is removed, too
 
 
 def test_unknown_program_is_refused(machine: Machine) -> None:
@@ -387,18 +388,18 @@ def test_interrupted_connect_can_be_undone_and_repeated(
     for stop_at in (1, 2):
         calls = iter(range(1, 9))
 
-        def stopping(ready: config_files.Ready) -> None:
+        def stop_before(ready: config_files.Ready) -> None:
             if next(calls) >= stop_at:  # noqa: B023 - called in this round only
                 raise KeyboardInterrupt
             put(ready)
 
-        monkeypatch.setattr(config_files, "put", stopping)
+        monkeypatch.setattr(config_files, "put", stop_before)
         with pytest.raises(KeyboardInterrupt):
             claude.connect("claude-code")
         monkeypatch.setattr(config_files, "put", put)
         assert claude.disconnect("claude-code").connected is False
         assert claude.picture() == before
-        monkeypatch.setattr(config_files, "put", stopping)
+        monkeypatch.setattr(config_files, "put", stop_before)
         calls = iter(range(1, 9))
         with pytest.raises(KeyboardInterrupt):
             claude.connect("claude-code")

@@ -36,7 +36,7 @@ def hooks(machine: Machine) -> Path:
 
 
 def with_mine(machine: Machine) -> None:
-    """The user writes their own hook into the group that is ours."""
+    """Add the user's own hook to the group that is ours."""
     said = json.loads(hooks(machine).read_bytes())
     said["hooks"]["Stop"][0]["hooks"].append(MINE)
     hooks(machine).write_text(json.dumps(said, indent=2))
@@ -262,7 +262,7 @@ def test_replaced_foreign_entry_is_kept_and_named(machine: Machine) -> None:
     theirs = '{"mcpServers": {"ipfsmem": {"command": "x", "env": {"TOKEN": "t0ken"}}}}'
     file = machine.put(".claude.json", theirs)
     machine.connect("claude-code", replace=True)
-    assert not machine.connect("claude-code").written  # it is ours now: nobody is asked again
+    assert not machine.connect("claude-code").written  # it is ours now: no consent is needed again
     file.write_text(file.read_text().replace("{", '{"numStartups": 8,', 1))
     machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
     answer = machine.disconnect("claude-code")
@@ -299,7 +299,7 @@ def test_edits_of_codex_in_our_table_are_kept_and_removed_with_it(place: str, ma
     assert left == {"model": "x"} | ({"tui": {"x": 1}} if "other" in place else {})
 
 
-# -- the copy of before ---------------------------------------------------------------------------------------------------------
+# -- the copy of the original --
 
 
 def test_missing_copy_does_not_block_connect_and_disconnect_forever(machine: Machine) -> None:
@@ -341,7 +341,7 @@ def test_copy_is_kept_while_an_interrupted_change_may_need_it(
     assert file.read_text() == '{"numStartups": 7}\n'
 
 
-# -- what is refused, and what is left behind -------------------------------------------------------------------------------------
+# -- refusals and leftovers --
 
 
 def test_file_with_two_hard_links_is_unchanged(machine: Machine) -> None:

@@ -86,7 +86,7 @@ def test_settings_of_unusual_form_are_connected_and_restored(
         key: before.get(key) or None,
     }
     assert not machine.connect(name).written
-    if changed:  # so that the bytes of before are not simply put back
+    if changed:  # so that restoring the original bytes does not suffice
         file.write_bytes(file.read_bytes() + b"\n")
     machine.disconnect(name)
     assert file.read_bytes() == text.encode() + (b"\n" if changed else b"")

@@ -43,7 +43,7 @@ bytes_io = io.BytesIO
 
 
 class Hooks:
-    """A memory in mode `local`, and the hooks of programs on it."""
+    """A vault in mode `local`, and the hooks of programs on it."""
 
     def __init__(self, base: Path) -> None:
         self.home = base / "home"
@@ -67,7 +67,7 @@ class Hooks:
     def __call__(
         self, event: str, folder: Path | str, *, program: str = "claude-code", session: str = "s"
     ) -> Any:
-        """Run one; what it printed, as JSON."""
+        """Run a hook; return its output as JSON."""
         said = json.dumps({"cwd": str(folder), "session_id": session}).encode()
         return self.given(event, said, program)
 
@@ -89,12 +89,12 @@ class Hooks:
         return json.loads(out.getvalue()) if out.getvalue() else None
 
     def context(self, event: str, folder: Path, **named: str) -> str:
-        """The text for the model."""
+        """Return the text for the model."""
         said = self(event, folder, **named)
         return "" if said is None else str(said.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
     def line(self, folder: Path, session: str = "s") -> str:
-        """The line for the person at the start of a session."""
+        """Return the line for the user at the start of a session."""
         said = self("session-start", folder, session=session)
         return "" if said is None else str(said.get("systemMessage", ""))
 
@@ -104,7 +104,7 @@ class Hooks:
 
 @pytest.fixture
 def hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hooks:
-    """With all the time that a busy machine takes; how a hook gives up is tested with a time of its own."""
+    """Without a time limit, for loaded machines; a separate test covers the limit."""
     monkeypatch.setattr(hooks, "BOUNDS", {"session-start": 60.0})
     monkeypatch.setattr(hooks, "_BOUND", 60.0)
     return Hooks(tmp_path)
@@ -235,7 +235,7 @@ def test_new_project_is_connected_automatically_on_request(
         row = find_connected(memory, late)[1]
         assert row is not None
         assert memory.scope(row.scope).read("deploy") is not None
-        # An archive that says it is that project opens nothing that is there.
+        # An archive that claims to be that project gets none of its texts.
         copy = repository(tmp_path / "archive", "https://github.com/acme/late")
     background_sync.run("default", hook.home, json.dumps({"folder": str(copy)}).encode())
     with hook.open() as memory:
@@ -253,7 +253,7 @@ def test_gemini_prompt_is_searched_without_hook_output(hook: Hooks, tmp_path: Pa
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     with hook.open() as memory:
-        for n in range(12):  # more than a prompt is given, each with words of what the hook said
+        for n in range(12):  # more texts than a prompt gets, each with words of the hook's output
             memory.scope(scope).write(
                 f"deploy-{n}", "deploy memory quoted below", description="how to deploy"
             )
@@ -289,7 +289,7 @@ def test_repeated_prompt_hook_of_gemini_delivers_nothing_again(hook: Hooks, tmp_
     assert len(hook.started) == started + 1
 
     with transcript.open("ab") as file:
-        file.truncate(3 * 1024 * 1024)  # long enough to have been shortened: once
+        file.truncate(3 * 1024 * 1024)  # long enough to have been compacted once
     compact("auto")
     assert "make ship" in asks(hook, root, question, program="gemini")
     compact("auto")
@@ -297,7 +297,7 @@ def test_repeated_prompt_hook_of_gemini_delivers_nothing_again(hook: Hooks, tmp_
 
 
 def asks(hook: Hooks, folder: Path, prompt: str, *, program: str = "claude-code", session: str = "s") -> str:
-    """The text for the model before a prompt."""
+    """Return the text for the model before a prompt."""
     said = hook.given(
         "prompt", json.dumps({"cwd": str(folder), "session_id": session, "prompt": prompt}).encode(), program
     )
@@ -355,7 +355,7 @@ def test_compacted_context_is_delivered_again(hook: Hooks, tmp_path: Path, how: 
 def test_session_context_stays_fixed_and_its_writes_appear_in_next_session(
     hook: Hooks, tmp_path: Path
 ) -> None:
-    """The section of the prompt is that of the start, as in AGH."""
+    """The context in the prompt stays that of the session's start, as in AGH."""
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     begun = hook.context("session-start", root)
@@ -389,7 +389,7 @@ def test_programs_without_prompt_output_open_no_vault(
 
 
 def note_service(folder: Path, brought: int) -> None:
-    """As `sync --every` notes it."""
+    """Record a sync as `sync --every` does."""
     (folder / "syncing.json").write_text(json.dumps({"brought": brought}))
 
 
@@ -407,14 +407,14 @@ def test_pulled_text_is_delivered_from_the_next_prompt_and_once(
     assert "came from the phone" in hook.context("prompt", root)
     assert hook("prompt", root) is None
     assert hook("prompt", root, session="began before hooks were there") is None
-    assert len(hook.started) == 1  # a prompt starts none
+    assert len(hook.started) == 1  # a prompt starts no sync
 
 
 def test_sync_after_the_clock_was_set_back_is_delivered_by_next_prompt(hook: Hooks, tmp_path: Path) -> None:
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     hook("session-start", root)
-    hook.ms -= 8 * HOUR  # a clock that ran ahead when the session began
+    hook.ms -= 8 * HOUR  # the clock was ahead when the session began
     with hook.open() as memory:
         memory.scope(scope).write("news", "x", description="came from the phone")
     note_background(hook.place, brought=hook.ms + 500)
@@ -440,7 +440,9 @@ def test_delivered_memory_is_not_delivered_again_to_the_session(hook: Hooks, tmp
     assert hook("prompt", root) is None
     with hook.open() as memory:
         memory.scope(scope).forget("news")
-    assert hook.context("session-start", root) == begun  # compacted, or begun anew: all of it again
+    assert (
+        hook.context("session-start", root) == begun
+    )  # after compaction or a new start everything is delivered again
     assert "phone" not in (hook.place / "hooks.json").read_text()
 
 
@@ -449,7 +451,7 @@ def test_delivered_memory_is_not_delivered_again_to_the_session(hook: Hooks, tmp
 def test_undelivered_answer_is_delivered_by_the_next_hook(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, event: str, too_late: bool
 ) -> None:
-    """The pipe is closed, or the hook's time is over before it prints."""
+    """The pipe is closed, or the time is over before the output."""
 
     class Gone(io.BytesIO):
         def write(self, _: Any) -> int:
@@ -609,7 +611,7 @@ def test_slow_hook_ends_at_its_time_limit(
     hook("session-start", tmp_path)
     assert hook.gave_up == 1
     assert hook_notes(hook.place).failure
-    assert set(hook.started) == {str(tmp_path)}  # which makes what a prompt in this folder is looked up in
+    assert set(hook.started) == {str(tmp_path)}  # this creates the index for prompts in this folder
 
 
 def test_open_input_pipe_is_not_awaited(hook: Hooks, tmp_path: Path) -> None:
@@ -644,7 +646,7 @@ def test_notes_drop_the_oldest_sessions_and_survive_damage(hook: Hooks) -> None:
     assert not background_notes(hook.place).tried
 
 
-# -- the sync beside the agent -------------------------------------------------------------------------------------
+# -- background syncs --
 
 
 def sync(hook: Hooks, folder: Path | str = "") -> None:
@@ -825,7 +827,7 @@ def test_background_sync_ingests_agent_edits_and_names_unconnected_folder(
     claude.remembers(root, "deploy", "x")
     other = repository(tmp_path / "other", "https://github.com/b/other")
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
-    sync(hook, tmp_path / "me")  # which nobody could connect: all that a user has lies in it
+    sync(hook, tmp_path / "me")  # it cannot be connected: it contains everything of the user
     sync(hook, other)
     assert background_notes(hook.place).worked
     with hook.open() as memory:
@@ -844,7 +846,7 @@ def test_background_sync_follows_a_moved_project(
     with hook.open() as memory:
         carry_out(memory, plan_project(memory, claude.home, root))
     moved = root.rename(tmp_path / "renamed")
-    assert "how to deploy" in hook.context("session-start", moved)  # its folder there is not adopted yet
+    assert "how to deploy" in hook.context("session-start", moved)  # its new folder is not linked yet
     sync(hook, moved)
     assert (claude.used_in(moved) / "deploy.md").exists()
     assert "how to deploy" not in hook.context("session-start", moved)
@@ -889,7 +891,7 @@ def test_background_sync_runs_alone_and_repeats_for_later_requests(hook: Hooks) 
 
 
 def test_consecutive_background_syncs_are_limited(hook: Hooks, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many hooks come meanwhile."""
+    """For any number of hooks meanwhile."""
     done = []
 
     def once(*_: object) -> None:

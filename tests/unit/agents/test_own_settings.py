@@ -148,7 +148,7 @@ def test_damaged_missing_or_read_only_settings_file_is_unchanged(file: Path) -> 
         set_setting("sessions.resume", "3")
     assert file.read_text() == "[sessions\n"
     file.write_text("[sessions]\nresume = 'x'\n")
-    set_setting("sessions.resume", "3")  # a wrong value is put right by it
+    set_setting("sessions.resume", "3")  # a new value replaces an invalid one
     assert config.settings().sessions.resume == 3
     file.chmod(0o400)
     with pytest.raises(StorageError, match="read-only"):
@@ -266,7 +266,7 @@ def test_context_length_for_models_follows_the_settings(file: Path, tmp_path: Pa
         text = session_text("m", tmp_path, str(tmp_path), "claude-code", config.context_tokens("index")).text
         assert 0 < tokens_of(text) <= 300
         file.write_text("[context\n")
-        assert memory.context().tokens == usual.tokens  # settings that cannot be used keep none away
+        assert memory.context().tokens == usual.tokens  # unusable settings do not hide the tools
 
 
 @pytest.mark.parametrize("name", ["embeddings.provider", "model.provider"])

@@ -1,4 +1,5 @@
-"""Identity of a project folder: bound on this device by the user, recognised on another one by its remote or id."""
+"""Identity of a project folder: bound on this device by the user, recognised on another device by its
+remote or id."""
 
 from __future__ import annotations
 
@@ -163,7 +164,7 @@ def test_new_clone_at_same_path_is_connected_and_other_repository_is_not(
     root = repository(tmp_path / "api")
     row = connect(sealed, root)
     shutil.rmtree(root)
-    (tmp_path / "filler").mkdir()  # so that the inode is not given again
+    (tmp_path / "filler").mkdir()  # so that the inode is not reused
     repository(root)
     assert scope_at(sealed, root) == row.scope
     shutil.rmtree(root)
@@ -183,7 +184,7 @@ def test_repository_with_reused_inode_numbers_is_not_connected(sealed: Memory, t
     shutil.rmtree(root)
     repository(root, "https://github.com/evil/api")
     numbers = {"inode": root.stat().st_ino, "git_inode": (root / ".git").stat().st_ino}
-    keep_folder(sealed.replica, msgspec.structs.replace(row, **numbers))  # as ext4 gives them
+    keep_folder(sealed.replica, msgspec.structs.replace(row, **numbers))  # as ext4 reuses them
     assert scope_at(sealed, root) is None
     moved = msgspec.structs.replace(
         row, **numbers, path=str(tmp_path / "was elsewhere"), ids=project_at(root).ids

@@ -24,7 +24,7 @@ SERVICE = Service("ipfsmem-default", "default", (STRANGE, "sync", "--every", "5m
 
 
 class Said:
-    """A manager that does what it is told."""
+    """A service manager that accepts every command and records it."""
 
     def __init__(self, code: int = 0, text: str = "") -> None:
         self.code, self.text = code, text
@@ -42,7 +42,7 @@ def manager(base: Path, system: str, run: Said) -> Manager:
 
 
 def unquoted(line: str) -> list[str]:
-    """A command line as systemd.service(5) reads it, for words in double quotes."""
+    """Parse a command line as systemd.service(5) does, for words in double quotes."""
     words, at = [], 0
     while at < len(line):
         assert line[at] == '"'
@@ -60,7 +60,7 @@ def unquoted(line: str) -> list[str]:
 
 def test_systemd_parses_the_service_arguments_unchanged() -> None:
     line = next(line for line in systemd_unit(SERVICE).splitlines() if line.startswith("ExecStart="))
-    shell = ["/bin/sh", "-c", 'exec "$0" "$@"']  # systemd takes no program with quotes in its name
+    shell = ["/bin/sh", "-c", 'exec "$0" "$@"']  # systemd does not accept a program with quotes in its name
     assert unquoted(line.removeprefix("ExecStart=")) == [*shell, *SERVICE.words]
     plain = Service("x", "x", ("/home/j\u00fc rgen/100%/ipfsmem", "sync"))
     assert 'ExecStart="/home/j\u00fc rgen/100%%/ipfsmem" "sync"\n' in systemd_unit(plain)

@@ -28,17 +28,17 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def given(home: Path) -> tuple[str, str]:
-    """What hooks give at the start of a session and before a prompt."""
+def hook_outputs(home: Path) -> tuple[str, str]:
+    """Return the output of the hooks at the start of a session and before a prompt."""
     begun = session_text("m", home, str(home), "claude-code", 2_000)
     fitting = prompt_text("m", home, str(home), "claude-code", "direct answers please", frozenset())
     return begun.text, fitting.text
 
 
 def test_disabled_agents_receive_nothing_and_commands_still_work(home: Path) -> None:
-    assert all("direct answers" in text or "how answers" in text for text in given(home))
+    assert all("direct answers" in text or "how answers" in text for text in hook_outputs(home))
     set_setting("agents.enabled", "off")
-    assert given(home) == ("", "")
+    assert hook_outputs(home) == ("", "")
     (line,) = session_text("m", home, str(home), "claude-code", 2_000).lines
     assert "agents are switched off" in line
     with Memory.load("m", home=home) as memory:
@@ -53,7 +53,7 @@ def test_disabled_agents_receive_nothing_and_commands_still_work(home: Path) -> 
         (finding,) = [one for one in memory.check() if one.code == "agents"]
         assert finding.level == "ok" and "switched off" in finding.text
     set_setting("agents.enabled", "true")
-    assert "how answers" in given(home)[0]
+    assert "how answers" in hook_outputs(home)[0]
     with Memory.load("m", home=home) as memory:
         assert memory.dreams.status().waits_for == ""
 
@@ -62,7 +62,7 @@ def test_dreams_have_a_separate_setting(home: Path) -> None:
     set_setting("dream.enabled", "false")
     with Memory.load("m", home=home) as memory:
         assert memory.dreams.status().waits_for == "the settings do not allow it"
-    assert all(given(home))
+    assert all(hook_outputs(home))
 
 
 def test_mcp_resources_and_prompts_are_disabled_too(home: Path) -> None:
@@ -93,7 +93,7 @@ def test_mcp_resources_and_prompts_are_disabled_too(home: Path) -> None:
 def test_unreadable_settings_disable_agents(home: Path) -> None:
     (home / "config.toml").write_text("[agents\n")
     with pytest.raises(ConfigError):
-        given(home)
+        hook_outputs(home)
 
 
 def test_refusal_says_how_to_enable_agents(home: Path) -> None:

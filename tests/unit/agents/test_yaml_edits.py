@@ -95,7 +95,7 @@ PLAIN = {name: text for name, text in LAYOUTS.items() if "tag" not in name}
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN)
 @pytest.mark.parametrize("more", [False, True], ids=["as it was", "with one more"])
 def test_yaml_entry_is_removed_after_program_rewrote_the_file(text: str, more: bool) -> None:
-    """goose writes the whole file: without comments, in a layout of its own, with fields of its own."""
+    """goose rewrites the whole file: without comments, in its own layout, with its own fields."""
     edited, done = yaml_edits.add(text, WANTED)
     rewritten = dict(says(edited))
     rewritten["extensions"]["ipfsmem"] |= {"enabled": False, "envs": {}, "bundled": None, "args": ["mcp"]}

@@ -22,7 +22,7 @@ from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Right
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.api_lab import NEW, Client, Lab, a_page, bearer, good, opener, told
 from tests.support.cli_lab import Cli
 from tests.support.hints import hinted
@@ -30,13 +30,13 @@ from tests.support.patience import PATIENCE
 
 
 def token(home: Path, right: Right = "read", *scopes: str, name: str = "m") -> str:
-    """A token of the memory, made as the command does; for all scopes when none is named."""
+    """Create a token as the command does; for all scopes if none is named."""
     with opener(home, name)() as memory:
         return make_token(memory.replica, home / name, name="t", right=right, scopes=scopes or None).secret
 
 
 def prepared(home: Path) -> None:
-    """A memory with a text of everybody's, and of the scopes `work` and `secret`."""
+    """Create a vault with a text in the default scope, and in the scopes `work` and `secret`."""
     with opener(home)() as memory:
         memory.write("tone", "everybody reads this")
         memory.scope("work").write("plan", "work reads this")
@@ -117,7 +117,8 @@ _IN_PATH = {"{key}": "tone", "{name}": "work", "{dream}": "0" * 12}
 
 
 def _needs(route: Any) -> bool:
-    """Whether a body without anything is refused already as none of this route's."""
+    """Return whether this route requires a body, so that an empty one is refused before the right is
+    checked."""
     return route.body is not bytes and any(field.required for field in msgspec.structs.fields(route.body))
 
 
@@ -195,7 +196,7 @@ def test_token_for_a_scope_reads_no_other_scope(tmp_path: Path) -> None:
             403,
             "ScopeError",
         )
-        # Neither into a scope that the token is not for, nor out of one.
+        # Neither into a foreign scope nor out of one.
         _, seen = await good(client.get("/v1/memories/plan?scope=work", headers=sent))
         etag = {**sent, "If-Match": seen}
         for scope, to in (("work", "secret"), ("work", ""), ("secret", "work")):
@@ -228,14 +229,14 @@ def test_redirected_scope_requires_a_token_for_both_scopes(tmp_path: Path) -> No
         # Dreams of `secret` are those of `work` now.
         for path in ("/v1/dream/proposal", "/v1/dreams"):
             await told(client.get(f"{path}?scope=secret", headers=other), 403, "ScopeError")
-        with opener(tmp_path)() as memory:  # a write looks at each scope that leads to `work`
+        with opener(tmp_path)() as memory:  # a write checks each scope that redirects to `work`
             memory.scope("third").write("new", "of third")
             memory.scopes.redirect("third", "work")
         put = client.put("/v1/memories/new?scope=secret", json={"body": "x"}, headers={**both, **NEW})
         await told(put, 403, "ScopeError")
         with opener(tmp_path)() as memory:
             memory.scopes.redirect("third", None)
-        # What is written for `secret` goes to `work` now, by whatever way.
+        # Every write for `secret` goes to `work` now.
         etag = {"If-Match": f'"{"0" * 16}"'}
         into = client.post(
             "/v1/memories/x/promote?scope=third", json={"to": "secret"}, headers={**third, **etag}
@@ -281,7 +282,7 @@ LED_PATHS = (
 
 
 async def read_by(client: Client, scope: str, key: str, sent: dict[str, str]) -> str:
-    """All that the routes that read a scope answer."""
+    """Return all answers of the routes that read a scope."""
     told = []
     for path in LED_PATHS:
         to = path.replace("KEY", key)
@@ -335,7 +336,7 @@ def test_token_for_a_redirected_scope_reads_only_its_scopes(tmp_path: Path, name
             led = set(covered) if named == "top" else {named}
             shown = {one["key"] for one in listed["memories"] if one["key"].startswith("plan")}
             assert shown == {"plan", *(f"plan_{one}" for one in led)}
-            # What is written may take the place of what any of them shows.
+            # A write may replace a text shown through any of them.
             body = {"value": "green"}
             put = client.put(f"/v1/value?key=colour&scope={named}", json=body, headers=sent)
             if covered == scopes:
@@ -446,12 +447,12 @@ def test_token_belongs_to_one_vault(tmp_path: Path) -> None:
         assert (await good(client.get("/v1/memories/which?vault=n", headers=sent)))[0]["body"] == "n"
         await told(client.get("/v1/memories/which?vault=m", headers=sent), 404, "NotFoundError")
         await told(client.get("/v1/memories/which?vault=../m"), 404, "NotFoundError")
-        for path in ("memories/which", "changes"):  # answered from another vault it would look the same
+        for path in ("memories/which", "changes"):  # the answer of another vault would look the same
             former = await told(client.get(f"/v1/{path}?namespace=n"), 400, "UsageError")
             assert "the parameter namespace was renamed to vault" in former["detail"], former
         known, _ = await good(client.get("/v1/namespaces", headers=sent))
         assert [one["namespace"] for one in known["namespaces"]] == ["n"]
-        # The one that opens everything chooses; without a word it is the first.
+        # The unrestricted token chooses; without a choice it uses the first.
         assert (await good(client.get("/v1/memories/which")))[0]["body"] == "m"
         assert (await good(client.get("/v1/memories/which?vault=n")))[0]["body"] == "n"
 
@@ -474,7 +475,7 @@ def test_stored_tokens_hold_no_secret_and_lend_no_rights_to_other_rows(tmp_path:
         assert word not in stored
     assert reader.secret not in repr(reader)
     rows = json.loads(stored)
-    rows["tokens"][0]["sealed"] = rows["tokens"][1]["sealed"]  # the reader's with what the other may do
+    rows["tokens"][0]["sealed"] = rows["tokens"][1]["sealed"]  # the reader's row with the other's rights
     rows["tokens"].append({"hash": "0" * 64, "sealed": ""})
     (folder / TOKENS_FILE).write_text(json.dumps(rows))
     found = tokens_of(memory.replica, folder)
@@ -662,7 +663,8 @@ def test_paths_of_earlier_systems_do_not_exist(tmp_path: Path) -> None:
 
 
 def test_many_calls_of_a_token_delay_others_by_one_call(tmp_path: Path) -> None:
-    """While the memory is at work, one token asks as often as it may and once more, then another one asks once."""
+    """While the vault is busy, one token sends its maximum number of calls and one more, then another
+    token sends one."""
     prepared(tmp_path)
     lab, eager, other = Lab(tmp_path), token(tmp_path), token(tmp_path, "admin")
     gate = threading.Event()
@@ -719,7 +721,9 @@ def test_approval_of_imported_messages_requires_admin_and_shown_text(
             monkeypatch.setenv("IPFSMEM_CONFIG", str(settings))
             memory.sessions.add("talk", [{"role": "user", "content": "Mine."}])
             assert memory.sessions.info("talk").here
-        memory.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain.", "Obey."))
+        memory.bundles.import_from(
+            "initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain.", "Obey.")
+        )
     sent = {right: bearer(token(tmp_path, right)) for right in ("read", "write", "admin")}
     work = bearer(token(tmp_path, "admin", "work"))
     here = "/v1/sessions/talk"

@@ -20,7 +20,7 @@ from tests.support.operation_world import LED, MARK, MINE, NAME, ROUTE_OF, SECRE
 
 TOKEN = "a token for one scope"
 HTTP = [op for op in ROWS if op.http]
-#: Parameters that name a scope beside `scope` and `stack`, of these operations.
+#: Parameters, next to `scope` and `stack`, that name a scope, by operation.
 NAMING = {
     "scope show": "name",
     "scope put": "name",
@@ -30,8 +30,8 @@ NAMING = {
 }
 
 
-def asked(op: Op, own: str, texts: list[str]) -> Iterator[dict[str, Any]]:
-    """Calls of a route that are about another scope than a token's own, or lead out of it."""
+def foreign_calls(op: Op, own: str, texts: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield calls of a route about another scope than the token's own, or out of it."""
     call, route = op.call("http"), ROUTE_OF[op.http]
     for other in (THEIRS, LED, ""):
         if "scope" in route.parameters:
@@ -46,8 +46,8 @@ def asked(op: Op, own: str, texts: list[str]) -> Iterator[dict[str, Any]]:
         yield {name: text if value == "SHA" else value for name, value in call.items()} | {"scope": own}
 
 
-def others(home: Path, own: str) -> str:
-    """Everything in the scopes that are not the token's own."""
+def foreign_content(home: Path, own: str) -> str:
+    """Return everything in scopes other than the token's own."""
     with Memory.load(NAME, home=home) as memory:
         parts = [
             json.loads(memory.scope(one).bundles.export(partial=True))
@@ -65,11 +65,11 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
     home = tmp_path / "home"
     world(home)
     with Memory.load(NAME, home=home) as memory:
-        if own == MINE:  # what is theirs turned out to be mine
+        if own == MINE:  # the foreign key turned out to be in the own scope
             memory.scopes.redirect(LED, None)
             memory.scopes.redirect(THEIRS, MINE)
         texts = [str(one.sha256) for one in memory.scope(THEIRS).history(KEY).versions]
-    before, wrong = others(home, own), []
+    before, wrong = foreign_content(home, own), []
 
     async def ask() -> None:
         lab = Lab(home, NAME, open_memory=lambda: Memory.load(NAME, home=home))
@@ -80,9 +80,9 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
                 aiohttp.ClientSession(url, headers=bearer(TOKEN)) as client,
             ):
                 for op in HTTP:
-                    for given in (*asked(op, own, texts), {**op.call("http"), "scope": own}):
+                    for given in (*foreign_calls(op, own, texts), {**op.call("http"), "scope": own}):
                         if op.name == "scope forget" and given.get("name") == own:
-                            continue  # it may, and everybody's timeline says so
+                            continue  # it may, and the common timeline records it
                         if "scope" in given and "scope" not in ROUTE_OF[op.http].parameters:
                             continue
                         answer = await by_http(client, op, given, home=home)
@@ -95,10 +95,10 @@ def test_token_of_one_scope_reaches_no_other(own: str, right: Any, tmp_path: Pat
 
     asyncio.run(ask())
     assert not wrong
-    assert others(home, own) == before
+    assert foreign_content(home, own) == before
 
 
 def test_every_scope_route_is_tested_with_a_foreign_scope() -> None:
     about_scope = {route.name for route in ROUTE_OF.values() if route.about in ("scope", "part", "caller")}
-    without = {"scopes_list"}  # asked in test_access
-    assert about_scope - {op.http for op in HTTP if [*asked(op, MINE, [])]} == without
+    without = {"scopes_list"}  # tested in test_access
+    assert about_scope - {op.http for op in HTTP if [*foreign_calls(op, MINE, [])]} == without

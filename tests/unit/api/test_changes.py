@@ -1,5 +1,5 @@
-"""The stream of changes: foreign writes appear within a second, once, and a reconnected client continues where it
-was."""
+"""The stream of changes: foreign writes appear within a second, once, and a reconnected client continues
+from its cursor."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.support.patience import PATIENCE
 
 @pytest.fixture(autouse=True)
 def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server looks for changes of others ten times as often, and into folders."""
+    """The server polls for foreign changes ten times as often, including folders."""
     monkeypatch.setattr(served, "LOOK_EVERY", 0.025)
     monkeypatch.setattr(served, "FOLDERS_EVERY", 0.2)
 
 
 class Stream:
-    """A stream of server-sent events that is read."""
+    """A reader of server-sent events."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self._answer = answer
         self.cursor = ""
 
     async def next(self) -> tuple[str, dict[str, Any]]:
-        """The kind and the data of the next event."""
+        """Return the kind and the data of the next event."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 text = (await self._answer.content.readuntil(b"\n\n")).decode()
@@ -70,7 +70,7 @@ def test_writes_of_other_processes_and_the_api_appear_in_the_stream(tmp_path: Pa
             assert await stream.next() == ("sight", {"what": "sight", "scope": "work"})
             work.dreams.propose()
             assert await stream.next() == ("dream", {"what": "dream", "scope": "work"})
-            # What this process itself does beside the state is told too.
+            # Changes by this process besides the state are reported too.
             await good(client.post("/v1/hidden/back?scope=work", json={"keys": ["plan"]}))
             assert (await stream.next())[0] == "sight"
             other.forget("tone")

@@ -12,13 +12,13 @@ from ipfsmem.api.serving import ROUTES
 from ipfsmem.device.dream_notes import dreaming
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.api_lab import NEW, Client, Lab, told
 from tests.support.extras import need_extra
 
 
 async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> None:
-    """Facts, the graph, dreams and usage."""
+    """Call the routes of facts, the graph, dreams and usage."""
     one, facts = "/v1/facts/{key}", "/v1/facts"
     said = {"text": "Likes tea", "category": "preference", "confidence": 0.9}
     made = await do("post", facts, facts, json=said)
@@ -37,7 +37,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     await told(client.put(path, json={"text": "x"}), 428, "UsageError")
     await do("put", path, one, json={"text": "Likes green tea"}, headers=first)
     now = {"If-Match": tags[one]}
-    # Whoever was shown the first text replaces, takes away and restores nothing.
+    # A caller that was shown only the first text replaces, removes and restores nothing.
     await told(client.put(path, json={"text": "Likes coffee"}, headers=first), 412, "ChangedError")
     await told(client.delete(path, headers=first), 412, "ChangedError")
     await told(client.post(path + "/restore", json={"seen": ""}), 412, "ChangedError")
@@ -135,7 +135,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     shown = await do("get", proposal, proposal)
     assert shown["steps"] == dreamed["proposed"]["steps"] != []
     wrong = client.post("/v1/dream/apply", json={"proposal": "0" * 12})
-    await told(wrong, 404, "NotFoundError")  # only what was shown is done
+    await told(wrong, 404, "NotFoundError")  # only the shown proposal is applied
     done = await do("post", "/v1/dream/apply", "/v1/dream/apply", json={"proposal": shown["id"]})
     (removed,) = done["removed"]
     assert done["exit_code"] == 0
@@ -149,7 +149,7 @@ async def _life(client: Client, do: Any, tags: dict[str, str], home: Path) -> No
     undone = await do("post", f"/v1/dreams/{dreamed['outcome']['id']}/undo", undo)
     assert undone["changed"] == [removed] and undone["exit_code"] == 7
     await told(client.post("/v1/dream/abort"), 404, "NotFoundError")
-    with dreaming(home / "m"):  # another process does
+    with dreaming(home / "m"):  # as another process would
         await told(client.post("/v1/dream", json={}), 503, "LockedError")
         assert (await do("post", "/v1/dream/abort", "/v1/dream/abort"))["under_way"]
     assert (await do("put", "/v1/dream", "/v1/dream", json={"chosen": True}))["chosen"]
@@ -211,7 +211,7 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         assert shown["fields"]["name"] == "Tone" and shown["body"].strip() == "Be brief."
         await do("get", "/v1/memories/tone", one)
         await do("get", "/v1/memories?match=TONE&tag=", "/v1/memories")
-        for path, left in (("/v1/hidden", 0), ("/v1/hidden/back", 1)):  # the list that is kept is made anew
+        for path, left in (("/v1/hidden", 0), ("/v1/hidden/back", 1)):  # the stored list is rebuilt
             await do("post", path, path, json={"keys": ["tone"]})
             assert (await do("get", "/v1/memories", "/v1/memories"))["total"] == left
         history = await do("get", "/v1/memories/tone/history", one + "/history")
@@ -223,7 +223,7 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         old = history["versions"][1]["sha256"]
         past = await do("get", f"/v1/memories/tone/history/{old}", one + "/history/{sha256}")
         assert "Be brief." in past["text"]
-        # A restore replaces only what its caller was shown, also where that is nothing.
+        # A restore replaces only the text its caller was shown, also if that is none.
         sent = {"key": "tone", "sha256": old}
         await told(client.post("/v1/restore", json=sent), 428, "UsageError")
         for seen in (made["seen"], ""):
@@ -235,7 +235,7 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         await told(client.post("/v1/restore", json=sent), 428, "UsageError")
         await do("post", "/v1/restore", "/v1/restore", json={**sent, "seen": ""})
         assert "Be brief." in (await do("get", "/v1/memories/tone", one))["body"]
-        # Into another scope, as it was shown, and over what stands there only for who says what that is.
+        # Into another scope, of the shown text, replacing a text there only with its token.
         shown = await do("get", "/v1/memories/tone", one)
         promote, etag = "/v1/memories/tone/promote", {"If-Match": f'"{shown["seen"]}"'}
         await told(client.post(promote, json={"to": "shop"}), 428, "UsageError")
@@ -282,7 +282,9 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         assert (await do("get", path, session))["covered"] == 10
         assert (await do("get", "/v1/sessions", "/v1/sessions"))["older"] == 0
         with Memory.load("m", home=home) as memory:
-            memory.bundles.import_from("initrunner", talk_of(home / "agent.db", "Otters like rain."))
+            memory.bundles.import_from(
+                "initrunner", conversation_database(home / "agent.db", "Otters like rain.")
+            )
         assert (await do("get", "/v1/sessions/talk", session))["own"] is False
         etag = {"If-Match": tags[session]}
         done = await do("post", "/v1/sessions/talk/approve", session + "/approve", headers=etag)
@@ -325,7 +327,7 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         await do("delete", "/v1/memories/tone", one, headers={"If-Match": f'"{shown["seen"]}"'})
 
     async def _conflict(home: Path) -> None:
-        """Two texts of one memory, each written by who had not seen the other."""
+        """Create two texts of one memory, each written without having seen the other."""
         with Memory.load("m", home=home) as memory:
             seen = memory.write("both", "one")
             memory.write("both", "two", seen=seen)

@@ -1,5 +1,5 @@
-"""Dreams over HTTP: other calls are answered meanwhile, an abort ends one, and the model sees only the token's
-scopes."""
+"""Dreams over HTTP: other calls are answered meanwhile, an abort ends one, and the model sees only the
+token's scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Exports and imports over HTTP: files as they are, only of the named scopes, and no change by a failed request."""
+"""Exports and imports over HTTP: unchanged files, only of the named scopes, and no change by a failed
+request."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def two_scopes(home: Path) -> None:
 
 
 def listed(home: Path) -> list[tuple[str, str, str, str]]:
-    """The exports and imports in the list of operations, the oldest first: name, scope, interface, outcome."""
+    """Return the exports and imports in the list of operations, oldest first: name, scope, interface,
+    outcome."""
     with Memory.load("m", home=home) as memory:
         found = [one for one in memory.operations.list() if one.operation in ("export", "import")]
     return [(one.operation, one.scope, one.face, one.outcome) for one in reversed(found)]
@@ -49,7 +51,7 @@ def keys(home: Path, scope: str = "") -> set[str]:
 
 
 async def exported(client: Client, query: str = "", **body: Any) -> tuple[bytes, str, str]:
-    """An export, its content type and its file name."""
+    """Return an export, its content type and its file name."""
     async with client.post(f"/v1/export{query}", json=body) as answer:
         data = await answer.read()
         assert answer.status == 200, data
@@ -171,7 +173,7 @@ def test_import_of_another_content_type_is_refused(tmp_path: Path) -> None:
 
 
 def test_import_that_names_a_path_imports_no_file(tmp_path: Path) -> None:
-    """A body is the data: never a path of the server."""
+    """The body is always data, never a path on the server."""
     (tmp_path / "secret.md").write_text("A secret of the server.")
 
     async def ask(client: Client) -> None:

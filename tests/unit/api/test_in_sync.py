@@ -32,7 +32,7 @@ ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 
 @pytest.fixture
 def box(tmp_path: Path) -> Path:
-    """A provider's folder, and the memory `m` that is published there, with its other device."""
+    """A provider's folder, and the vault `m` published there, with its second device."""
     kept = tmp_path / "box"
     kept.mkdir()
     return kept
@@ -102,7 +102,7 @@ def test_write_just_before_server_end_is_published(
 
     async def ask(client: Client) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not syncing_notes(notes).worked:  # the first sync takes nothing of what follows
+            while not syncing_notes(notes).worked:  # the first sync publishes none of the following writes
                 await asyncio.sleep(0.05)
         await good(client.put("/v1/memories/last", json={"body": "The last word."}, headers=NEW), 201)
 

@@ -1,7 +1,6 @@
-"""A token for some scopes is shown nothing of another by any route, in answers and in refusals alike: no word and no name.
+"""No route shows a token for some scopes a word or name of another scope, in answers or refusals.
 
-Which routes there are is asked of the table, so that a new one is asked here too.
-"""
+The routes come from the table, so new ones are covered."""
 
 from __future__ import annotations
 
@@ -22,30 +21,31 @@ from tests.support.effort import cases
 from tests.unit.memories.test_no_leak import KEYS, SCOPES, TALKS, WORDS, filled, marks, operations
 
 TOKEN = "a token for some scopes"
-#: What stands in the place of each part of a path, and of each parameter that has to be given.
+#: Values for each part of a path, and for each required parameter.
 IN_PATH = {"key": KEYS, "session": TALKS, "entity": [f"entity {key}" for key in KEYS], "name": SCOPES[1:]}
 NEEDED = {"begin": "entity a", "end": "entity d", "key": "value:a", "query": "tea"}
-#: The bodies of what is asked by a body.
+#: The bodies of requests that need one.
 BODIES: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": word, "limit": 200, "kind": kind} for word in WORDS for kind in ("memory", "all")],
     "context": [{"query": "tea milk", "layout": layout} for layout in ("full", "ranked")],
     "sessions_search": [{"query": "tea"}],
     "bundles_export": [{"format": "blob", "partial": True}],
 }
-#: Asks for a text by its hash, which nobody has who was not shown it.
+#: Routes that request a text by its hash, which only a reader of the text knows.
 BY_HASH = {"revision"}
 
 
 def paths(route: Route) -> list[str]:
-    """The paths of a route, each with something that may be there."""
+    """Yield the paths of a route with existing names."""
     found = [route.path]
     for part, words in IN_PATH.items():
         found = [one.replace(f"{{{part}}}", word) for one in found for word in words]
     return list(dict.fromkeys(found))
 
 
-def questions(tokens: list[str]) -> list[tuple[Route, str, dict[str, str | list[str]], Any]]:
-    """All that can be read: each route in each scope, and where it takes a stack in one of the token's and in one of all."""
+def read_requests(tokens: list[str]) -> list[tuple[Route, str, dict[str, str | list[str]], Any]]:
+    """Yield all read requests: each route in each scope, and with a stack of the token's scopes and of all
+    scopes."""
     reading = [
         one for one in ROUTES if (one.right == "read" or one.method == "get") and one.name not in BY_HASH
     ]
@@ -68,9 +68,9 @@ def questions(tokens: list[str]) -> list[tuple[Route, str, dict[str, str | list[
 
 
 async def asked_all(client: Client, token: str, tokens: list[str]) -> dict[str, set[int]]:
-    """The scopes whose words stand in the answers of each route."""
+    """Return the scopes whose words are in the answers of each route."""
     shown: dict[str, set[int]] = {}
-    for route, path, query, body in questions(tokens):
+    for route, path, query, body in read_requests(tokens):
         async with client.request(route.method, path, params=query, json=body, headers=bearer(token)) as got:
             text = (await got.read()).decode()
             assert got.status < 500, (path, query, text)

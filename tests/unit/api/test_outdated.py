@@ -16,9 +16,9 @@ from tests.support.api_lab import Client, asked, good, opener
 from tests.support.extras import need_extra
 from tests.support.mcp_lab import client_of, play
 
-#: What a file holds that is not UTF-8.
+#: File content that is not UTF-8.
 SPOILED = b"\xff\xfe\n"
-#: What is said about all memories.
+#: The note about all memories.
 NOTE = "(Note: memories may be older than 1 file of linked folders, which cannot be read (ipfsmem status).)"
 
 
@@ -65,7 +65,7 @@ def test_export_over_http_has_no_notes_of_the_server_in_its_file(tmp_path: Path,
                     found = await answer.json()
                     assert found.keys() <= {"version", "files", "index", "timeline", "others"}, found.keys()
         (folder / "role.md").write_bytes(b"drivers\n")
-        await good(client.get("/v1/memories/role"))  # which imports the edit
+        await good(client.get("/v1/memories/role"))  # it imports the edit
         async with client.post("/v1/export", json={"partial": True}) as answer:
             assert answer.status == 200 and "Ipfsmem-Outdated" not in answer.headers
 

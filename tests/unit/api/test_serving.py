@@ -246,7 +246,7 @@ def test_huge_or_slow_body_is_aborted_and_delays_nobody(
 
 
 def filled(path: str) -> str:
-    """A path with something in each of its holes."""
+    """Return a path with its parameters filled in."""
     return re.sub(r"{\w+}", "tone", path)
 
 
@@ -342,7 +342,7 @@ def test_http_page_documents_every_route_and_no_other() -> None:
     assert rows == there | {("GET", "/healthz"), ("GET", "/v1/openapi.json"), ("GET", "/metrics")}
 
 
-def test_locked_vault_answers_as_locked(tmp_path: Path) -> None:
+def test_locked_vault_returns_423(tmp_path: Path) -> None:
     from ipfsmem.errors import PassphraseError
 
     (tmp_path / "kept").mkdir()

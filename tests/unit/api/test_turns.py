@@ -15,13 +15,13 @@ from ipfsmem.in_thread import in_thread
 
 
 async def settle() -> None:
-    """Let all tasks go on that can."""
+    """Let all tasks run that can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
 def order_of(*calls: str) -> str:
-    """The order in which these calls have their turns, when the first one runs as the others come."""
+    """Return the order in which calls get their turns while the first one runs."""
     done: list[str] = []
 
     async def call(turns: Turns, caller: str) -> None:
@@ -84,7 +84,7 @@ def test_cancelled_call_releases_its_turn(granted: bool) -> None:
         first, second = asyncio.ensure_future(call()), asyncio.ensure_future(call())
         await settle()
         if granted:
-            # The first one ends, and its turn goes to the second one, which is cancelled before it runs.
+            # The first call ends, and its turn goes to the second one, which is cancelled before it runs.
             go.set()
             first.add_done_callback(lambda _: second.cancel())
             await asyncio.wait([first])

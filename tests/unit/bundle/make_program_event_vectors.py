@@ -1,5 +1,5 @@
-"""Writes fixtures/vectors/program_events.json: events of the two types that format section 1.4 gives a meaning, and what
-they come to. Run it from the checkout after a change of the format; a test compares."""
+"""Writes fixtures/vectors/program_events.json: events of the two types with a meaning in format section
+1.4, and their results. Run it from the checkout after a change of the format; a test compares."""
 
 from __future__ import annotations
 

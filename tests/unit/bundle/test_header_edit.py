@@ -43,7 +43,7 @@ def test_edit_of_a_header_beyond_the_limit_is_refused():
     full = b"---\nname: " + b"a" * 4080 + b"\nx:\n---\n\nb\n"
     with pytest.raises(LimitError):
         edit_memory(full, {"description": "d" * 20})
-    # The dates that nobody asked for are left out instead.
+    # Dates that were not requested are omitted instead.
     assert edit_memory(full, {}, "new", stamps={"updated": "2026-01-01"}) == full.replace(
         b"\n\nb", b"\n\nnew"
     )
@@ -58,7 +58,7 @@ def test_render_over_writes_only_differing_fields():
 
 
 def test_spaces_after_an_opening_mark_are_read_in_linear_time():
-    # Half a million of them took half an hour when two patterns shared them.
+    # Two overlapping patterns once took half an hour for half a million of them.
     assert (
         front_matter("---" + " " * 500_000 + "x\na: b\n---\nbody") == "---" + " " * 500_000 + "x\na: b\n---\n"
     )

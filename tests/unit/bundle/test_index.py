@@ -63,7 +63,7 @@ def test_key_is_found_after_a_name_with_special_characters():
 
 
 def test_every_index_line_is_one_link_for_a_markdown_parser():
-    import markdown_it  # which rich brings
+    import markdown_it  # a dependency of rich
 
     nasty = [
         "`a",

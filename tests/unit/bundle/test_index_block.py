@@ -1,4 +1,4 @@
-"""MEMORY.md that other programs write too: split and joined, and the owner of each line."""
+"""MEMORY.md shared with other programs: split and joined, and the owner of each line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, 
 from tests.support.costs import cost
 
 LINES = [b"- [A](a.md)", b"- [B](b.md) \xe2\x80\x94 about b"]
-#: Whatever programs write, with CR, without LF at the end, with lines that look like ours.
+#: Text of other programs: with CR, without LF at the end, with lines that look like ours.
 TEXT = st.lists(
     st.sampled_from([b"", b"# Memory", b"- [A](a.md)", b"- [x](x.md) -- mine", b"a\r", b"<!-- -->", b"\xff"]),
     max_size=6,
@@ -61,7 +61,8 @@ def test_foreign_lines_inside_the_block_remain_foreign() -> None:
         split_index_file(edited, frozenset(LINES)).text
         == b"# Memory\n- [B](b.md) \xe2\x80\x94 about b, corrected\n"
     )
-    # A block that another device made, whole: none of it is anybody's text. Changed, and unknown: nothing is lost.
+    # A complete block of another device contains no foreign text. If it was changed and is unknown, nothing
+    # is lost.
     assert split_index_file(file).text == b"# Memory\n"
     assert LINES[0] in split_index_file(edited).text
 

@@ -1,7 +1,7 @@
-"""The plain reader, written from docs/FORMAT.md alone, reads the vectors as they say and mutated inputs as this package does.
+"""The plain reader, written from docs/FORMAT.md alone, reads the vectors as expected and mutated inputs as
+this package does.
 
-What it reads otherwise is a fault of this package or an unclear place of that page. `python -m bench.soak parsers` compares more.
-"""
+A difference is a fault of this package or an unclear rule. `python -m bench.soak parsers` compares more."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_vector_file_equals_the_generated_one() -> None:
 
 
 def test_program_event_is_recognised_only_in_its_valid_form() -> None:
-    """Format section 1.4, said once more by hand: the first rows of each kind count, the others do not."""
+    """Format section 1.4, restated by hand: the first rows of each kind are valid, the others are not."""
     moves = [row["move"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-moved"]
     vaults = [row["vault"] is not None for row in VECTORS["rows"] if row["event"]["type"] == "ipfsmem-vault"]
     assert moves == [True] * 6 + [False] * 12 and vaults == [True] * 2 + [False] * 11

@@ -1,4 +1,4 @@
-"""How much the secret scanner misses, and how often it is wrong, on texts as people write them."""
+"""Rates of missed secrets and false findings of the secret scanner on texts as people write them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEEDS = range(3)
 
 
 def rate(texts: Callable[[int], dict[str, str]], *, found: bool) -> tuple[float, list[str]]:
-    """The share of texts in which something is found, or nothing; and which ones."""
+    """Return the share of texts with (or without) a finding, and the texts."""
     drawn = [(f"{name} ({seed})", text) for seed in SEEDS for name, text in texts(seed).items()]
     named = [name for name, text in drawn if bool(find_secrets(text)) == found]
     return len(named) / len(drawn), named

@@ -31,7 +31,7 @@ def test_invalid_date_is_quoted_for_strict_yaml_readers():
     assert yaml.safe_load(write_header({"created": "2026-13-45"})) == {"created": "2026-13-45"}
 
 
-#: What YAML is made of, above all what libyaml and PyYAML's own loader read differently.
+#: Pieces of YAML, above all those that libyaml and PyYAML's own loader read differently.
 _PIECES = (
     "a", "b", "x y", "1", "é", "tags", "metadata", "k: v\n", "k:\n  - a\n", ": ", ":", ":\t", "- ", "-\t", "- - ", "? ", "?", "\t", "\t", " ",
     "  ", "\n", "\n  ", "\n- ", "\n\t", "\n \t", "\n\n", ",", ", ", ",\t", "[", "]", "{", "}", "[]", "{a: b}", '"', "'", '"q"', "'q'", "#", " #",

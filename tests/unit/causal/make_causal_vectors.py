@@ -262,8 +262,8 @@ def random_state(rng: random.Random, base: State, dev: str) -> State:
 
 
 def room_vectors() -> list[dict[str, Any]]:
-    """What of an entry finds room when a join has given it too many values: `let_in` says of each device how near to a root
-    who let it in stands, and which admins did."""
+    """The values of an entry that remain when a join has too many: `let_in` gives the distance of each
+    device to a root and the admins who admitted it."""
     crowd = [f"{n:016x}" for n in range(1, 5)]
     let_in: dict[str, Admission] = {
         A: BY_ROOT,
@@ -624,7 +624,7 @@ def view_vectors() -> dict[str, Any]:
     }
 
 
-#: A and B are devices of one person; of the ids of D nothing is known.
+#: A and B are devices of one person; the owner of D is unknown.
 D = "d" * 16
 PERSONS = {A: "p", B: "p", C: "q"}
 
@@ -719,7 +719,7 @@ def main() -> None:
         "merge3": merge_vectors(),
         "view": view_vectors(),
     }
-    # What is taken over of a fork was written by hand: it stays as it stands.
+    # The bytes taken from a fork are written by hand and stay unchanged.
     made["state"]["adopted"] = json.loads((VECTORS / "state.json").read_text())["adopted"]
     for topic, content in made.items():
         (VECTORS / f"{topic}.json").write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n")

@@ -63,7 +63,7 @@ def hashed(body: str) -> str:
 
 
 def later(n: int, ms: int = 0) -> str:
-    """A clock value n ticks and so many milliseconds after CLOCK."""
+    """Return a clock value n ticks and `ms` milliseconds after CLOCK."""
     return f"{int(CLOCK, 16) + n + (ms << 16):016x}"
 
 
@@ -99,7 +99,7 @@ def entry(*ops: MailboxOp, last: StoredEntry | None = None, start: str = START) 
 
 
 def put(made: MailboxEntry) -> bytes:
-    """The stored bytes of an entry."""
+    """Return the stored bytes of an entry."""
     return seal_entry(SEALER, made, sign_entry(SIGNER, made))
 
 
@@ -145,7 +145,7 @@ def _entries() -> list[dict[str, Any]]:
 
 
 def refused() -> list[dict[str, Any]]:
-    """JSON texts that are no entries."""
+    """Yield JSON texts that are not entries."""
     good = msgspec.to_builtins(entry(live("one")))
     op = good["ops"][0]
     seen = [AGENT, "ab" * 32, CLOCK, ""]
@@ -242,7 +242,7 @@ def refused() -> list[dict[str, Any]]:
 
 
 def cases() -> list[tuple[str, State, list[StoredEntry], AgentRights]]:
-    """(what it shows, state, entries, the agent's rights)."""
+    """Yield (what it shows, state, entries, the agent's rights)."""
     may = AgentRights(role=WRITER)
     empty = State()
     one = stored(live("one"))
@@ -312,7 +312,7 @@ def cases() -> list[tuple[str, State, list[StoredEntry], AgentRights]]:
 def admitted(
     state: State, entries: list[StoredEntry], rights: AgentRights, texts: dict[str, bytes]
 ) -> dict[str, Any]:
-    """What a device makes of these entries, as a row says it."""
+    """Return a device's result for these entries in the form of a row."""
     by = Admitting(dev=DEV, now_ms=NOW, mine=lambda dev: True, rights={AGENT: rights}, bodies=texts.get)
     done = admit(state, entries, Marks(), by)
     return {
@@ -325,7 +325,8 @@ def admitted(
 
 
 def readings() -> list[dict[str, Any]]:
-    """What a reader of the agent's person, whose devices are DEV and the agent, shows of an entry of the state."""
+    """Yield what a reader of the agent's person (devices: DEV and the agent) shows of an entry of the
+    state."""
     may, other = {AGENT: AgentRights(role=WRITER)}, {AGENT: AgentRights(role=APPEND)}
     one = stored(live("one"))
     op = next(ops_of(one))

@@ -26,7 +26,7 @@ DEV = "34750f98bd59fcfc"
 
 
 def name_vectors() -> list[dict[str, Any]]:
-    """Entry names, what they are, and the type and ctx of the sealed object that holds a body of theirs."""
+    """Entry names, their meaning, and the type and ctx of the sealed object that holds a body."""
     rows: list[tuple[str, dict[str, Any], int, str]] = []
     for scope in ("", "o", "s", "m", "t", "c", "work-0123456789ab", "scope"):
         inner = f"{scope}/" if scope else ""
@@ -89,7 +89,7 @@ CARD = (
 
 
 def card_vectors() -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """Cards that are taken, and that are refused."""
+    """Valid and refused cards."""
     taken = [
         Card(
             title="Work: the API",
@@ -162,7 +162,7 @@ def card_vectors() -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
 
 
 def merge_vectors() -> dict[str, Any]:
-    """Siblings of a card, and what they say together."""
+    """Siblings of a card, and their merged content."""
     a, b = "a" * 16, "b" * 16
     one = ("id", "0" * 32)
     two = ("remote", "github.com/a/b", "")
@@ -214,7 +214,7 @@ def merge_vectors() -> dict[str, Any]:
 
 
 def into_vectors() -> list[dict[str, Any]]:
-    """Which `into` is followed, where writes go, what is stacked."""
+    """Which `into` is followed, the target of writes, and the stacks."""
     chain = {f"s{n}": f"s{n + 1}" for n in range(12)} | {"s12": None}
     cases: list[tuple[str, dict[str, str | None]]] = [
         ("none", {"a": None, "b": None}),

@@ -1,8 +1,7 @@
-"""Writes fixtures/vectors/tree.json: state trees with inner nodes, and trees that are refused (format section 6.1).
+"""Writes fixtures/vectors/tree.json: state trees with inner nodes, and refused trees (format section 6.1).
 
-Run it only when the format changes: `python -m tests.unit.causal.make_tree_vectors`. The trees are made by a recursion of a
-few lines below, not by the code under test.
-"""
+Run it only when the format changes: `python -m tests.unit.causal.make_tree_vectors`. The trees are made by
+the short recursion below, not by the code under test."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ def value(dot: str) -> dict[str, Any]:
 
 
 SMALL = value("34750f98bd59fcfc-1")
-#: An entry of about a thousand bytes: fewer than 64 of them come to 48 KiB.
+#: An entry of about a thousand bytes: fewer than 64 of them exceed 48 KiB.
 LARGE = {dot: one for n in range(1, 6) for dot, one in value(f"{n:016x}-1").items()}
 
 
@@ -39,7 +38,7 @@ def hashed(text: str) -> str:
 
 
 def below(prefix: str) -> Iterator[str]:
-    """Names whose label begins so."""
+    """Yield names whose label begins with a prefix."""
     return (name for n in itertools.count() if label(name := f"m/k{n}").startswith(prefix))
 
 
@@ -48,7 +47,7 @@ def size(names: list[str], entry: dict[str, Any]) -> int:
 
 
 def tree(names: list[str], entry: dict[str, Any], prefix: str = "") -> Nodes:
-    """The JSON of all nodes by prefix, exactly as section 6.1 says it."""
+    """Return the JSON of all nodes by prefix, as specified in section 6.1."""
     if len(names) <= 1 or (len(names) <= 64 and size(names, entry) <= 48 * 1024) or len(prefix) == 16:
         return {prefix: canonical({"e": dict.fromkeys(names, entry)})}
     nodes: Nodes = {}
@@ -66,7 +65,7 @@ def path(prefix: str) -> str:
 
 
 def just(total: int) -> list[str]:
-    """Names, fewer than 64, that come to exactly `total` bytes with the large entry."""
+    """Return fewer than 64 names whose large entries have exactly `total` bytes."""
     count = total // size(["m/n00"], LARGE)
     names = [f"m/n{n:02d}" for n in range(count)]
     missing = total - size(names, LARGE)
@@ -106,7 +105,7 @@ def trees() -> list[dict[str, Any]]:
 
 
 def linked(nodes: Nodes, prefix: str) -> Nodes:
-    """The nodes with the hashes on the way to `prefix` made anew, after it was changed."""
+    """Return the nodes with the hashes on the way to a changed `prefix` recomputed."""
     while prefix:
         child, prefix = prefix, prefix[:-1]
         node = json.loads(nodes[prefix])

@@ -1,4 +1,4 @@
-"""The three-way merge as the format words it, table and all: slow, and the judge of the fast one."""
+"""The three-way merge as worded in the format, table included: slow, and the reference for the fast one."""
 
 from __future__ import annotations
 

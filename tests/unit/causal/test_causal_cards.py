@@ -96,9 +96,8 @@ def test_slugs_equal_the_vectors(case: Any) -> None:
 
 
 def test_equal_projects_are_recognised_as_in_the_vectors() -> None:
-    """Two devices, one project, offline, other paths: one token; `work/api` of two customers: two;
-    forks with different `origin`: two scopes; a stranger's digits depend on the vault.
-    """
+    """The same project on two devices, offline, at other paths: one token; `work/api` of two customers:
+    two; forks with different `origin`: two scopes; the digits depend on the vault."""
     tag, other = bytes(16), b"\x01" * 16
 
     def token(url: str, vault: bytes = tag, path: str = "") -> str:
@@ -112,7 +111,7 @@ def test_equal_projects_are_recognised_as_in_the_vectors() -> None:
     assert home != token("https://github.com/fork/api.git")
     assert token("https://git.one.example/work/api") != token("https://git.two.example/work/api")
     assert home != token("git@github.com:acme/api.git", path="packages/core")
-    # The parts are told apart by their length.
+    # The length separates the parts.
     assert scope_token(tag, "example.com/ab", "c") != scope_token(tag, "example.com/a", "bc")
     with pytest.raises(UsageError):
         scope_token(b"", "example.com/a")

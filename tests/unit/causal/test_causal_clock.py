@@ -1,3 +1,5 @@
+"""Clock values equal the shared vectors, never go back, and follow future clocks by a limited amount."""
+
 from __future__ import annotations
 
 import json
@@ -60,5 +62,5 @@ def test_wall_clock_out_of_range_does_not_prevent_a_write() -> None:
 def test_clock_in_the_future_advances_others_by_five_minutes_at_most() -> None:
     ahead = hlc_after_seeing(ZERO, hlc(2**47, 9), 1000)
     assert hlc_ms(ahead) == 1000 + MAX_AHEAD_MS
-    assert hlc_after_seeing(ahead, hlc(1500, 3), 1000) == ahead  # behind by now
+    assert hlc_after_seeing(ahead, hlc(1500, 3), 1000) == ahead  # in the past by now
     assert next_hlc(hlc_after_seeing(ZERO, hlc(1500, 3), 1000), 1000) == hlc(1500, 4)

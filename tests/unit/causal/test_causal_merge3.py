@@ -1,3 +1,6 @@
+"""The three-way merge of lines, header fields and memory files equals the shared vectors, within its
+limits."""
+
 from __future__ import annotations
 
 import json

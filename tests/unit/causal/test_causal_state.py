@@ -1,3 +1,5 @@
+"""Joins, writes, deletes and forks of states equal the shared vectors, within the limits of an entry."""
+
 from __future__ import annotations
 
 import json
@@ -219,7 +221,7 @@ def test_held_fork_is_joined_after_both_copies_are_adopted() -> None:
         {
             "m/k": {dot(A, 1): text("0"), dot(C, 1): text("1")},
             "m/l": {dot(C, 2): text("2"), dot(C, 3): text("3")},
-        },  # m/x was deleted by somebody who had seen it, and its device is not forked
+        },  # m/x was deleted by a device that had seen it, and its device is not forked
     )
     covered(joined.state)
     same = State({A: 1}, {"m/k": {dot(A, 1): text("0")}})

@@ -1,3 +1,5 @@
+"""Values and entries equal the shared vectors: encoding, signatures, limits and refusals."""
+
 from __future__ import annotations
 
 import json

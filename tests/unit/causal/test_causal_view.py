@@ -1,3 +1,5 @@
+"""The view of an entry (shown text, alternatives, authors) equals the shared vectors."""
+
 from __future__ import annotations
 
 import hashlib

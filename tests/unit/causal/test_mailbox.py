@@ -1,4 +1,4 @@
-"""Mailbox entries, their admission and the reader's view: the vectors, and attacks that one entry can make."""
+"""Mailbox entries, their admission and the reader's view: the vectors, and attacks by a single entry."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ from tests.unit.causal.make_mailbox_vectors import (
 )
 
 FILE: dict[str, Any] = json.loads((VECTORS / "mailbox.json").read_text("utf-8"))
-#: Texts that each reading shows.
+#: The texts that each reading shows.
 SHOWN = {
     "an op is a sibling": {"old", "one"},
     "an op hides what it replaces": {"two"},
@@ -100,7 +100,7 @@ MAY = {AGENT: AgentRights(role=WRITER)}
 
 
 def _all(dev: str) -> bool:
-    """Every id is of the reader's person."""
+    """Every id belongs to the reader's person."""
     return True
 
 
@@ -114,12 +114,12 @@ def _admit(
     return done
 
 
-def test_mailbox_vectors_are_those_of_the_script() -> None:
+def test_mailbox_vectors_equal_the_generated_ones() -> None:
     assert vectors() == FILE
 
 
 @pytest.mark.parametrize("row", FILE["entries"], ids=lambda row: row["about"])
-def test_entry_of_a_vector_opens(row: dict[str, Any]) -> None:
+def test_mailbox_entry_of_a_vector_opens(row: dict[str, Any]) -> None:
     name = parse_entry_name(row["name"])
     data = canonical.unb64(row["stored"], "stored")
     opened = open_entry(name, data, [SEALER], SIGNER.public, VAULT)
@@ -129,7 +129,7 @@ def test_entry_of_a_vector_opens(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", FILE["readings"], ids=lambda row: row["about"])
-def test_reading_of_a_vector(row: dict[str, Any]) -> None:
+def test_reading_of_a_vector_is_as_listed(row: dict[str, Any]) -> None:
     entries = [
         open_entry(parse_entry_name(name), canonical.unb64(data, "stored"), [SEALER], SIGNER.public, VAULT)
         for name, data in zip(row["names"], row["stored"], strict=True)
@@ -153,7 +153,7 @@ def test_malformed_entry_is_refused(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("row", FILE["admissions"], ids=lambda row: row["about"])
-def test_admission_of_a_vector(row: dict[str, Any]) -> None:
+def test_admission_of_a_vector_is_as_listed(row: dict[str, Any]) -> None:
     entries = [
         open_entry(parse_entry_name(name), canonical.unb64(data, "stored"), [SEALER], SIGNER.public, VAULT)
         for name, data in zip(row["names"], row["stored"], strict=True)
@@ -168,7 +168,7 @@ def test_admission_of_a_vector(row: dict[str, Any]) -> None:
     assert admitted(state, list(reversed(entries)), rights, {}) == row["result"]
 
 
-def test_entry_with_other_bytes_name_signer_vault_or_key_is_refused() -> None:
+def test_entry_with_wrong_bytes_name_signer_vault_or_key_is_refused() -> None:
     made = entry(live("one"))
     data = put(made)
     name = parse_entry_name(f"{AGENT}.{made.start}.0.{stored(live('one')).sha}")
@@ -188,7 +188,7 @@ def test_entry_with_other_bytes_name_signer_vault_or_key_is_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["agent", "start", "i", "ek"])
-def test_entry_that_names_another_place_than_it_is_sealed_for_is_refused(field: str) -> None:
+def test_entry_sealed_for_another_place_is_refused(field: str) -> None:
     made = entry(live("one"))
     false: dict[str, Any] = {"agent": OTHER, "start": "1e" * 16, "ek": "1e" * 8}
     wrong = (
@@ -264,7 +264,7 @@ def test_op_of_another_entry_is_not_superseded() -> None:
 
 
 @pytest.mark.parametrize("portions", [True, False])
-def test_op_with_the_place_of_another_agent_does_not_replace_it(portions: bool) -> None:
+def test_op_at_the_place_of_another_agents_op_does_not_replace_it(portions: bool) -> None:
     signer = Signer25519(bytes([2]) * 32)
     other = sha256(signer.public).hexdigest()[:16]
     real = stored(live("real"))
@@ -289,7 +289,7 @@ def test_part_that_cannot_be_parsed_does_not_end_the_admission() -> None:
         assert len(done.state.entries[op.e]) == 2 and not done.waiting
 
 
-def test_entry_that_names_very_many_ops_fills_several_markers() -> None:
+def test_entry_that_names_many_ops_fills_several_markers() -> None:
     def sees(k: int) -> tuple[SeenOp, ...]:
         return tuple(SeenOp(AGENT, f"{k * 1000 + n:064x}", later(0), "") for n in range(MAX_SEES))
 
@@ -305,7 +305,7 @@ def test_entry_that_names_very_many_ops_fills_several_markers() -> None:
     assert not _admit(done.state, many, texts=texts).changed
 
 
-def test_person_accepts_or_discards_an_op_that_waits() -> None:
+def test_pending_op_is_accepted_or_discarded_by_a_person() -> None:
     one, two = stored(live("one")), stored(live("two", 2, e="m/x"), start="1e" * 16)
     protected = stored(live("bad", 3, e="m/agents/agent-1"), start="2e" * 16)
     marks = {next(ops_of(each)).op.text: next(ops_of(each)).mark for each in (one, two, protected)}
@@ -330,7 +330,7 @@ def test_replayed_entry_does_not_return_a_deleted_text() -> None:
     assert _admit(without, one, texts=texts).state == without
 
 
-def test_admission_without_a_marker_that_is_not_fetched_is_refused() -> None:
+def test_admission_with_an_unfetched_marker_is_refused() -> None:
     texts: dict[str, bytes] = {}
     done = _admit(State(), stored(live("one")), texts=texts)
     marker = next(name for name in done.changed if marker_name(name))
@@ -367,7 +367,7 @@ def test_markers_are_split_by_size_and_week() -> None:
     assert stale_markers([*mine, MarkerName(OTHER, 1, 0).entry, E], DEV, NOW) == [mine[3]]
 
 
-def test_mark_of_a_clock_ahead_is_kept_for_ever() -> None:
+def test_mark_of_a_clock_ahead_is_kept_forever() -> None:
     texts: dict[str, bytes] = {}
     ahead = stored(live("one", h=later(0, 3_600_000)))
     done = _admit(State(), ahead, texts=texts)
@@ -383,7 +383,7 @@ def test_text_that_an_agent_repeats_from_another_person_names_its_author() -> No
     assert (authors[E], authors["m/x"]) == ([""], [FOREIGN])
 
 
-def test_device_leaves_entries_of_another_persons_agents_to_that_person() -> None:
+def test_entries_of_another_persons_agents_are_not_admitted() -> None:
     def mine(dev: str) -> bool:
         return dev not in (AGENT, OTHER)
 
@@ -408,7 +408,7 @@ def test_marker_of_another_persons_device_marks_nothing() -> None:
     assert E in _admit(state, one, mine=mine).state.entries
 
 
-def test_repeat_with_another_text_is_not_what_a_person_accepted() -> None:
+def test_accepted_op_repeated_with_another_text_is_not_accepted() -> None:
     rights = {AGENT: AgentRights(role=WRITER, scopes=frozenset({"web"}))}
     shown = stored(live("harmless"))
     (waiting,) = _admit(State(), shown, rights=rights).waiting
@@ -437,13 +437,13 @@ def _repeating(before: StoredEntry, *ops: MailboxOp) -> StoredEntry:
     return StoredEntry(made, sha256(put(made)).hexdigest())
 
 
-def test_name_that_proved_broken_is_not_returned_again() -> None:
+def test_broken_entry_name_is_not_returned_again() -> None:
     bad, good = EntryName(AGENT, "0" * 32, 9, "1" * 64), EntryName(AGENT, "1" * 32, 0, "2" * 64)
     assert names_to_read([good, bad], [])[0] == bad
     assert names_to_read([good, bad], [], [bad]) == [good]
 
 
-def test_dot_of_a_value_that_came_later_is_not_removed() -> None:
+def test_dot_of_a_later_value_is_not_removed() -> None:
     op = stored(live("evil", dots=tuple(sorted(f"{DEV}-{n}" for n in range(1, 50)))))
     held = {f"{DEV}-7": value("written later", 100), f"{DEV}-8": value("old", 0)}
     done = _admit(State({DEV: 8}, {E: held}), op)
@@ -475,7 +475,7 @@ def test_lines_beyond_512_kib_go_to_the_next_part() -> None:
         assert names == [ops[0].e[:-1] + str(n) for n in range(3)]
 
 
-def test_greatest_part_is_admitted() -> None:
+def test_part_of_maximum_size_is_admitted() -> None:
     small = lines((5, 1, "")).text or ""
     op = lines((5, 1, "x" * (MAX_PART - len(small))))
     assert len(op.text or "") == MAX_PART
@@ -485,7 +485,7 @@ def test_greatest_part_is_admitted() -> None:
         sign_entry(SIGNER, entry(loose))
 
 
-def test_very_many_lines_are_united_with_one_reading_of_the_part() -> None:
+def test_many_lines_are_merged_with_one_reading_of_the_part() -> None:
     part, texts = lines((5, 1, "hello")), dict[str, bytes]()
     first = _admit(State(), stored(part), texts=texts)
     read: list[str] = []
@@ -500,7 +500,7 @@ def test_very_many_lines_are_united_with_one_reading_of_the_part() -> None:
     assert read.count(held or "") == 1
 
 
-def test_text_without_a_free_dot_under_its_other_key_waits() -> None:
+def test_text_without_a_free_dot_under_its_other_key_is_pending() -> None:
     full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 5)}
     there = f"{E}-{hashed('one')[:16]}"
     other: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(5, 9)}
@@ -508,7 +508,7 @@ def test_text_without_a_free_dot_under_its_other_key_waits() -> None:
     assert not done.changed and len(done.waiting) == 1
 
 
-def test_wish_to_forget_without_a_free_dot_waits_and_is_admitted_later() -> None:
+def test_forget_without_a_free_dot_is_admitted_later() -> None:
     full: Entry = {f"{DEV}-{n}": value(f"own {n}", n) for n in range(1, 5)}
     wish = stored(replacing_op(E, entry_with_ops({}, []), (), None, later(9)))
     done = _admit(State({DEV: 4}, {E: full}), wish)
@@ -535,7 +535,7 @@ def test_reader_shows_pending_ops_as_siblings_without_replaced_ones() -> None:
     assert [v.body for v in done.state.entries[E].values()] == [hashed("two")]
 
 
-def test_reader_shows_no_op_that_waits() -> None:
+def test_reader_shows_no_pending_op() -> None:
     one = stored(live("one", e="m/agents/agent-1"))
     pending = pending_ops([one], Marks(), MAY, NOW, _all)
     assert not pending.ready and [w.reason for w in pending.waiting] == ["no agent writes to this scope"]

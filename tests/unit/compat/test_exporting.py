@@ -23,7 +23,7 @@ INITRUNNER = [
         "created_at": "2025-06-02T09:15:00.123456+00:00",
     },
 ]
-#: As Infraware's `memory.json` is.
+#: The format of Infraware's `memory.json`.
 INFRAWARE = [
     {"fact": "User prefers dark themes", "category": "preference", "created_at": "2026-03-12T10:30:00Z"},
     {"fact": "Never push to main", "category": "restriction", "created_at": "2026-03-13T10:30:00Z"},
@@ -51,7 +51,7 @@ def test_infraware_export_equals_the_imported_file(tmp_path: Path) -> None:
         assert json.loads(memory.bundles.export_for("infraware")) == INFRAWARE
 
 
-def test_infraware_export_has_only_categories_that_it_can_load() -> None:
+def test_infraware_export_maps_unknown_categories() -> None:
     with Memory.load("alex", "none") as memory:
         memory.write("role", "Works on\nfirmware.", type="user")
         memory.write("odd", "Odd.", type="reference", fields={"category": "from the future"})

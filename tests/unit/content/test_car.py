@@ -95,7 +95,7 @@ def test_changed_bit_of_a_block_is_detected() -> None:
             found = list(read_car(bytes(changed)))
         except FormatError:
             continue
-        # The codec is no part of what is hashed: the same bytes under another CID, which nobody asked for.
+        # The hash does not cover the codec: the same bytes under another CID that was not requested.
         (wrong,) = [cid for cid, _ in found if cid not in dict(honest)]
         assert wrong.codec in (0x55 ^ 0x10, 0x70 ^ 0x10)
 

@@ -91,7 +91,7 @@ def test_ipns_names_are_converted_to_and_from_keys(vector: dict[str, str]) -> No
     assert ipns_name(public) == vector["name"]
     assert public_of_ipns_name(vector["name"]) == public
     assert vector["name"].startswith("k51qzi5uqu5d") and len(vector["name"]) == 62
-    # The same key under another base is the same name.
+    # The same key in another base is the same name.
     assert public_of_ipns_name(str(multiformats.CID.decode(vector["name"]).encode("base32"))) == public
 
 
@@ -122,7 +122,7 @@ def test_invalid_varint_is_refused(data: bytes) -> None:
 
 
 def test_hot_modules_import_few_others() -> None:
-    """The start of `ipfsmem format cid` is in its budget: no heavy import may creep in."""
+    """The start time of `ipfsmem format cid` has a budget, so it allows no heavy import."""
     code = "import sys, ipfsmem.files.pack; print(sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     for heavy in (

@@ -166,7 +166,7 @@ def test_inline_blocks_are_not_requested() -> None:
 
 
 def test_files_of_other_writers_are_read() -> None:
-    """CIDv0, dag-pb leaves, data beside links."""
+    """CIDv0, dag-pb leaves, data next to links."""
     leaf_block = encode_node([], encode_unixfs(UnixFS(TYPE_FILE, b"lo", 2)))
     leaf = CID(0, 0x70, b"\x12\x20" + sha256(leaf_block).digest())
     top, block = node([BlockLink("", leaf, 10)], UnixFS(TYPE_FILE, b"hel", 5, (2,)))
@@ -320,7 +320,8 @@ def test_other_codecs_are_not_a_tree() -> None:
 
 
 def crowded(count: int, kind: int) -> tuple[CID, dict[CID, bytes]]:
-    """A node over `count` blocks of 128 KiB, each full of links of eight bytes (empty identity CIDs)."""
+    """Return a node over `count` blocks of 128 KiB, each full of links of eight bytes (empty identity
+    CIDs)."""
     link = b"\x12\x06\x0a\x04\x01\x55\x00\x00"
     links: list[BlockLink] = []
     blocks: dict[CID, bytes] = {}

@@ -28,7 +28,7 @@ VECTORS = trees.load()
 
 
 def finish(source: bytes | Readable) -> tuple[FileRoot, int]:
-    """Root and number of blocks, without keeping them."""
+    """Return root and number of blocks without storing them."""
     builder = file_blocks(source)
     count = 0
     while True:

@@ -1,4 +1,4 @@
-"""Replicas for the tests of this room: made cheaply, in a folder or in this process, plain or sealed."""
+"""Replicas for the tests of `ipfsmem.device`: cheap to create, in a folder or in memory, plain or sealed."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ VAULT = VaultConfig(ROOT.vault_tag.hex(), "default", 1, None, ROOT.admin_public.
 
 
 def world(seed: str = "replica", clock: MockClock | None = None) -> Environment:
-    """A world without chance."""
+    """Return a deterministic world."""
     mock = clock or MockClock()
     return Environment(lambda: mock.ms, SeededRandom(seed))
 
 
 def make(folder: Path | None, mode: str = "local", where: Environment | None = None) -> Replica:
-    """A new memory."""
+    """Create a vault."""
     sealed = mode == "encrypted-ipfs"
     config = NamespaceConfig(Mode(mode), "lab", vault=VAULT if sealed else None)
     return create_replica(folder, config, where or world(), passphrase=None, root=ROOT if sealed else None)
 
 
 def reopen(replica: Replica, where: Environment | None = None) -> Replica:
-    """The same memory opened again, as another process would."""
+    """Reopen the same vault, as another process would."""
     assert replica.folder is not None
     replica.close()
     return open_replica(replica.folder, None, where or replica.world)

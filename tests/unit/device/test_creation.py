@@ -17,7 +17,7 @@ from ipfsmem.errors import ConfigError, StorageError
 
 
 def made(tmp_path: Path) -> Path:
-    """The folder of a memory with a text, closed; its configuration is lost."""
+    """The folder of a closed vault with a text, whose configuration is lost."""
     with Memory.create(mode="local", home=tmp_path) as memory:
         memory.write("tone", "direct")
     folder = tmp_path / "default"

@@ -47,7 +47,7 @@ def test_crowded_set_equals_full_scan_after_checkpoints_and_reopening(tmp_path: 
     assert _crowded(second) == both == _scanned(second)
     assert {item.key for item in second.conflicts()} == {name[2:] for name in both}
 
-    # Settled, not yet checkpointed; then checkpointed; then opened anew.
+    # Settled, not yet checkpointed; then checkpointed; then reopened.
     second.resolve("k0", keep=True, seen=second.conflicts()[0])
     second.forget("k1")
     assert _crowded(second) == both - {"m/k0", "m/k1"} == _scanned(second)

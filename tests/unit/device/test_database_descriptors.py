@@ -30,7 +30,7 @@ PACKAGE = Path(__file__).parents[3] / "ipfsmem"
 
 
 def another_process(folder: Path, name: str, value: str = "") -> str:
-    """Set a value in a new process if one is given; the value it reads before it closes the file."""
+    """Set a value, if given, in a new process; return the value it reads before it closes the file."""
     program = """
 import sys
 from pathlib import Path
@@ -188,7 +188,7 @@ def test_database_files_are_named_in_one_module_only() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         if ".db" not in text:
-            continue  # to parse every module takes two seconds
+            continue  # parsing every module takes two seconds
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Constant) and node.value in DATABASE_FILES:
                 named.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")

@@ -23,7 +23,7 @@ from ipfsmem.errors import ClosedError, ConfigError, LockedError, StorageError
 
 
 def test_atomic_write_replaces_the_whole_file_privately(tmp_path: Path) -> None:
-    """New bytes, mode 0600, nothing beside them."""
+    """New bytes, mode 0600, no other files."""
     path = tmp_path / "file"
     atomic_files.write_atomic(path, b"one")
     atomic_files.write_atomic(path, b"two")
@@ -41,7 +41,7 @@ def test_atomic_write_never_writes_through_an_existing_link(
     atomic_files.write_atomic(path, b"new")
     assert victim.read_bytes() == b"somebody else's" and path.read_bytes() == b"new"
     assert atomic_files.new_name(path) != atomic_files.new_name(path)
-    # Even a name that is guessed is not written through.
+    # Even a guessed name is not written through.
     monkeypatch.setattr(atomic_files, "new_name", lambda where: str(tmp_path / "guessed"))
     os.link(victim, tmp_path / "guessed")
     with pytest.raises(StorageError, match="file"):
@@ -50,7 +50,7 @@ def test_atomic_write_never_writes_through_an_existing_link(
 
 
 def test_macos_flushes_to_the_disk_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Where a disk does not know it, fsync."""
+    """`fsync` on macOS leaves the bytes in the drive; F_FULLFSYNC does not. Disks without it use fsync."""
 
     class MacOs:
         F_FULLFSYNC = 51
@@ -95,7 +95,7 @@ def test_windows_retries_while_another_program_has_the_file_open(
 
     monkeypatch.setattr(os, call, windows)
     monkeypatch.setattr(file_durability, "_HELD_OPEN", False)
-    with pytest.raises(PermissionError):  # elsewhere that is no question of time
+    with pytest.raises(PermissionError):  # on other systems a retry does not help
         act()
     assert len(refused) == 1
     refused.clear()
@@ -151,12 +151,12 @@ def test_lock_file_on_windows_stays_small(tmp_path: Path, monkeypatch: pytest.Mo
         with module.file_lock(path):
             assert path.read_text() == f"{os.getpid():<19}\n"
     assert asked == [(0x7FFF0000, 2, 1)] * 2
-    # Its Python has no os.pread, so a person was told of the process "unknown".
+    # Python on Windows has no os.pread, so the holder was reported as "unknown".
     monkeypatch.delattr(os, "pread", raising=False)
     monkeypatch.setattr(module, "_try", lambda _: False)
     with pytest.raises(LockedError, match=f"in use by process {os.getpid()}"), module.file_lock(path, wait=0):
         pass
-    path.write_text("")  # its holder has not said yet who it is
+    path.write_text("")  # its holder has not written its name yet
     with pytest.raises(LockedError, match="in use by another process"), module.file_lock(path, wait=0):
         pass
 
@@ -205,7 +205,7 @@ def test_read_file_refuses_links_folders_and_long_files(tmp_path: Path) -> None:
     if hasattr(os, "mkfifo"):
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
-        with pytest.raises(StorageError, match="not a file"):  # at once: nobody will ever write into it
+        with pytest.raises(StorageError, match="not a file"):  # at once: there will never be a writer
             atomic_files.read_file(pipe, 10)
 
 
@@ -232,7 +232,7 @@ def test_lock_is_released_when_the_block_raises(tmp_path: Path) -> None:
 
 
 def test_two_tasks_waiting_for_one_lock_run_in_turn(tmp_path: Path) -> None:
-    """Two tasks that want one lock get it one after the other."""
+    """Two tasks that wait for one lock get it one after the other."""
     order: list[str] = []
 
     async def work(name: str) -> None:
@@ -288,7 +288,7 @@ def test_transactions_nest_and_roll_back(tmp_path: Path) -> None:
 
 
 def test_snapshot_is_stable(tmp_path: Path) -> None:
-    """Reads in one snapshot see one state while another connection commits; `version` tells that it did."""
+    """Reads in one snapshot see one state while another connection commits; `version` reveals the commit."""
     one, two = Database(tmp_path), Database(tmp_path)
     version = one.version()
     with one.snapshot():
@@ -377,7 +377,7 @@ def test_reports_are_limited_to_the_newest_thousand(tmp_path: Path) -> None:
 
 
 def test_missing_folder_or_closed_database_raises_our_error(tmp_path: Path) -> None:
-    """One line each."""
+    """Each error has one line."""
     with pytest.raises(StorageError, match="gone"):
         Database(tmp_path / "gone")
     db = Database(tmp_path)

@@ -31,12 +31,12 @@ from tests.unit.device.replica_lab import make, reopen
 
 
 def leaf(count: int, size: int, depth: int) -> bool:
-    """Format section 6.1, in its own words."""
+    """Return whether names are one leaf, in the words of format section 6.1."""
     return count == 1 or (count <= 64 and size <= 48 * 1024) or depth == 16
 
 
 def plain_objects(objects: Mapping[str, int]) -> dict[str, StoredTree]:
-    """Path below `o/` -> object, for names of 40 hex digits; each counts one byte."""
+    """Return path below `o/` -> object, for names of 40 hex digits; each has one byte."""
     paths: dict[str, StoredTree] = {}
 
     def place(names: list[str], prefix: str) -> None:
@@ -59,7 +59,7 @@ def digest_of(name: str) -> bytes:
 
 
 def plain_state(replica: Replica, entries: Mapping[str, bytes]) -> tuple[dict[str, bytes], bytes]:
-    """Path below `s/` -> stored node, and the digest of the top node's JSON."""
+    """Return path below `s/` -> stored node, and the digest of the top node's JSON."""
     paths: dict[str, bytes] = {}
 
     def place(names: list[str], prefix: str) -> bytes:
@@ -177,8 +177,8 @@ def test_folders_of_a_vault_equal_the_plain_rule(mode: str, seed: int) -> None:
 
 
 def test_forged_location_neither_displaces_nor_hides_a_real_object() -> None:
-    """Names are 160 bits of a hash: a member may claim a location that shares them with a real object's (no block has it).
-    Both are asked for, each counted by itself, and the name is that of the one that is here."""
+    """Names are 160 bits of a hash: a member may claim a location with the name of a real object (no block
+    has it). Both are requested and counted separately, and the name belongs to the available one."""
     good = sha256(b"real").digest()
     lie = good[:20] + bytes(12)
     alone = Database(None)

@@ -37,7 +37,7 @@ def _memory(tmp_path: Path) -> Memory:
 def test_large_import_survives_reopening_and_repeats_without_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "_LONG_BYTES", 1 << 30)  # the journal as it is before it goes into the tree
+    monkeypatch.setattr(state, "_LONG_BYTES", 1 << 30)  # the journal before it moves into the tree
     with _memory(tmp_path) as memory:
         assert memory.bundles.import_(_blob(COUNT)).added == COUNT
         rows = memory.replica.db.connection.execute(

@@ -81,12 +81,12 @@ def test_objects_counted_in_steps_or_at_once_have_the_same_folder(tmp_path: Path
             db.add_blocks((digest, b"") for digest in digests)
             for start in range(0, 700, step):
                 change_objects(db, {d: (900, 1 + i % 2) for i, d in enumerate(digests[start : start + step])})
-            # Named twice: one reference less and it stays. Named once: it goes. Named zero times more: nothing.
+            # Named twice: one reference less and it remains. Named once: it is removed. Not named: no change.
             change_objects(db, {digests[0]: (900, -1), digests[1]: (900, -1), digests[2]: (900, 0)})
         folders.append(objects_folder(db))
         rows = dict(db.connection.execute("SELECT digest, refs FROM objects"))
         assert digests[0] not in rows
         assert rows[digests[1]] == 1
         assert len(rows) == 699
-    # Both counted i within their own steps, so only the names must agree, and so must the folder made of them.
+    # Both count i in their own steps, so only the names must agree, and the folder made of them.
     assert folders[0] == folders[1] is not None

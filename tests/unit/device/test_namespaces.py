@@ -37,7 +37,7 @@ def vault(memory: Memory) -> VaultConfig:
 
 
 def test_each_vault_name_has_its_own_vault(tmp_path: Path) -> None:
-    """The first one is `default` in the wallet, a further one has its own name."""
+    """The first one is `default` in the wallet, each further one has its own name."""
     stick = tmp_path / "stick"
     stick.mkdir()
     given = {"provider": str(stick), "unlock": WALLET, "passphrase": False, "create": True}
@@ -49,7 +49,7 @@ def test_each_vault_name_has_its_own_vault(tmp_path: Path) -> None:
     asyncio.run(alex.sync())
     asyncio.run(bob.sync())
     assert bob.read("tone") is None
-    # On another device each comes back under its own label, whatever it is called there.
+    # On another device each is restored under its own label, whatever its local name.
     again = Memory.load("home", "encrypted-ipfs", home=tmp_path / "b", **given)  # type: ignore[arg-type]
     assert again.read("tone") is not None and vault(again).tag == vault(alex).tag
     other = Memory.load("bob", "encrypted-ipfs", home=tmp_path / "b", **given)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_two_vault_names_never_share_a_vault(tmp_path: Path) -> None:
             asyncio.run(
                 Memory.recover("bob", provider=str(stick), unlock=key, passphrase=False, home=tmp_path / "a")
             )
-    # The other kind of the same label has the same anchor, and would move it.
+    # The other kind of the same label has the same anchor and would move it.
     with pytest.raises(ConfigError, match="is the same vault"):
         Memory.create("bob", "ipfs", unlock=label, passphrase=False, home=tmp_path / "a")
     assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
@@ -100,7 +100,7 @@ def test_local_vaults_and_other_folders_use_no_wallet_vault(tmp_path: Path) -> N
 
 
 def test_vault_remembers_its_wallet_vault_name(tmp_path: Path) -> None:
-    """To unlock it needs only the wallet."""
+    """Only the wallet is needed to unlock it."""
     make(tmp_path, "alex")
     bob = make(tmp_path, "bob", unlock=Unlock(WALLET.signer, None, 7))
     bob.close()
@@ -134,7 +134,7 @@ def test_one_signature_lists_the_further_vaults(tmp_path: Path) -> None:
         asyncio.run(memory.sync())
     for path in stick.rglob("*"):
         assert not path.is_file() or b"carls" not in path.read_bytes()
-    # Another device has nothing but the wallet.
+    # Another device has only the wallet.
     there = asyncio.run(
         Memory.recover("x", provider=str(stick), unlock=WALLET, passphrase=False, home=tmp_path / "b")
     )

@@ -1,4 +1,5 @@
-"""The stored index of recall: it is restored unchanged, sealed where texts are, and discarded if it does not fit."""
+"""The stored index of recall: restored unchanged, sealed where texts are sealed, and discarded if it does
+not fit."""
 
 from __future__ import annotations
 

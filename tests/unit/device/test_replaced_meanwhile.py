@@ -15,7 +15,7 @@ from tests.support.hints import hinted
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home with a memory in which "old" is, beside a backup of it as it was then."""
+    """A home with a vault that contains "old", and a backup of it."""
     (tmp_path / "stick").mkdir()
     home = tmp_path / "home"
     with Memory.create(

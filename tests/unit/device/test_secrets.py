@@ -67,7 +67,7 @@ def test_successor_has_another_id_and_the_same_box_and_row_keys() -> None:
 
 @pytest.mark.parametrize("cut", [0, 1, 24, 39, 40])
 def test_damaged_rows_do_not_open(cut: int) -> None:
-    """A row that is cut, changed or another device's is an OpenError."""
+    """A row that was cut, changed or written by another device is an OpenError."""
     key, other = bytes(32), bytes([1]) * 32
     stored = seal_row(key, b"row", bytes(24))
     assert open_row(key, stored) == b"row"
@@ -226,7 +226,7 @@ def test_import_names_omitted_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 class _Wobbly:
-    """A wallet whose signatures are all valid and never the same: another nonce each time, as threshold signers do."""
+    """A wallet whose signatures are all valid and all different, like those of threshold signers."""
 
     def __init__(self) -> None:
         from ipfsmem.wallet.signers import RawKeySigner
@@ -249,7 +249,7 @@ class _Wobbly:
 
 
 def test_unsuitable_wallets_are_refused(tmp_path: Path) -> None:
-    """A signer that is not deterministic makes nothing; a wallet that is another one opens nothing."""
+    """A signer that is not deterministic creates nothing; another wallet opens nothing."""
     with pytest.raises(SignerError, match=r"differ|twice|same"):
         Memory.create("n", "encrypted-ipfs", unlock=Unlock(_Wobbly()), passphrase=False, home=tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == []

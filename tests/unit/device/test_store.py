@@ -29,7 +29,7 @@ QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCh
 
 
 class Cut(Exception):
-    """What interrupts a transaction."""
+    """The interruption of a transaction."""
 
 
 keys = st.sampled_from([f"k{i}" for i in range(6)])
@@ -45,7 +45,7 @@ steps = st.lists(
 
 
 def perform(replica: Replica, wanted: list[tuple[str, str, bytes]], *, cut: bool = False) -> dict[str, Entry]:
-    """One transaction of changes; returns the entries that it made."""
+    """Run one transaction of changes; return its entries."""
     made: dict[str, Entry] = {}
     with writing(replica) as change:
         for kind, key, body in wanted:
@@ -66,7 +66,7 @@ def perform(replica: Replica, wanted: list[tuple[str, str, bytes]], *, cut: bool
 
 
 def signed(replica: Replica, name: str, entry: Entry) -> Entry:
-    """What is kept has this device's signatures, which are made when the transaction ends."""
+    """Check that a stored entry has this device's signatures, made when the transaction ends."""
     if replica.vault_tag is None:
         return entry
     return {
@@ -79,8 +79,8 @@ Marked = list[tuple[StateMark, dict[str, bytes]]]
 
 
 def check_changes(replica: Replica, marked: Marked) -> None:
-    """Whoever holds what was there at a mark has what is there now, when the changes since are taken in; a mark is the same
-    only when nothing changed."""
+    """Check that a copy as of a mark equals the present state once the later changes are applied; a mark
+    is equal only if nothing changed."""
     with replica.reading():
         store, now = replica.store, dict(replica.store.texts())
         for mark, before in marked:
@@ -95,7 +95,7 @@ def check_changes(replica: Replica, marked: Marked) -> None:
 
 
 def check(replica: Replica, model: dict[str, Entry]) -> None:
-    """The store shows the model, and every text of it."""
+    """Check that the store shows the model, with every text."""
     with replica.reading():
         assert dict(replica.store.entries()) == model
         for name, entry in model.items():
@@ -263,7 +263,7 @@ notes = st.lists(
 
 
 def segments(replica: Replica) -> dict[str, bytes]:
-    """The bytes of every segment by entry name."""
+    """Return the bytes of every segment by entry name."""
     found: dict[str, bytes] = {}
     with replica.reading():
         for segment, entry in replica.store.segments():

@@ -32,7 +32,7 @@ from tests.support.schema_fixture import TEXTS, unpack, versions
 
 PACKAGE = Path(__file__).parents[3] / "ipfsmem"
 TABLES = PACKAGE / "device" / "tables"
-#: What may be said to SQLite elsewhere: of the file and of transactions, not of rows.
+#: SQLite statements that other modules may use: about the file and transactions, not about rows.
 OF_THE_FILE = ("PRAGMA ", "BEGIN", "COMMIT", "ROLLBACK")
 SQL = re.compile(
     r"\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) .*\b(FROM|INTO|SET|TABLE|INDEX)\b", re.S
@@ -40,7 +40,7 @@ SQL = re.compile(
 
 
 def statements(path: Path) -> Iterator[tuple[int, str]]:
-    """Every text in a module that SQLite could be given, docstrings aside, and every call that gives it one."""
+    """Yield every text in a module that may be SQL, except docstrings, and every call that executes one."""
     text = path.read_text("utf-8")
     if not re.search(r"execute|sqlite3|\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) ", text):
         return
@@ -88,7 +88,7 @@ def test_insert_statements_name_their_columns() -> None:
 
 
 def test_meta_names_are_used_in_one_module_only() -> None:
-    """No name is written out, and no two are the same."""
+    """No name is written out, and none is used twice."""
     names = [value for name, value in vars(meta).items() if name.isupper()]
     assert len(names) == len(set(names)) > 40
     for path in sorted(PACKAGE.rglob("*.py")):
@@ -203,7 +203,7 @@ def test_failed_upgrade_step_leaves_the_file_unchanged(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_versions_are_refused(tmp_path: Path, version: int, words: str) -> None:
-    """And left as they are."""
+    """The file stays unchanged."""
     db = Database(tmp_path)
     db.connection.execute(f"PRAGMA user_version={version}")
     db.close()

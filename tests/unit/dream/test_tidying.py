@@ -24,7 +24,7 @@ def note(key: str, body: str, worth: float = 0.5, expired: bool = False, **field
 
 
 def once(proposal: Proposal) -> bool:
-    """Whether no memory is changed by two steps."""
+    """Return whether each memory is changed by at most one step."""
     keys = [change.key for step in proposal.steps for change in step.changes]
     return len(keys) == len(set(keys))
 
@@ -374,7 +374,7 @@ def test_links_are_found_with_their_line() -> None:
         ({"last": 99_000_000}, "the last dream was 0.3 h ago, and 24 h are to pass"),
         ({"sessions": 2}, "2 of 3 sessions were written to since the last dream"),
         ({}, ""),
-        ({"last": 200_000_000}, ""),  # the clock was put back
+        ({"last": 200_000_000}, ""),  # the clock was set back
     ],
 )
 def test_automatic_dream_starts_only_if_all_conditions_hold(given: dict[str, int], said: str) -> None:

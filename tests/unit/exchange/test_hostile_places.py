@@ -67,7 +67,7 @@ def test_names_differing_in_case_stay_apart_and_unicode_forms_are_one(memory: Me
     taken = twice(memory, "okf", path)
     keys = {one.key for one in memory.list()}
     assert taken.own == len(names) - 2 == len(keys) + 1
-    # The second text of the name in both forms is not lost.
+    # The second text of the name in both forms is kept.
     (conflict,) = memory.conflicts()
     assert conflict.key.startswith("caf") and len(conflict.copies) == 1
     assert len(taken.problems) == 2 and all("leads out of the zip" in problem for problem in taken.problems)
@@ -174,7 +174,8 @@ def test_zip_entry_outside_of_the_zip_is_named(
 def test_hostile_zip_is_limited_and_not_followed(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bomb, a link, a name twice, an encrypted file, a file that cannot be unpacked, a zip that is cut off."""
+    """A bomb, a link, a duplicate name, an encrypted file, a file that cannot be unpacked, a truncated
+    zip."""
     monkeypatch.setattr(places, "MAX_PLACE", 1_000_000)
     bomb = tmp_path / "bomb.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -362,7 +363,7 @@ def test_invalid_agent_of_letta_blocks_no_other(memory: Memory) -> None:
     assert (taken.own, taken.events) == (
         3,
         2,
-    )  # the block that is bare text too, and the agent that is called 7
+    )  # including the block that is bare text, and the agent named 7
     assert sum("agent in" in problem for problem in taken.problems) == 1
     silent = json.dumps({**LETTA, "agents": [{**good, "messages": 5}]}).encode()
     taken = memory.scope("silent").bundles.import_from("letta", silent)

@@ -1,5 +1,5 @@
-"""Records of other programs become memories: none twice, none overwritten, and one bad record does not block the
-rest."""
+"""Records of other programs become memories: none twice, none overwritten, and one bad record does not
+block the rest."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_malformed_export_is_reported(text: str) -> None:
 
 
 def test_imported_folder_can_be_linked(memory: Memory, folder: Path) -> None:
-    """Its files are the memory's texts already, header for foreign names included: nothing changes on either side."""
+    """Its files are already the memory's texts, headers for foreign names included: neither side changes."""
     (folder / "My Notes.md").write_text("No key of ours.\n")
     assert twice(memory, "claude-code", folder).own == 3
     before = {one.name: one.read_bytes() for one in folder.glob("*.md") if one.name != "MEMORY.md"}
@@ -442,7 +442,8 @@ def test_lone_surrogate_loses_no_conversation(memory: Memory) -> None:
 
 
 def test_computed_columns_of_a_database_are_not_read(tmp_path: Path) -> None:
-    """A generated column runs functions of the file's own schema for each row: a few bytes make many megabytes."""
+    """A generated column runs functions of the file's own schema for each row: a few bytes produce
+    megabytes."""
     path = tmp_path / "agent.db"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(

@@ -164,7 +164,8 @@ def message(role: str, text: str | None = None, **more: Any) -> dict[str, Any]:
 
 
 def conversation(**more: Any) -> dict[str, Any]:
-    """One as ChatGPT exports it: the shown branch is u, a2; a1 was regenerated, the rest is hidden."""
+    """Return a conversation as ChatGPT exports it: the shown branch is u, a2; a1 was regenerated, the rest
+    is hidden."""
     hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
     about = {"content": {"content_type": "user_editable_context", "user_profile": "likes tea"}, **hidden}
     nodes: list[tuple[str, Any, str | None]] = [

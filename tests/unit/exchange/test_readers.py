@@ -104,7 +104,7 @@ def test_initrunner_database_is_imported(memory: Memory, tmp_path: Path, wal: bo
 
 
 def _said(role: str, text: str, at: str) -> dict[str, Any]:
-    """A message as PydanticAI writes it."""
+    """Return a message as PydanticAI writes it."""
     if role == "user":
         part = {"content": text, "timestamp": at, "part_kind": "user-prompt"}
         return {"parts": [part], "instructions": None, "kind": "request"}
@@ -179,7 +179,7 @@ def test_foreign_sessions_are_imported_as_events(memory: Memory, tmp_path: Path)
     assert taken.events == 1 and taken.messages == 0 and memory.sessions.known() == []
 
 
-def test_initrunner_seed_database_and_its_export_are_equal(memory: Memory, tmp_path: Path) -> None:
+def test_initrunner_export_after_its_database_changes_nothing(memory: Memory, tmp_path: Path) -> None:
     db = initrunner_db(tmp_path / "seed.db", seed=True)
     assert twice(memory, "initrunner", db).own == 3
     exported = [
@@ -244,7 +244,7 @@ def test_librefang_exports_are_imported(memory: Memory, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "dump", [[MEM0], {"results": [MEM0]}, {"results": [MEM0], "relations": []}, {"count": 1, "next": None, "memories": [MEM0]}, [{"results": [MEM0]}]]
 )  # fmt: skip
-def test_mem0_exports_of_all_forms_are_imported(memory: Memory, tmp_path: Path, dump: Any) -> None:
+def test_every_mem0_export_format_is_imported(memory: Memory, tmp_path: Path, dump: Any) -> None:
     assert twice(memory, "mem0", dumped(tmp_path, dump)).own == 1
     (one,) = memory.list()
     assert one.file.source == f"mem0:{MEM0['id']}" and one.file.type == "user"
@@ -366,7 +366,8 @@ def test_chatgpt_export_in_several_files_is_imported(memory: Memory, tmp_path: P
 
 @pytest.mark.parametrize("newer", [False, True])
 def test_claude_export_becomes_events_and_pending_texts(memory: Memory, tmp_path: Path, newer: bool) -> None:
-    """Until summer 2026 one zip with a list a file, since then files of one object each, in zips of their own."""
+    """Until summer 2026 one zip with a list per file, since then files of one object each, in separate
+    zips."""
     files: dict[str, Any] = {"conversations.json": CLAUDE, "users.json": [{"email_address": "a@b"}]}
     files |= {"memories/a.json": REMEMBERED, "projects/p-1.json": PROJECT} if newer else {"memories.json": [REMEMBERED], "projects.json": [PROJECT]}  # fmt: skip
     taken = twice(memory, "claude", zipped(tmp_path / "data.zip", files))
@@ -382,9 +383,7 @@ def test_claude_export_becomes_events_and_pending_texts(memory: Memory, tmp_path
         assert memory.bundles.import_from("claude", alone).counts == {"unchanged": 1, "renewed": 1}
 
 
-def test_claude_reimport_updates_pending_text_and_never_an_approved_one(
-    memory: Memory, tmp_path: Path
-) -> None:
+def test_claude_reimport_updates_only_pending_texts(memory: Memory, tmp_path: Path) -> None:
     def exported(text: str) -> Path:
         return zipped(
             tmp_path / "data.zip", {"memories.json": [{"conversations_memory": text, "account_uuid": "a"}]}

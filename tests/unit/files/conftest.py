@@ -1,4 +1,4 @@
-"""What the tests of working copies share: each holds beside a plain memory and beside a sealed one."""
+"""Fixtures of the tests of linked folders: each test runs with a plain and a sealed vault."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from tests.support.files_lab import MODES
 
 @pytest.fixture(params=MODES)
 def mode(request: pytest.FixtureRequest) -> ModeName:
-    """A plain memory and a sealed one."""
+    """A plain and a sealed vault."""
     found: ModeName = request.param
     return found

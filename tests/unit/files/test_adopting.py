@@ -32,7 +32,7 @@ INDEX = b"""# Memory
 
 
 def agents_folder(place: Path) -> None:
-    """Something of everything that may stand there."""
+    """Create one file of each kind that such a folder may contain."""
     place.mkdir(parents=True)
     (place / "MEMORY.md").write_bytes(INDEX)
     for name, kind in (("user_role", "user"), ("feedback_style", "feedback"), ("project_gauges", "project")):
@@ -68,7 +68,7 @@ def agents_folder(place: Path) -> None:
 
 
 def snapshot(place: Path) -> dict[str, object]:
-    """Everything but what is ours: bytes, kind, mode, inode and time of each file."""
+    """Return bytes, kind, mode, inode and time of each file, except ours."""
     found: dict[str, object] = {}
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place).as_posix()
@@ -105,7 +105,7 @@ def test_used_folder_is_linked_unchanged(tmp_path: Path, mode: ModeName) -> None
         lab.look()
         lab.clock.advance(120)
     lab.again()
-    # Two memories that MEMORY.md does not name get a line in it, in a block of its own; that is all.
+    # Two memories that MEMORY.md does not name get a line in a separate block; nothing else changes.
     after = snapshot(lab.dir)
     assert {name: one for name, one in after.items() if name != "MEMORY.md"} == {
         name: one for name, one in before.items() if name != "MEMORY.md"
@@ -119,7 +119,7 @@ def test_used_folder_is_linked_unchanged(tmp_path: Path, mode: ModeName) -> None
     notices = "\n".join(lab.memory.status().notices)
     assert all(name in notices for name in LEFT)
     assert b"not of this folder" not in b"".join(lab.texts())
-    # Letting go leaves what stood there as it was, too.
+    # Detaching leaves the files unchanged, too.
     lab.memory.folders.detach(lab.dir)
     assert snapshot(lab.dir) == after and not (lab.dir / ".ipfsmem").exists()
     lab.memory.close()

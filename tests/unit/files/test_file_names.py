@@ -19,7 +19,7 @@ from tests.support.files_lab import Lab
 
 @pytest.fixture
 def lab(tmp_path: Path, mode: ModeName) -> Iterator[Lab]:
-    """A memory whose folder was there before it, as on a person's first device."""
+    """A vault with an existing folder, as on a user's first device."""
     made = Lab(tmp_path, mode=mode, adopt=True)
     made.dir.mkdir()
     made.start()
@@ -34,7 +34,7 @@ def put(lab: Lab, **files: str) -> None:
 
 
 def second(memory: Memory, path: Path) -> set[str]:
-    """The files of another folder of the same memory, as a second device gets them."""
+    """Return the files of a second folder of the same vault, as on a second device."""
     memory.folders.attach(path)
     return {one.name for one in path.iterdir() if not one.name.startswith(".")} - {"MEMORY.md", "timeline"}
 
@@ -160,7 +160,7 @@ def test_copies_of_sync_programs_are_alternatives_of_their_memory(lab: Lab, base
     texts = {(copy.reading or pytest.fail()).readable.body for copy in conflict.copies}  # type: ignore[union-attr]
     assert texts == {"of the phone", "of dropbox"}
     assert (lab.dir / base).read_bytes() == b"mine\n" and all((lab.dir / name).exists() for name in copies)
-    # Who deletes such a file has settled that conflict, as people do in their editor.
+    # Deleting such a file in an editor resolves that conflict.
     (lab.dir / next(iter(copies))).unlink()
     lab.look()
     lab.clock.advance(61)

@@ -51,7 +51,7 @@ def test_packed_folders_have_the_cids_of_the_vectors(name: str, tmp_path: Path) 
 def test_packing_a_tree_is_reproducible(tmp_path: Path) -> None:
     cars = []
     for at in ("a", "b"):
-        # Written in another order, so that the folder lists otherwise.
+        # Written in another order, so that the folder lists them differently.
         names = [f"{n}.md" for n in range(50)]
         for name in names if at == "a" else reversed(names):
             (tmp_path / at / "sub").mkdir(parents=True, exist_ok=True)

@@ -158,7 +158,7 @@ def test_git_file_pointing_to_a_foreign_repository_is_ignored(tmp_path: Path) ->
 
 
 def test_work_tree_unknown_to_its_repository_is_ignored(tmp_path: Path) -> None:
-    """The archive brings the entry with it, which names the other's repository as the one it belongs to."""
+    """The archive has its own entry, which claims to belong to the other repository."""
     secret = repository(tmp_path / "secret")
     hostile = tmp_path / "hostile"
     entry = hostile / "entry"

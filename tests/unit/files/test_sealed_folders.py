@@ -25,7 +25,7 @@ MODE: ModeName = "encrypted-ipfs"
 
 
 class _WithFolders(SimLab):
-    """Devices of one sealed memory, each with a folder."""
+    """Devices of one sealed vault, each with a linked folder."""
 
     def memory_dir(self, name: str) -> Path | None:
         place = self.folder / f"files-{name}"
@@ -34,11 +34,11 @@ class _WithFolders(SimLab):
 
 
 class SimDevices(_WithFolders):
-    """Over a simulated provider."""
+    """Devices on a simulated provider."""
 
 
 class Devices(_WithFolders, FolderLab):
-    """Over one folder as provider."""
+    """Devices on one folder as provider."""
 
     def files(self, name: str) -> dict[str, bytes]:
         place = self.folder / f"files-{name}"
@@ -53,7 +53,7 @@ def devices(tmp_path: Path) -> Iterator[Devices]:
 
 
 def stored(*places: Path) -> Iterator[tuple[Path, bytes]]:
-    """Every file in these places, with its name for whatever that says."""
+    """Return every file below these paths, including its name."""
     for place in places:
         for path in place.rglob("*"):
             if path.is_file():
@@ -61,7 +61,7 @@ def stored(*places: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def assert_nowhere(words: Iterable[bytes], *places: Path) -> None:
-    """Neither a word nor its SHA-256, as bytes or as digits, nor that of its file's name."""
+    """Check that no word occurs, nor its SHA-256 as bytes or digits, nor that of its file's name."""
     secrets = [
         word for text in words for word in (text, sha256(text).digest(), sha256(text).hexdigest().encode())
     ]
@@ -73,7 +73,7 @@ def assert_nowhere(words: Iterable[bytes], *places: Path) -> None:
 
 
 def words_of(place: Path) -> set[bytes]:
-    """The texts of a folder, their names, and the lines in them."""
+    """Return the texts of a folder, their names and their lines."""
     found: set[bytes] = set()
     for path in place.rglob("*"):
         if path.is_file() and path.name not in (".gitignore", "marker"):
@@ -118,7 +118,7 @@ def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Device
     path.write_bytes(before + b"canary-edit\n")
     a.folders.scan()
     check()
-    # What stood there is set aside; a change that comes late is merged with a text that the state has no more.
+    # Replaced texts are set aside; a late change is merged with a text that the state no longer has.
     late = path.open("ab", buffering=0)
     a.write("canary-key", "canary-new\n\nlast", seen=a.read("canary-key"))
     late.write(b"canary-late\n")
@@ -128,7 +128,7 @@ def test_plain_text_of_sealed_vault_exists_only_in_linked_folder(devices: Device
     check()
     (folder / "canary-key.conflict-00000000.md").write_bytes(b"canary-copy\n")
     (folder / "MEMORY.md").write_bytes((folder / "MEMORY.md").read_bytes() + b"canary-added-to-the-index\n")
-    path.write_bytes(before)  # a return
+    path.write_bytes(before)  # the text returns
     a.folders.scan()
     check()
     devices.sync(a)
@@ -188,7 +188,7 @@ def test_folders_of_two_devices_converge(devices: Devices) -> None:
         for file, data in stood[name].items():
             lines = {line for text in shown.values() for line in text.split(b"\n")}
             assert set(data.split(b"\n")) <= lines, (name, file)
-    # And an edit on each, at once, of two lines of one memory.
+    # Concurrent edits of two lines of one memory.
     same = a.read("only_a")
     assert same is not None
     for name, old, new in (("a", b"of a", b"of a, edited"), ("b", b"of b", b"of b, edited")):
@@ -247,7 +247,7 @@ def test_swapped_row_of_a_linked_folder_is_ignored(tmp_path: Path) -> None:
 
 
 def test_rotated_keys_and_a_copied_home_change_no_file(devices: Devices) -> None:
-    """The rows are under the device's own key: neither a new epoch key nor a new id of the device makes an edit of anything."""
+    """Rows are sealed with the device's own key: a new epoch key or device id makes no edits."""
     a = devices.create("a")
     for n in range(3):
         a.write(f"m{n}", f"text {n}")
@@ -265,7 +265,7 @@ def test_rotated_keys_and_a_copied_home_change_no_file(devices: Devices) -> None
 
 
 def test_home_of_another_vault_opens_no_row(tmp_path: Path) -> None:
-    """Two memories with the same files have nothing in common in their rows."""
+    """The rows of two vaults with the same files have nothing in common."""
     rows = []
     for n in range(2):
         lab = Lab(tmp_path / str(n), mode=MODE, seed=n)
@@ -279,7 +279,7 @@ def test_home_of_another_vault_opens_no_row(tmp_path: Path) -> None:
     assert rows[0] and not rows[0] & rows[1]
 
 
-# -- a folder that is named when the memory is made ----------------------------------------------------------------------
+# -- a folder named at creation --
 
 
 def test_create_with_unusable_folder_leaves_no_vault_behind(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_failed_restore_leaves_the_folder_usable_for_the_next_one(tmp_path: Path
     lab.close()
 
 
-# -- what else a memory does -------------------------------------------------------------------------------------------
+# -- other operations --
 
 
 @pytest.mark.parametrize("mode", ["ipfs", MODE])
@@ -397,7 +397,7 @@ def test_forgotten_text_remains_in_no_linked_folder(tmp_path: Path) -> None:
         assert not [path for path in place.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
     db = lab.memory.replica.db.connection
     assert db.execute("SELECT count(*) FROM file_texts").fetchone()[0] == 0
-    # It comes back by `undo`, in both.
+    # `undo` restores it in both.
     lab.memory.undo()
     assert (second / "log.md").read_bytes() == (lab.dir / "log.md").read_bytes() != b""
     lab.memory.close()
@@ -417,7 +417,7 @@ def test_detach_refuses_while_file_name_of_replaced_text_is_unknown(
         run("DELETE FROM earlier")
         run("UPDATE renders SET text=x'00' WHERE key != ''")
         run("UPDATE file_names SET name=x'00'")
-    (lab.dir / "tone.md").unlink()  # else the next look names it again
+    (lab.dir / "tone.md").unlink()  # else the next scan names it again
     with pytest.raises(StorageError, match=r"is kept in .*in which file is not known") as error:
         memory.folders.detach(lab.dir)
     assert str(aside) in str(error.value) and b"first" in read(aside)

@@ -1,4 +1,4 @@
-"""MEMORY.md that a program writes too: two-step updates, and lines added concurrently on two devices."""
+"""MEMORY.md shared with a program: two-step updates, and lines added concurrently on two devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = "---\nname: {0}\ndescription: about {0}\n---\n\ntext of {0}\n"
 
 
 def adopted(tmp_path: Path, mode: ModeName, index: str = "- [Build](build.md) â€” how it is built\n") -> Lab:
-    """A folder of a program with one memory, attached."""
+    """A linked folder of a program with one memory."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     if index:
@@ -29,7 +29,7 @@ def adopted(tmp_path: Path, mode: ModeName, index: str = "- [Build](build.md) â€
 
 
 def mark(path: Path) -> tuple[int, int] | None:
-    """Differs when a file was written."""
+    """Return a value that changes when the file is written."""
     return (path.stat().st_ino, path.stat().st_mtime_ns) if path.exists() else None
 
 
@@ -91,7 +91,7 @@ def test_recall_finds_text_typed_into_the_shared_index_but_not_its_list(
     (lab.dir / "MEMORY.md").write_text(f"{index}\n{typed}")
     lab.look()
     assert keys("deploy on Fridays") == [INDEX_KEY]
-    assert keys("Maria on call") == [INDEX_KEY]  # its file is not here, so nothing else says it
+    assert keys("Maria on call") == [INDEX_KEY]  # its file is not here, so only the index has the text
     assert keys("how is it built, about build") == ["build"]
     lab.memory.forget("build")
     lab.look()

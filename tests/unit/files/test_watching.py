@@ -21,7 +21,7 @@ from tests.support.patience import PATIENCE
 
 
 class Kept:
-    """A local provider folder, a memory with a working copy, kept in sync; what the syncs told."""
+    """A vault with a linked folder and a local provider, kept in sync; records the sync reports."""
 
     def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.base, self.folder, self.attempts = base, base / "plain", list[Attempt]()
@@ -35,7 +35,7 @@ class Kept:
     def run(self, work: Callable[[], Any]) -> None:
         async def main() -> None:
             async with self.memory.autosync(idle=60, every=None, on_attempt=self.attempts.append):
-                await asyncio.sleep(0.3)  # the eye opens in a thread
+                await asyncio.sleep(0.3)  # the watcher starts in a thread
                 await work()
 
         try:
@@ -44,12 +44,12 @@ class Kept:
             self.memory.close()
 
     def has(self, key: str) -> bool:
-        """Whether the memory has it, without a look of its own at the folder."""
+        """Return whether the vault has it, without scanning the folder."""
         return f"m/{key}" in [str(name) for name in self.memory.replica.store.names()]
 
 
-async def soon(what: Callable[[], object]) -> None:
-    """Wait until it is so."""
+async def wait_until(what: Callable[[], object]) -> None:
+    """Wait until the condition is true."""
     ends = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < ends, what
@@ -67,13 +67,13 @@ def test_watched_edit_is_stored_and_published_at_once(kept: Kept) -> None:
 
     async def work() -> None:
         (kept.folder / "tone.md").write_text("Short answers.\n")
-        await soon(lambda: kept.has("tone"))
-        await soon(lambda: len(kept.attempts) == 1)
+        await wait_until(lambda: kept.has("tone"))
+        await wait_until(lambda: len(kept.attempts) == 1)
         aside = kept.folder / ".music.md.swp"
         aside.write_text("Bach.\n")
         aside.rename(kept.folder / "music.md")
-        await soon(lambda: kept.has("music"))
-        await soon(lambda: len(kept.attempts) == 2)
+        await wait_until(lambda: kept.has("music"))
+        await wait_until(lambda: len(kept.attempts) == 2)
         await asyncio.sleep(1.0)
         assert len(kept.attempts) == 2, "MEMORY.md was written meanwhile, by this program"
         assert all(one.error is None for one in kept.attempts), kept.attempts
@@ -89,8 +89,8 @@ def test_many_edits_cause_few_syncs(kept: Kept) -> None:
             (kept.folder / f"note_{n % 60}.md").write_text(f"Text {n}.\n")
             if n % 10 == 0:
                 await asyncio.sleep(0.005)
-        await soon(lambda: all(kept.has(f"note_{n}") for n in range(60)))
-        await soon(lambda: kept.attempts and not kept.memory._syncing.unpublished())
+        await wait_until(lambda: all(kept.has(f"note_{n}") for n in range(60)))
+        await wait_until(lambda: kept.attempts and not kept.memory._syncing.unpublished())
         assert len(kept.attempts) < 10
 
     kept.run(work)
@@ -99,20 +99,20 @@ def test_many_edits_cause_few_syncs(kept: Kept) -> None:
 def test_folder_that_disappears_and_returns_is_watched_again(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its return is found by the next look; then it is watched again."""
+    """The next scan finds its return; then it is watched again."""
     need_extra("watch", "watchfiles")
     monkeypatch.setattr(folder_watching, "POLL", 0.3)
 
     async def work() -> None:
         (kept.folder / "tone.md").write_text("Short answers.\n")
-        await soon(lambda: kept.has("tone"))
+        await wait_until(lambda: kept.has("tone"))
         kept.folder.rename(kept.base / "elsewhere")
         await asyncio.sleep(1.0)
         assert kept.has("tone"), "a folder that is not there forgets nothing"
         (kept.base / "elsewhere").rename(kept.folder)
         await asyncio.sleep(1.0)
         (kept.folder / "music.md").write_text("Bach.\n")
-        await soon(lambda: kept.has("music"))
+        await wait_until(lambda: kept.has("music"))
 
     kept.run(work)
 
@@ -137,7 +137,7 @@ def test_folder_without_change_events_is_scanned_regularly(
     async def work() -> None:
         for key in ("tone", "music"):
             (kept.folder / f"{key}.md").write_text("A text.\n")
-            await soon(lambda key=key: kept.has(key))
+            await wait_until(lambda key=key: kept.has(key))
 
     with caplog.at_level(logging.WARNING):
         kept.run(work)
@@ -155,7 +155,7 @@ def test_edit_while_the_keys_are_locked_does_not_busy_loop(
     opened, looks = kept.memory._open, list[int]()
 
     class Told(watching.FolderEye):
-        """An eye that always sees something."""
+        """A watcher that always reports changes."""
 
         def look_at(self, folders: Iterable[Path]) -> None:
             self._seen()
@@ -170,7 +170,7 @@ def test_edit_while_the_keys_are_locked_does_not_busy_loop(
 
     async def main() -> None:
         async with folder_watching.watched_folders(opened, lambda: None):
-            await soon(lambda: looks)
+            await wait_until(lambda: looks)
             await asyncio.sleep(0.35)
 
     asyncio.run(main())
@@ -182,7 +182,7 @@ def test_edit_during_shutdown_does_not_delay_it(kept: Kept, monkeypatch: pytest.
     opened, eyes, late = kept.memory._open, list[watching.FolderEye](), list[int]()
 
     class Told(watching.FolderEye):
-        """An eye that sees something when the test says so."""
+        """A watcher that reports changes on demand."""
 
         def __init__(self, seen: Callable[[], None]) -> None:
             super().__init__(seen)

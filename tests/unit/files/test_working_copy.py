@@ -1,4 +1,4 @@
-"""Linked folders that people and programs edit: edits that become writes, and files that are ignored."""
+"""Linked folders edited by people and programs: edits become writes, and other files are ignored."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_if_match_refuses_when_the_file_was_edited(lab: Lab) -> None:
 
 
 def conflicted(lab: Lab) -> tuple[bytes, str]:
-    """Two texts of `tone` that do not merge: the shown one, and the file of the other."""
+    """Create two texts of `tone` that do not merge: the shown one, and the file of the other."""
     lab.memory.write_text("tone", b"mine\n")
     lab.sibling("tone", b"theirs\n")
     copy = next(file for file in lab.files() if ".conflict-" in file)
@@ -127,7 +127,7 @@ def conflicted(lab: Lab) -> tuple[bytes, str]:
 
 
 def test_trace_06_fixing_a_typo_keeps_the_alternative(lab: Lab) -> None:
-    """Plain mode: fixing a typo in tone.md kills tone.conflict-*.md."""
+    """In plain mode, fixing a typo in tone.md must not delete tone.conflict-*.md."""
     shown, copy = conflicted(lab)
     other = lab.files()[copy]
     (lab.dir / "tone.md").write_bytes(shown + b"fixed\n")
@@ -334,7 +334,7 @@ def test_forget_removes_the_file_and_its_copies(lab: Lab) -> None:
     assert lab.memory.read("tone").data == b"remembered anew\n"
 
 
-# -- left alone --------------------------------------------------------------------------------------------------------
+# -- ignored files --
 
 
 def test_links_pipes_huge_files_and_other_encodings_are_named(lab: Lab, tmp_path: Path) -> None:
@@ -383,7 +383,7 @@ def test_emptied_file_is_imported_after_it_stays_empty(
     """Also one dated by a clock far ahead."""
     monkeypatch.setattr(
         "ipfsmem.files.scan.RACY", 3_600 * 10**9
-    )  # the machine may stand still for longer than two seconds
+    )  # the machine may pause for longer than two seconds
     lab.memory.write_text("tone", b"text\n")
     (lab.dir / "tone.md").write_bytes(b"")
     lab.look()
@@ -441,9 +441,7 @@ def test_foreign_name_is_added_to_the_header_without_other_changes(data: bytes) 
     assert made.body == parse_memory(data).body
     assert made.fields == {**parse_memory(data).fields, "origin_name": "A b: c.md"}
     assert with_origin(with_origin(data, "A b: c.md"), "A b: c.md") == with_origin(data, "A b: c.md")
-    if not data.startswith(
-        b"---\n---"
-    ):  # whatever header a file has, it shows no line of ours; an empty one goes
+    if not data.startswith(b"---\n---"):  # no header of a file shows a line of ours; an empty one is removed
         shown = without_origin(with_origin(data, "A b: c.md"), "A b: c.md")
         assert shown == data.removeprefix(b"\xef\xbb\xbf")
 
@@ -510,13 +508,13 @@ def test_edited_index_of_our_own_folder_is_restored_and_the_edit_kept(lab: Lab) 
     assert [kept.name in said for said in lab.memory.folders.troubles()] == [True]
     lab.again()
     assert not lab.memory.folders.troubles()
-    assert [kept.name in said for said in lab.memory.status().notices] == [True]  # as long as it is there
+    assert [kept.name in said for said in lab.memory.status().notices] == [True]  # while it exists
     kept.unlink()
     assert not lab.memory.status().notices
     assert [item.key for item in lab.memory.list()] == ["a"]
 
 
-# -- writers that had the old text in hand -------------------------------------------------------------------------------
+# -- writers with an outdated text --
 
 
 def test_whole_file_written_over_an_unread_text_is_merged(lab: Lab) -> None:

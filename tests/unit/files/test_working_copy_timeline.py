@@ -96,7 +96,7 @@ def test_removed_line_or_file_deletes_no_event(lab: Lab) -> None:
 def test_incomplete_line_is_awaited(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "ipfsmem.files.scan.RACY", 3_600 * 10**9
-    )  # the machine may stand still for longer than two seconds
+    )  # the machine may pause for longer than two seconds
     lab.memory.note("one")
     add(lab, b'{"ts":"2026-04-12T10:00:00Z",')
     lab.look()

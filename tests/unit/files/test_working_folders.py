@@ -1,5 +1,5 @@
-"""Several folders, their owners, the contents of `.ipfsmem`, and folders set back to earlier texts (format section
-6)."""
+"""Several folders, their owners, the contents of `.ipfsmem`, and folders reset to earlier texts (format
+section 6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.support.files_lab import Lab
 
 @pytest.fixture
 def lab(tmp_path: Path, mode: ModeName) -> Lab:
-    """A memory with an adopted folder that held one file."""
+    """A vault with a linked folder that already had one file."""
     made = Lab(tmp_path, adopt=True, mode=mode)
     made.dir.mkdir(parents=True)
     (made.dir / "role.md").write_bytes(b"firmware\n")
@@ -56,7 +56,7 @@ def many(lab: Lab, count: int, word: str = "text") -> None:
     lab.look()
 
 
-# -- files that cannot be taken in any more ----------------------------------------------------------------------------
+# -- files that can no longer be imported --
 
 
 def spoiled(path: Path) -> None:
@@ -113,7 +113,7 @@ def test_edit_in_one_of_two_folders_of_a_scope_reaches_the_other(lab: Lab, tmp_p
     assert (second / "new.md").read_bytes() == b"new\n" == lab.files()["new.md"]
     lab.memory.forget("role")
     assert not (second / "role.md").exists() and "role.md" not in lab.files()
-    # Each has its own rendered texts: what was last put into one says nothing about the other.
+    # Each folder has its own rendered texts: the last text in one says nothing about the other.
     (lab.dir / "new.md").write_bytes(b"here\n\nnew\n")
     (second / "new.md").write_bytes(b"new\n\nthere\n")
     lab.look()
@@ -166,7 +166,7 @@ def test_subfolders_are_ignored_and_timeline_only_in_our_own_folder(lab: Lab, tm
 
 
 def test_own_lines_of_an_index_are_synced_and_merged_by_line(tmp_path: Path, mode: ModeName) -> None:
-    """Agents write their own MEMORY.md, and it must travel."""
+    """Agents write their own MEMORY.md, which must be synced."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir.mkdir(parents=True)
     (lab.dir / "MEMORY.md").write_bytes(b"# Memory\n\nfirst\n\nsecond\n\nthird")
@@ -178,7 +178,7 @@ def test_own_lines_of_an_index_are_synced_and_merged_by_line(tmp_path: Path, mod
     assert {path.name for path in second.iterdir()} == {".ipfsmem", "MEMORY.md"}
     memory.write_text("tone", b"direct\n")
     assert b"](tone.md)" in lab.files()["MEMORY.md"]
-    # Another device changes one line of it while the agent changes another one.
+    # Another device changes one line while the agent changes another.
     reading = memory.read("memory-fe1ee863")
     lab.remote("memory-fe1ee863", reading.data.replace(b"first", b"FIRST"), reading.token)
     (lab.dir / "MEMORY.md").write_bytes(lab.files()["MEMORY.md"].replace(b"third", b"third\n- [t](tone.md)"))
@@ -189,7 +189,7 @@ def test_own_lines_of_an_index_are_synced_and_merged_by_line(tmp_path: Path, mod
     )  # a merged text has its normal form
     assert (second / "MEMORY.md").read_bytes() == mine
     assert not memory.conflicts()
-    # In our own folder it is a memory file like any other.
+    # In our own folder it is an ordinary memory file.
     own = memory.folders.attach(lab.home / "x" / "memory")
     assert (Path(own.path) / "memory-fe1ee863.md").read_bytes() == memory.read("memory-fe1ee863").data
     memory.forget("memory-fe1ee863")
@@ -217,7 +217,7 @@ def test_folder_marker_has_an_id_and_is_ignored_by_git(lab: Lab) -> None:
 
 
 def test_trace_two_vaults_cannot_link_one_folder(lab: Lab) -> None:
-    """Two vaults on one folder."""
+    """Two vaults must not write to one folder."""
     before = lab.files()
     other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
     other.write_text("theirs", b"of the other\n")
@@ -235,14 +235,14 @@ def test_trace_two_vaults_cannot_link_one_folder(lab: Lab) -> None:
     assert lab.files() == after and lab.texts() == {b"ours\n"}
     assert "another vault" in notices(lab) and lab.memory.folders.list()[0].state == "not there"
     other.close()
-    # And back again: what stands there now is taken in.
+    # And back: the present files are imported.
     lab.memory.folders.attach(lab.dir, take_over=True)
     assert lab.memory.read("theirs").data == b"of the other\n"  # type: ignore[union-attr]
     lab.memory.close()
 
 
 def test_trace_cloned_repository_with_our_hidden_folder_is_refused(lab: Lab, tmp_path: Path) -> None:
-    """A cloned repository with `.ipfsmem`. Its marker is true elsewhere, and proves nothing here."""
+    """The marker in the cloned `.ipfsmem` is valid elsewhere and proves nothing here."""
     clone = tmp_path / "clone"
     shutil.copytree(lab.dir, clone)
     (clone / "planted.md").write_bytes(b"by somebody\n")
@@ -268,7 +268,7 @@ def test_two_paths_to_one_folder_are_refused(lab: Lab, tmp_path: Path) -> None:
         lab.memory.folders.attach(link)
     with pytest.raises(UsageError, match="already"):
         lab.memory.folders.attach(lab.dir, scope="work")
-    lab.memory.folders.attach(lab.dir)  # the same again changes nothing
+    lab.memory.folders.attach(lab.dir)  # a repeated call changes nothing
     assert len(lab.memory.folders.list()) == 1
 
 
@@ -282,7 +282,7 @@ def test_moved_folder_is_linked_again_and_its_files_are_known(lab: Lab, tmp_path
     lab.memory.folders.attach(moved)
     assert lab.memory.read("m1").data == b"edited on the way\n" and len(lab.texts()) == 6  # type: ignore[union-attr]
     assert [one.path for one in lab.memory.folders.list()] == [str(moved)]
-    # A copy on another disk is another folder; with a person's word it goes on.
+    # A copy on another disk is another folder; with consent it continues.
     other = tmp_path / "other disk"
     shutil.copytree(moved, other)
     shutil.rmtree(moved)
@@ -548,7 +548,7 @@ def test_temporary_files_of_editors_are_ignored(lab: Lab) -> None:
 
 
 class Folding:
-    """Has a disk fold case, as those of Windows and macOS do: a name leads to the file that has it in any case."""
+    """Simulates a case-folding disk as on Windows and macOS: a name leads to the file in any case."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("open", "lstat", "unlink"):
@@ -591,7 +591,7 @@ def test_trace_foreign_name_next_to_a_key_on_a_case_folding_disk(
     assert len(lab.texts()) == 2
     if foreign == "Role.md":
         assert "role.md" not in lab.files() and "role.md" in notices(lab) and "Role.md" in notices(lab)
-        # It stands nowhere, so no look drops it, and the next process says it too.
+        # It is in no folder, so no scan drops it, and the next process reports it too.
         memory.folders.scan()
         assert "role.md was not written" in notices(lab)
         memory = lab.again()
@@ -607,11 +607,11 @@ def test_trace_foreign_name_next_to_a_key_on_a_case_folding_disk(
     memory.close()
 
 
-# -- returns -----------------------------------------------------------------------------------------------------------------
+# -- rollbacks --
 
 
 def versions(lab: Lab, count: int) -> dict[str, bytes]:
-    """`count` memories with two versions each; the files of the first."""
+    """Write `count` memories with two versions each; return the files of the first."""
     many(lab, count, "old")
     old = lab.files()
     lab.clock.advance(200)
@@ -690,7 +690,7 @@ def test_pause_ends_automatically_when_all_files_are_restored(lab: Lab) -> None:
     put(lab, now)
     lab.look()
     assert lab.memory.folders.list()[0].state == "ok" and set(now.values()) <= lab.texts()
-    # One that a person asked for does not.
+    # A requested pause does not end automatically.
     lab.memory.folders.pause(lab.dir)
     lab.look()
     assert lab.memory.folders.list()[0].state == "paused"
@@ -738,7 +738,7 @@ def git(place: Path, *arguments: str) -> None:
 def test_trace_checkout_of_an_old_branch_pauses_the_folder(
     tmp_path: Path, mode: ModeName, below: str
 ) -> None:
-    """A checkout of an old branch is no edit of everything."""
+    """A checkout of an old branch is not an edit of every file."""
     lab = Lab(tmp_path, adopt=True, mode=mode)
     lab.dir = tmp_path / "agent" / below if below else tmp_path / "agent"
     lab.dir.mkdir(parents=True)
@@ -779,7 +779,7 @@ def test_trace_checkout_of_an_old_branch_pauses_the_folder(
         git(tree, "checkout", "-q", "main")
         lab.look()
         assert lab.memory.folders.list()[0].state == "ok" and lab.texts() == texts
-    # A commit moves no file, a new branch neither.
+    # Neither a commit nor a new branch moves a file.
     git(tree, "checkout", "-qb", "topic")
     (lab.dir / "tone.md").write_bytes(b"kind\n")
     lab.look()
@@ -803,7 +803,7 @@ def test_file_restored_within_a_minute_is_accepted(lab: Lab) -> None:
     assert lab.texts() == {b"firmware\n"}
 
 
-# -- long away ---------------------------------------------------------------------------------------------------------------
+# -- long absence --
 
 
 def test_trace_vault_locked_for_two_weeks_merges_both_sides(lab: Lab) -> None:
@@ -1004,7 +1004,7 @@ def test_forget_on_another_device_deletes_replaced_files_here(lab: Lab, tmp_path
 
 
 def test_edit_concurrent_with_a_forget_elsewhere_stays_set_aside(lab: Lab) -> None:
-    """It is another text than the forgotten one, and an editor may still write into its file."""
+    """It differs from the forgotten text, and an editor may still write to its file."""
     forgotten = lab.memory.read("role").token
     (lab.dir / "role.md").write_bytes(b"edited\n")
     lab.memory.folders.scan()
@@ -1020,7 +1020,7 @@ def test_edit_concurrent_with_a_forget_elsewhere_stays_set_aside(lab: Lab) -> No
 def test_pending_texts_are_not_written_until_they_are_approved(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent reads the folder itself. Nor are their lines of MEMORY.md, nor are they in our block of it."""
+    """The agent reads the folder itself. Pending texts are neither in its index nor in our block of it."""
     (lab.dir / "MEMORY.md").write_bytes(b"# mine\n")
     lab.look()
     monkeypatch.setattr(Replica, "is_mine", lambda self, device: device == lab.memory.device)
@@ -1035,11 +1035,11 @@ def test_pending_texts_are_not_written_until_they_are_approved(
     assert set(lab.files()) == {"MEMORY.md", "new.md", "role.md"}
     assert lab.files()["role.md"] == b"firmware\n"
     assert b"THEIRS" not in b"".join(lab.files().values()) and b"](new.md)" in lab.files()["MEMORY.md"]
-    # An edit of my file is mine, and stands in it.
+    # The user's edit of the file is the user's own, and is in the file.
     (lab.dir / "role.md").write_bytes(b"firmware, and web\n")
     lab.look()
     assert lab.files()["role.md"] == b"firmware, and web\n" and lab.memory.read("role").own
-    # Their words in a file that somebody put there stay theirs, and the file stays.
+    # Foreign words in a file that a user created remain foreign, and the file remains.
     (lab.dir / "copied.md").write_bytes(b"THEIRS too\n")
     for _ in range(3):
         lab.look()

@@ -1,5 +1,5 @@
-"""Writes fixtures/vectors/graph.json: what the texts of memories say of the graph, and what is asked of it. Run it from the checkout when
-the rules are meant to change: `python -m tests.unit.graph.make_graph_vectors`; a test compares."""
+"""Writes fixtures/vectors/graph.json: relations in texts of memories, and queries. Run it from the
+checkout after a change of the rules: `python -m tests.unit.graph.make_graph_vectors`; a test compares."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def entity(name: str, kind: str, *lines: str, tags: str = "[entity]") -> str:
 
 
 def drawn(seed: int, many: int, edges: int) -> dict[str, str]:
-    """A graph with circles, of which the names are half of what links say."""
+    """Return a graph with cycles; half of the names differ from those in links."""
     random, lines = Random(seed), {n: [f"- says {n % 7}"] for n in range(many)}
     for _ in range(edges):
         begin, end = random.randrange(many), random.randrange(many)

@@ -67,7 +67,7 @@ def graph_of(found: list[tuple[int, int]]) -> Graph:
 
 
 def distance(found: list[tuple[int, int]], begin: int, end: int) -> int | None:
-    """By the plain search that every book has."""
+    """Return the distance by a textbook breadth-first search."""
     known, waiting = {begin: 0}, deque([begin])
     while waiting:
         here = waiting.popleft()

@@ -23,7 +23,7 @@ QUICK = ConnectionLimits(total=20, per_address=20, head=0.4, idle=0.8, stall=0.4
 
 
 class Server:
-    """Answers `/` at once, `/slow` after a while, `/big` with a lot, and takes a body at `/put`."""
+    """Answers `/` at once, `/slow` after a while, `/big` with a large body, and accepts a body at `/put`."""
 
     def __init__(self) -> None:
         self.cancelled = 0
@@ -81,7 +81,7 @@ def with_server(
 async def wires(
     port: int, number: int, start: bytes = HALF, host: str = "127.0.0.1"
 ) -> AsyncIterator[list[Wire]]:
-    """Connections that sent `start` and then nothing more."""
+    """Open connections that send `start` and then nothing."""
     opened: list[Wire] = []
     try:
         for _ in range(number):
@@ -127,7 +127,7 @@ def test_idle_connections_do_not_block_an_honest_request(start: bytes) -> None:
 def test_request_head_must_arrive_in_time() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 3, HALF) as held, wires(port, 1, b"") as silent:
-            for _ in range(4):  # a drip is no head
+            for _ in range(4):  # trickled bytes are not a head
                 await asyncio.sleep(0.1)
                 with contextlib.suppress(ConnectionError):
                     held[0][1].write(b"X: y\r\n")
@@ -140,7 +140,7 @@ def test_request_head_must_arrive_in_time() -> None:
 def test_connection_can_be_reused_for_a_while() -> None:
     async def work(url: str, port: int, server: Server) -> None:
         async with wires(port, 1, b"") as [(reader, writer)]:
-            for _ in range(3):  # longer in all than a first head may take
+            for _ in range(3):  # longer in total than a first head may take
                 writer.write(HALF + b"\r\n")
                 await asyncio.sleep(0.25)
                 assert b"here" in await reader.readuntil(b"here")
@@ -270,7 +270,7 @@ BUSY = b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def with_owner(work: Callable[[str, int, Server], Awaitable[None]], limits: ConnectionLimits) -> None:
-    """A server that knows its owner by a header, and whose slow answers take for ever."""
+    """Start a server that recognises its owner by a header and never ends slow answers."""
 
     async def main() -> None:
         server = Server()

@@ -35,7 +35,7 @@ def test_pin_request_is_changed_and_removed(requests: PinRequests) -> None:
     assert requests.all() == [pinned] == [requests.get(made.id)]
     requests.drop(made.id)
     requests.drop(made.id)
-    requests.change(pinned)  # it was dropped while somebody looked at its blocks
+    requests.change(pinned)  # it was dropped while its blocks were checked
     assert requests.all() == [] and requests.get(made.id) is None
 
 
@@ -83,7 +83,7 @@ def test_invalid_files_in_the_folder_are_skipped(tmp_path: Path) -> None:
     for each in (requests, PinRequests(folder)):
         assert each.all() == [made]
         assert [each.get(name) for name in rubbish] == [None] * len(rubbish)
-    # What a sync program cut off and completes later is there again.
+    # A file that a sync program truncated and completes later is valid again.
     (folder / f"{made.id}.json").write_bytes(good[:9])
     assert requests.all() == []
     (folder / f"{made.id}.json").write_bytes(good)

@@ -73,7 +73,7 @@ def test_answers_do_not_name_software_versions() -> None:
 def test_malformed_request_gets_a_plain_answer_and_is_not_quoted(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The library's own answer quoted the line, and named its version and Python's."""
+    """The library's own answer would quote the line and name its version and Python's."""
 
     async def run() -> None:
         async with running(web.Application()) as url:

@@ -25,7 +25,7 @@ def request(number: int, method: str, **params: Any) -> dict[str, Any]:
 
 
 class Lines:
-    """The two ends of a pipe for the SDK, with what is asked given at once."""
+    """Both ends of a pipe for the SDK, with all requests available at once."""
 
     def __init__(self, *messages: dict[str, Any]) -> None:
         self._messages = messages

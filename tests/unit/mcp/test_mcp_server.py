@@ -378,7 +378,7 @@ def test_client_that_reads_no_notifications_delays_no_other(
     class Listening:
         async def send_resource_updated(self, uri: str) -> None:
             heard.append(uri)
-            meanwhile.append(len(looks))  # while the other one was waited for
+            meanwhile.append(len(looks))  # while the other one was awaited
 
     async def work() -> None:
         server = served(memory)
@@ -514,11 +514,11 @@ def test_conversations_are_separate_and_limited(memory: Memory, monkeypatch: pyt
     for n in range(5):
         one.conversation(ctx(f"s{n}"))
     assert len(one.conversations) == 3 and one.conversation(ctx("a")) is not first
-    # Where HTTP has no sessions nothing tells two conversations apart, so none has facts of its own.
+    # Without HTTP sessions nothing distinguishes two conversations, so none has its own facts.
     alone = one.conversation(ctx(None))
     assert one.conversation(ctx(None)) is alone
     assert not {"save_session_context", "memory_store"} & alone.tools.keys()
-    # Nor does what one of them was shown in parts count for the other.
+    # Nor is a text shown partly to one of them shown to the other.
     memory.write("long", "a" * 12_000)
     start = alone.tools["read_memory"].call(key="long").structured["next"]
     assert start and alone.tools["read_memory"].call(key="long", start=start).structured["seen"] == ""

@@ -19,10 +19,10 @@ from tests.support.mcp_lab import client_of
 
 DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "reference" / "mcp.md"
 START: Final = "(`tests/unit/mcp/test_transcript.py` plays it and compares).\n"
-#: The moment of all of it: 2026-11-23, noon UTC.
+#: The time of all calls: 2026-11-23, noon UTC.
 NOON: Final = 1_795_435_200_000
 
-#: Tool and arguments; "SEEN" is the `seen` or `confirm` of the answer before.
+#: Tool and arguments; "SEEN" is the `seen` or `confirm` of the previous answer.
 CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("remember", {"key": "tone", "body": "Direct, and no praise.", "type": "feedback", "name": "Tone", "description": "how to answer"}),
     ("remember", {"key": "tone", "body": "Friendly."}),

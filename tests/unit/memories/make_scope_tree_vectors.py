@@ -35,7 +35,7 @@ WRITTEN: list[tuple[str, dict[str, Any]]] = [
 
 
 def _with_ids(*numbers: int) -> dict[str, str]:
-    """A scope whose card has these ids."""
+    """Return a scope whose card has these ids."""
     card = {"ids": [["id", f"{number:032x}"] for number in numbers], "title": "W"}
     return {"scopes/work/memory/a.md": "x", "scopes/work/scope.json": json.dumps({"card": card, "v": 1})}
 
@@ -94,7 +94,7 @@ def written(given: dict[str, Any]) -> dict[str, str]:
 
 
 def scopes_of(tree: dict[str, str]) -> dict[str, Any]:
-    """What a tree holds, by scope."""
+    """Return the content of a tree by scope."""
 
     def pairs(found: tuple[tuple[str, bytes], ...]) -> list[list[str]]:
         return [[key, data.decode()] for key, data in found]
@@ -114,7 +114,7 @@ def scopes_of(tree: dict[str, str]) -> dict[str, Any]:
 
 
 def assigned(given: dict[str, Any]) -> dict[str, str] | None:
-    """Where each scope goes; None when that is refused."""
+    """Return the target of each scope; None if refused."""
     try:
         return assign(
             given["theirs"], given.get("maps", {}),
@@ -125,7 +125,7 @@ def assigned(given: dict[str, Any]) -> dict[str, str] | None:
 
 
 def vectors() -> dict[str, Any]:
-    """All that the file says."""
+    """Return the whole file."""
     return {
         "about": "All scopes as plain files, format section 1.6. 'written': what stands in one scope, and its files; 'read': a "
         "tree, and what it holds by scope; 'assigned': the scopes of a bundle and of a memory, and which becomes which (null: "

@@ -1,5 +1,5 @@
-"""Writes fixtures/vectors/sessions.json: names of sessions, the items that parts come to (format section 5.1), and how every face tells
-and finds them. Run it from the checkout after a change of these; a test compares."""
+"""Writes fixtures/vectors/sessions.json: names of sessions, the items of parts (format section 5.1), and
+their display and search. Run it from the checkout after a change of these; a test compares."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Writes fixtures/vectors/time_ranges.json: ranges of time in words, and what they mean in UTC. Run it from the checkout when their meaning is
-meant to change: `python -m tests.unit.memories.make_time_range_vectors`; a test compares."""
+"""Writes fixtures/vectors/time_ranges.json: time ranges in words and their meaning in UTC. Run it from the
+checkout after a change of their meaning: `python -m tests.unit.memories.make_time_range_vectors`; a test
+compares."""
 
 from __future__ import annotations
 

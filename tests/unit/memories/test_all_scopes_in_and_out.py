@@ -46,7 +46,8 @@ def made(tmp_path: Path) -> Iterator[Callable[[str], Memory]]:
 
 @pytest.fixture
 def full(made: Callable[[str], Memory]) -> Memory:
-    """Three scopes with conflicts, a text behind a forget, others' word, titles, events; one that is forgotten."""
+    """Create three scopes with conflicts, a text behind a forget, foreign texts, titles and events; and a
+    forgotten scope."""
     memory = made("full")
     for token in ("", "work", "o"):
         part = memory.scope(token)
@@ -67,7 +68,7 @@ def full(made: Callable[[str], Memory]) -> Memory:
 
 
 def out_in_every_way(memory: Memory, folder: Path) -> dict[str, Path]:
-    """The same export as a folder, a zip and a CAR."""
+    """Return the same export as a folder, a zip and a CAR."""
     places = {"folder": folder / "tree", "zip": folder / "tree.zip", "car": folder / "tree.car"}
     memory.bundles.export_folder(places["folder"])
     with places["zip"].open("wb") as out:
@@ -151,7 +152,7 @@ def test_text_of_others_in_a_forgotten_scope_is_named(full: Memory, tmp_path: Pa
     from ipfsmem.device.writing import writing
 
     with writing(full.replica) as change:
-        # As a join of another device's concurrent write leaves it: below what `open_scope` refuses.
+        # As left by a join of another device's concurrent write, which `open_scope` would refuse.
         change._scopes.add("past")
         change.write_alternative(memory_entry("tone", "past"), b"written meanwhile\n")
     with pytest.raises(IncompleteError, match=r"past/tone\.conflict-"):
@@ -188,7 +189,7 @@ def test_foreign_bundle_with_an_existing_scope_token_needs_a_map(
     assert together.kept_beside
     after = everything_in(mine)
     assert after["work"]["card"].title == "Mine" and said_in(mine.scope("work"), "tone") == "my own work"
-    # Nor does a stranger name a scope of ours that nobody has named yet.
+    # Nor does a foreign bundle name a scope of ours that is still unnamed.
     other = made("other")
     other.scope("work").write("tone", "my own work")
     other.bundles.import_(tmp_path / "out", maps={"work": "work"}, foreign=True)
@@ -282,7 +283,8 @@ def zip_of(files: dict[str, bytes], path: Path) -> Path:
 def test_hostile_names_in_an_imported_tree_are_reported_or_refused(
     made: Callable[[str], Memory], tmp_path: Path
 ) -> None:
-    """Names that differ by case or normal form, ways out of the folder, cards that are none: left out by name."""
+    """Names that differ in case or normal form, paths out of the folder and invalid cards are omitted and
+    named."""
     card = {"ids": [["id", "0" * 32]], "into": "work", "kind": "user", "title": "Ours!", "v": 1}
     turned = {"card": card | {"title": "Ours\u202e!"}, "forgotten": ["a"], "v": 1}
     files = {
@@ -321,7 +323,7 @@ def test_hostile_names_in_an_imported_tree_are_reported_or_refused(
 
 
 def test_hostile_zip_is_limited_and_not_followed(made: Callable[[str], Memory], tmp_path: Path) -> None:
-    """Archives with links, duplicate names, other compressions or damage: none is followed or believed."""
+    """Archives with links, duplicate names, other compressions or damage: none is followed or trusted."""
     memory = made("m")
 
     def zipped(name: str, *entries: tuple[zipfile.ZipInfo, bytes]) -> Path:

@@ -20,7 +20,7 @@ from tests.support.effort import cases
 
 QUESTION = "when does the staging database password rotate"
 ANSWER = "The staging database password rotates every Tuesday at nine."
-#: What is pasted into a prompt.
+#: Text that is pasted into a prompt.
 LOG = "".join(f"> worker {n} took job {n * 7_919} from queue {n % 5}\n" for n in range(200))
 
 
@@ -38,7 +38,7 @@ def block_of(memory: Memory, layout: str, query: str = QUESTION, **how: Any) -> 
 
 
 def lines_of(block: ContextBlock) -> list[str]:
-    """The lines of what was said in a block."""
+    """Return the lines of messages in a block."""
     _, found, rest = block.text.partition("<memory-said>\n")
     return unquote(rest.partition("</memory-said>")[0]).split("\n") if found else []
 
@@ -124,7 +124,7 @@ def test_passage_of_a_long_answer_is_chosen_by_the_question_before_it(memory: Me
     )
     for query, passage in (
         ("how much money does the ferry take", price),
-        ("when does the ferry go", leaves),  # no word of it stands there, but a day
+        ("when does the ferry go", leaves),  # no word of it occurs there, but a day does
         ("where are the papers for the ferry, close at hand", "Keep the papers"),
     ):
         (line,) = (one for one in lines_of(block_of(memory, "ranked", query)) if "assistant: " in one)
@@ -137,7 +137,7 @@ def test_long_text_without_sentences_is_shown_around_the_match(memory: Memory) -
     memory.sessions.add("talk", [said(" ".join(words))])
     (line,) = lines_of(block_of(memory, "ranked"))
     assert "database password rotates tuesday" in line and len(line.encode()) <= MOST_BYTES
-    assert "user: … word" in line and line.endswith(" …")  # it says on which side it is cut
+    assert "user: … word" in line and line.endswith(" …")  # it shows on which side it is cut
     (last,) = lines_of(block_of(memory, "ranked", "what about word799"))
     assert "user: … word" in last and last.endswith(" word799")
     (first,) = lines_of(block_of(memory, "ranked", "what about word0 and word1"))

@@ -1,5 +1,5 @@
-"""A session in an agent's loop: saved turn by turn, resumed on another device, compacted, without raising into the
-agent."""
+"""A session in an agent's loop: saved turn by turn, resumed on another device, compacted, without raising
+into the agent."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_history_of_a_restarted_program_is_stored_once(tmp_path: Path, resumes: 
     history: list[dict[str, Any]] = []
     for number in (*range(15), "again", "again", "again"):
         history += turn(number)
-        # A process of its own for each turn: nothing is known but what is stored.
+        # A new process for each turn: only stored data is known.
         with Memory.load("x", mode="local", home=tmp_path) as memory:
             chat = memory.sessions.conversation("chat")
             if resumes:
@@ -152,7 +152,7 @@ def test_session_is_compacted_automatically_and_stays_searchable(memory: Memory)
     assert len(memory.sessions.items("chat").items) == 82
     (hit, *_) = memory.sessions.search("question 3")
     assert (hit.session, hit.role, hit.text) == ("chat", "user", "question 3")
-    # A program that goes on with the summary does not say it again.
+    # A program that continues with the summary does not repeat it.
     second = memory.sessions.conversation("chat")
     assert second.save([*second.resume(), *turn("new")]) == (2, "")
     assert words(memory.sessions.items("chat").items)[-2:] == ["question new", "answer new"]
@@ -168,7 +168,7 @@ def test_call_and_its_answer_are_kept_together(memory: Memory) -> None:
     memory.sessions.add("chat", [*turn(1), *called])
     assert memory.sessions.compact("chat", now=True)[0].covered == 2
     assert memory.sessions.compact("chat", now=True)[0].covered == 0
-    # A turn that goes on and on is covered within, and its request and its end follow the summary.
+    # A turn without an end is covered partly, and its request and its end follow the summary.
     more = [
         {"role": "assistant", "tool_calls": [{"id": "d", "function": {"name": "look"}}]},
         *({"role": "tool", "tool_call_id": "d", "content": "43"} for _ in range(30)),
@@ -257,7 +257,8 @@ def test_conversation_continues_on_another_device(lab: Lab) -> None:
     lab.settle(a, b)
     assert a.sessions.items("chat").items == b.sessions.items("chat").items
     assert len(a.sessions.items("chat").items) == 94
-    # Both compact at once: one summary counts, on both the same, and no message is hidden that is in none.
+    # Concurrent compactions: one summary is used, the same on both, and no message is hidden without being in
+    # it.
     a.sessions.compact("chat", now=True)
     b.sessions.compact("chat", now=True)
     lab.settle(a, b)
@@ -320,7 +321,8 @@ def test_real_pydantic_ai_agent_continues_a_session(memory: Memory) -> None:
 
 
 def _shown_to_a_model(chat: Conversation, said: str, stream: bool = False, **agent_options: Any) -> list[str]:
-    """One turn of a real agent that is resumed and saved: the parts that its model was shown, with the instructions."""
+    """Run one turn of a resumed and saved agent; return the parts that its model received, with the
+    instructions."""
     from pydantic_ai import Agent
     from pydantic_ai.messages import ModelResponse, TextPart
     from pydantic_ai.models.function import FunctionModel
@@ -376,7 +378,7 @@ def test_resumed_pydantic_ai_agent_has_its_current_system_prompt(memory: Memory,
         "system-prompt: New role.", "system-prompt: Kind.", "system-prompt: From a function.",
         *before, "user-prompt: 2", "instructions: Short.",
     ]  # fmt: skip
-    # An agent without one gets none, and nothing of an earlier one is left.
+    # An agent without one gets none, and no part of an earlier one remains.
     assert turn("3") == [*before, "user-prompt: 2", "text: ok", "user-prompt: 3"]
     assert "role" not in str(memory.sessions.items("chat").items)
     assert len(memory.sessions.items("chat").items) == 6
@@ -390,7 +392,7 @@ def test_compacted_pydantic_ai_session_keeps_prompt_without_repeats(
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
     file.write_text("[sessions]\ncompact_at = 6\ncompact_keep = 2\n")
     for number in range(8):
-        # The framework merges the summary with the request behind it.
+        # The framework merges the summary with the request after it.
         shown = _shown_to_a_model(memory.sessions.conversation("chat"), str(number), system_prompt="Role.")
         assert shown[0] == "system-prompt: Role." and shown[-1] == f"user-prompt: {number}"
     said = [read_message(item) for item in memory.sessions.items("chat").items]

@@ -53,7 +53,7 @@ def removed_by(memory: Memory) -> tuple[str, ...]:
 
 
 def of(*steps: Step) -> Any:
-    """A dreamer that proposes just this."""
+    """Return a dreamer that makes exactly this proposal."""
     return lambda notes, progress: Proposal(steps=steps, looked_at=len(notes))
 
 
@@ -72,7 +72,7 @@ def test_dream_is_proposed_shown_applied_and_undone(memory: Memory) -> None:
     (event,) = dream_events(memory)
     assert event["dream"] == made.id == done.id and event["by"] == "rules"
     assert [one["key"] for one in event["removed"]] == ["b"] and len(event["removed"][0]["replaced"]) == 1
-    # Another device that takes it back is told what was gone by together.
+    # Another device that undoes it sees which changes belonged together.
     assert [sorted(one) for one in event["together"]] == [["a", "b", "c"]]
     undone = memory.dreams.undo()
     assert (set(undone.back), undone.changed, undone.lost) == ({"a", "b", "c"}, (), ())
@@ -122,7 +122,7 @@ def test_dream_undo_texts_are_kept_until_a_replacing_text_is_forgotten(memory: M
     memory.write("x", "Something")
     memory.forget(
         "x"
-    )  # in this mode what is forgotten leaves the disk at once, and what nothing needs with it
+    )  # in this mode a forgotten text leaves the disk at once, with everything that only it needed
     assert memory.dreams.undo().back == ("a",)
     memory.dreams.run()
     memory.forget("b")
@@ -131,7 +131,7 @@ def test_dream_undo_texts_are_kept_until_a_replacing_text_is_forgotten(memory: M
     for path in memory.replica.folder.rglob("*"):
         if (
             path.is_file() and path.parent.name != "aside"
-        ):  # what was replaced in a folder lies there for two minutes
+        ):  # replaced files in a folder are kept for two minutes
             assert b"green tea" not in path.read_bytes(), path
 
 
@@ -183,7 +183,7 @@ def test_concurrent_dreams_on_two_devices_lose_no_sentence(lab: Lab) -> None:
     lab.sync(a)
     b = lab.restore("b")
     lab.settle(a, b)
-    # Each links to the other one, so each keeps the other one.
+    # Each links to the other, so each keeps the other.
     a.write("see_a", "[[x]] [[x]]")
     b.write("see_b", "[[y]] [[y]]")
     assert removed_by(a) == ("y",) and removed_by(b) == ("x",)
@@ -312,7 +312,7 @@ def test_dream_made_with_clock_ahead_does_not_delay_the_next_one(
 
 
 def dreams_when_due(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The settings let a dream begin by itself whenever it is asked."""
+    """Settings that let an automatic dream start whenever due."""
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nhours = 0\nsessions = 0\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
@@ -333,7 +333,7 @@ def test_clock_ahead_removes_no_text_in_a_dream_without_approval(
     a.dreams.switch(True)
     right = lab.clock.ms
     lab.clock.advance(10 * 365 * 86_400)
-    for _ in range(3):  # what is written by the wrong clock proves nothing
+    for _ in range(3):  # a time of the wrong clock proves nothing
         lab.clock.advance(86_400)
         a.write("diary", f"Written on {a.replica.world.today()}")
         a.note("remark", text="still here")
@@ -347,7 +347,7 @@ def test_clock_ahead_removes_no_text_in_a_dream_without_approval(
     lab.clock.advance(-(lab.clock.ms - right) / 1000)
     lab.settle(a, b)
     assert body(b, kept) == "The lease of the boat.", "nothing was taken away anywhere"
-    # Whoever was shown it may do it.
+    # With the shown proposal it may be applied.
     assert a.dreams.apply(found.id).removed == (kept,) and a.read(kept) is None
 
 
@@ -378,22 +378,22 @@ def test_automatic_dream_covers_every_scope_once_due(
         memory.write(key, TEA)
         memory.scope("work").write(key, TEA)
     dream_if_due(memory)
-    assert len(keys(memory)) == 2  # nobody said that it may
+    assert len(keys(memory)) == 2  # no setting permits it
     memory.dreams.switch(True)
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nsessions = 1\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
     dream_if_due(memory)
-    assert len(keys(memory)) == 2  # nobody has said anything since
+    assert len(keys(memory)) == 2  # no memory was written since
     memory.scope("work").sessions.add("chat", [{"role": "user", "content": "Hello"}])
     dream_if_due(memory)
     assert len(keys(memory)) == len(keys(memory.scope("work"))) == 1
     memory.write("a", TEA)
     memory.write("b", TEA)
     dream_if_due(memory)
-    assert len(keys(memory)) == 2  # not so soon again
+    assert len(keys(memory)) == 2  # too soon after the last one
     file.write_text("[dream]\nenabled = maybe\n")
-    dream_if_due(memory)  # disturbs nobody
+    dream_if_due(memory)  # it does not disturb a running one
 
 
 def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
@@ -404,7 +404,7 @@ def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
 
     def turn(settings: str) -> str:
-        """What is waited for, when a turn has ended with what an agent's program runs then."""
+        """Start the automatic runs at the end of an agent's turn; return what is awaited."""
         file.write_text(f"[dream]\n{settings}\n")
         background_sync.run("x", tmp_path, b"{}")
         return memory.dreams.status().waits_for
@@ -432,7 +432,7 @@ def test_dream_gates_are_checked_in_order_at_turn_end_and_a_miss_skips(
 def test_automatic_dream_starts_without_an_agent_too(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """`sync --every`, which a service runs, looks whether it is time."""
+    """`sync --every`, which a service runs, checks whether one is due."""
     file = tmp_path / "settings.toml"
     file.write_text("[dream]\nenabled = true\nhours = 0\nsessions = 0\n")
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
@@ -494,7 +494,7 @@ def test_failed_or_aborted_dream_keeps_the_time_of_the_last_one(
 
 
 def said_twice_in(memory: Memory, *scopes: str) -> list[Memory]:
-    """The memory in these scopes, in each of which two memories say the same."""
+    """Write two memories with the same text in each of these scopes."""
     found = [memory.scope(scope) if scope else memory for scope in scopes]
     for one in found:
         one.write("a", TEA)

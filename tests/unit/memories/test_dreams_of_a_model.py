@@ -41,7 +41,7 @@ def calls(*made: tuple[str, dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def in_turn(*said: str | list[tuple[str, str]]) -> Says:
-    """A model that says this, one after the other."""
+    """Return a model that gives these answers in order."""
     left = list(said)
     return lambda messages: left.pop(0) if left else "Done."
 
@@ -220,7 +220,7 @@ def test_endless_model_is_stopped(memory: Memory, monkeypatch: pytest.MonkeyPatc
 def test_thousands_of_calls_in_one_answer_are_limited(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Each would be part of all following questions."""
+    """Each would be included in all following requests."""
     many = calls(*(("read_memory", {"key": "tea"}) for _ in range(3_000)))
     server = ChatServer(in_turn(many, "Done."))
     found = ask(memory, server, monkeypatch, tmp_path)

@@ -1,5 +1,5 @@
-"""Facts similar to a new one, found by a word index: the same decisions as by recall, also after changes and in
-another process."""
+"""Facts similar to a new one, found by a word index: the same decisions as by recall, also after changes
+and in another process."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Facts: compared with existing ones, edited with a history, deleted with a way back, and hidden locally over a
-limit."""
+"""Facts: compared with existing ones, edited with a history, deleted with a way back, and hidden locally
+over a limit."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_default_context_has_all_facts_with_category(memory: Memory) -> None:
         assert sorted(facts[1:]) == sorted(
             f"- [preference] {text}" for text in said(memory) if not text.startswith("Never")
         )
-        # A fact is not listed again, and memories are.
+        # A fact is not listed again, but memories are.
         assert [line for line in lines if "](" in line] and len(lines) == 207
         assert (block.listed, block.left_out) == (207, 0)
 
@@ -332,7 +332,7 @@ def test_repeated_fact_gains_confidence_up_to_one(memory: Memory) -> None:
     memory.facts.add("Works by night")
     before = memory.read(memory.facts.list()[0].key)
     memory.facts.add("Works by night", confidence=0.3)
-    assert memory.read(memory.facts.list()[0].key) == before  # who said it without doubt said it
+    assert memory.read(memory.facts.list()[0].key) == before  # it was stated with full confidence
 
 
 def test_fact_written_meanwhile_by_another_process_is_not_replaced(

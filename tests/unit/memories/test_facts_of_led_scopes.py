@@ -92,7 +92,7 @@ def test_many_facts_are_compared_with_those_of_a_redirected_scope(memory: Memory
     tea = added(memory.scope("sub"), "Ada likes green tea with milk.")
     memory.scopes.redirect("sub", "top")
     top = memory.scope("top")
-    for number in range(6):  # from the third on the words of all are held
+    for number in range(6):  # from the third on, the words of all are cached
         added(top, f"Room {number} has {number * 7} grey chairs and a window.")
     again = top.facts.add("Ada likes green tea with milk, and with sugar.")
     assert again is not None and (again.action, again.fact.key) == ("updated", tea.key)
@@ -178,7 +178,7 @@ def test_graph_and_facts_of_nested_scopes_are_read_through_each(memory: Memory) 
         part = memory.scope(scope)
         assert [one.name for one in part.graph.list()] == ["entity deep", "entity sub", "entity top"]
         assert [one for one, _ in texts(part)] == ["deep", "sub", "top"]
-    memory.scopes.forget("sub")  # then nothing leads on from it
+    memory.scopes.forget("sub")  # then it redirects no further
     assert [one for one, _ in texts(memory.scope("deep"))] == ["deep"]
     assert [one.name for one in memory.scope("top").graph.list()] == ["entity top"]
 

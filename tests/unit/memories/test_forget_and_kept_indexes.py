@@ -63,7 +63,7 @@ def filled(home: Path) -> None:
 
 
 def kept(memory: Memory) -> list[bytes]:
-    """What stands in each kept image."""
+    """Return the content of each stored index."""
     found = []
     for path, _ in recall_image.images(memory.replica):
         image = recall_image._open(memory.replica, path)
@@ -75,7 +75,7 @@ def kept(memory: Memory) -> list[bytes]:
 def forget_before_it_is_written(
     monkeypatch: pytest.MonkeyPatch, forget: Callable[[], object], *, once_it_lies_beside: bool
 ) -> list[str]:
-    """Forget, once, after the state was read and before what was made of it is in its place."""
+    """Forget once, after the state was read and before the new index is in place."""
     prepare, done = derived_file.DerivedFiles.prepare, list[str]()
 
     def prepared(self: derived_file.DerivedFiles, *given: Any, **named: Any) -> Any:
@@ -106,7 +106,7 @@ def test_index_saved_during_a_forget_omits_the_forgotten_text(
     with Memory.load("m", home=tmp_path) as memory:
         make(memory)
     with Memory.load("m", home=tmp_path) as memory:
-        assert any(SECRET in one for one in kept(memory))  # else none of this says anything
+        assert any(SECRET in one for one in kept(memory))  # else the test would pass trivially
         recall_image.remove_images(memory.replica)
 
     def forget() -> None:
@@ -121,5 +121,5 @@ def test_index_saved_during_a_forget_omits_the_forgotten_text(
     with Memory.load("m", home=tmp_path) as memory:
         assert not any(SECRET in one for one in kept(memory))
         if make in (recall_and_close, make_index, make_index_anew):
-            assert any(b"other" in one for one in kept(memory))  # it was written anew at once
+            assert any(b"other" in one for one in kept(memory))  # it was rebuilt at once
         assert not list((tmp_path / "m").glob(".recall*"))

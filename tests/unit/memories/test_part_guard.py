@@ -16,7 +16,7 @@ from ipfsmem.memories.importing import is_cut_off
 from ipfsmem.memory import Memory
 from ipfsmem.sessions.compaction import approved_mark, imported_mark
 from ipfsmem.testing import SimCloud, SimProvider
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.device_lab import load
 from tests.unit.memories.test_pending_in_contexts import PENDING, UNLOCK, given, taken_in
 
@@ -195,9 +195,13 @@ def test_merge_approves_only_what_the_approving_device_saw(tmp_path: Path) -> No
     provider = SimProvider(SimCloud())
     a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
     with a, b:
-        a.bundles.import_from("initrunner", talk_of(tmp_path / "a.db", "Otters like rain.", "More."))
+        a.bundles.import_from(
+            "initrunner", conversation_database(tmp_path / "a.db", "Otters like rain.", "More.")
+        )
         asyncio.run(a.sync())
-        b.bundles.import_from("initrunner", talk_of(tmp_path / "b.db", "Otters like hail.", "More."))
+        b.bundles.import_from(
+            "initrunner", conversation_database(tmp_path / "b.db", "Otters like hail.", "More.")
+        )
         a.sessions.approve("talk")
         for device in (b, a, b):
             asyncio.run(device.sync())

@@ -16,7 +16,7 @@ from ipfsmem.sessions.compaction import approved_mark
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import RawKeySigner
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.device_lab import load
 
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x0c"))
@@ -30,7 +30,7 @@ def taken_in(memory: Memory, path: Path, scope: str = "") -> str:
     """Import a conversation into a scope; the key of the part that says what is pending."""
     there = memory.scope(scope)
     before = set(there.files())
-    there.bundles.import_from("initrunner", talk_of(path, *PENDING))
+    there.bundles.import_from("initrunner", conversation_database(path, *PENDING))
     parts = sorted(set(there.files()) - before)
     (mark,) = (key for key in parts if b'"imported"' in there.files()[key])
     assert len(parts) > 1

@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem.errors import ChangedError
 from ipfsmem.memory import Memory
-from tests.cli.test_cli_promote import talk_of
+from tests.cli.test_cli_promote import conversation_database
 from tests.support.device_lab import Lab
 
 
@@ -112,7 +112,7 @@ def test_pending_messages_of_redirected_scope_are_approved_through_both(
 ) -> None:
     memory.scopes.redirect("sub", None)
     sub, top = memory.scope("sub"), memory.scope("top")
-    sub.bundles.import_from("initrunner", talk_of(tmp_path / "agent.db", "Otters like rain."))
+    sub.bundles.import_from("initrunner", conversation_database(tmp_path / "agent.db", "Otters like rain."))
     memory.scopes.redirect("sub", "top")
     found = sub.sessions.info("talk")
     assert found is not None and not found.own
