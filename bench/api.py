@@ -63,7 +63,7 @@ def api(ctx: Context) -> None:
         read, page = asyncio.run(measure()).values()
     finally:
         served.close()
-    note = "processor time, least of several; the client's is in it"
+    note = "processor time, minimum of several runs, including the client's"
     for name, seconds, budget in (
         ("read over HTTP", read, READ_BUDGET),
         ("a page of 100 over HTTP", page, None),

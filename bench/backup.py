@@ -95,7 +95,7 @@ def _measure(ctx: Context, tool: Tool) -> None:
         middle(d.seconds for d in again),
         runs=5,
         bytes=int(middle(grown)),
-        note="whole process; bytes that the repository grew",
+        note="whole process; growth of the repository in bytes",
     )
     back = []
     for _ in range(runs):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bench.context import Context
     from ipfsmem.memory import Memory
 
-#: From the signature to the list, beside the network, by the number of memories (issue 13).
+#: From the signature to the list, beside the network, by the number of memories.
 LIST_BUDGETS = {40: 0.1, 5_000: 1.5}
 #: A key that is typed while the worker seals: what a person takes for at once.
 KEY_BUDGET = 0.05
@@ -173,11 +173,11 @@ async def _measure(ctx: Context, chromium: str, place: str, memory: Memory) -> N
         await _again(ctx, address, new_page, typed, runs)
         waits = await _typing(new_page, signed)
         ctx.add(
-            "browser: a key typed while the worker seals and keeps",
+            "browser: a key typed while the worker seals and stores",
             statistics.median(waits),
             runs=len(waits),
             budget_seconds=KEY_BUDGET,
-            note=f"from the key to the next picture, which come 17 ms apart; the longest of {len(waits)}: {max(waits) * 1000:.0f} ms",
+            note=f"from the key to the next frame; frames are 17 ms apart; the longest of {len(waits)}: {max(waits) * 1000:.0f} ms",
         )
         await chrome.close()
 
@@ -247,20 +247,18 @@ def _add(ctx: Context, by: str, found: list[dict[str, float]]) -> None:
     beside = [one["all"] - one["network"] for one in found]
     least = min(beside)
     ctx.add(
-        f"browser: {by} to list, beside the network",
+        f"browser: {by} to list, excluding the network",
         statistics.median(beside),
         runs=len(found),
         budget_seconds=LIST_BUDGETS.get(ctx.size),
         note=f"a new profile; least {least * 1000:.0f} ms; load {os.getloadavg()[0]:.1f}",
     )
-    ctx.add(
-        f"browser: {by} to list, all of it", statistics.median(one["all"] for one in found), runs=len(found)
-    )
+    ctx.add(f"browser: {by} to list, total", statistics.median(one["all"] for one in found), runs=len(found))
     ctx.add(
         f"browser: {by} to list, the network",
         statistics.median(one["network"] for one in found),
         runs=len(found),
-        note="while an answer was under way; a gateway and a router on this machine",
+        note="while a response was pending; a gateway and a router on this machine",
     )
     for part, says in _PARTS.items():
         took = [one[part] for one in found if part in one]
@@ -286,10 +284,10 @@ async def _again(
         found.append(await page.evaluate("bench.shown - bench.signed") / 1000)
     await page.context.close()
     ctx.add(
-        "browser: words to list, from what it keeps",
+        "browser: words to list, from stored data",
         statistics.median(found),
         runs=len(found),
-        note=f"the second time in a browser; no network; load {os.getloadavg()[0]:.1f}",
+        note=f"second start in a browser; no network; load {os.getloadavg()[0]:.1f}",
     )
 
 

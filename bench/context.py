@@ -36,7 +36,7 @@ class Context:
             self.base,
             runs=self.runs(7),
             bytes=self.bytes,
-            note="every file read, SHA-256; the measure of the rest",
+            note="every file read, SHA-256; the baseline",
         )
 
     def runs(self, most: int) -> int:

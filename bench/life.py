@@ -35,7 +35,10 @@ def graph(ctx: Context) -> None:
     last = f"e{ctx.size - 1:05}"
     with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         memory.bundles.import_(folder.parent)
-    for name, note in (("first", "nothing is kept yet"), ("later", "what the process before kept")):
+    for name, note in (
+        ("first", "no stored graph"),
+        ("later", "with the graph stored by an earlier process"),
+    ):
         with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
             memory.list()  # the memory is open; what follows is the graph
             started = time.perf_counter()

@@ -132,7 +132,9 @@ def writes(ctx: Context) -> None:
         note="encrypted mode; the budget is one fsync and 3 ms",
     )
     ctx.add("durable note", middle(notes), runs=count, budget_seconds=limit, note="an event of the timeline")
-    ctx.add("list, first time", median(memory.list, 1, warm=False), note="opens every body for its header")
+    ctx.add(
+        "list, first time", median(memory.list, 1, warm=False), note="opens every body to read its header"
+    )
     ctx.add("list", median(memory.list, 5))
     memory.close()
     memory = Memory.load(NAMESPACE, home=home)
@@ -202,7 +204,7 @@ def join(ctx: Context) -> None:
         median(joined, 5),
         runs=5,
         budget_seconds=0.05 if size == 10_000 else None,
-        note="pure: in memory, no signatures; one in a hundred changed on each side",
+        note="pure: in memory, no signatures; 1 % changed on each side",
     )
 
 
@@ -223,4 +225,4 @@ def start(ctx: Context) -> None:
         note="whole process",
     )
     done = median_process(lambda _: [PYTHON, "-c", "pass"], runs)
-    ctx.add("python -c pass", done.seconds, runs=runs, note="whole process: the part that is not ours")
+    ctx.add("python -c pass", done.seconds, runs=runs, note="whole process: the part of Python itself")

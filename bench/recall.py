@@ -47,7 +47,7 @@ def recall(ctx: Context) -> None:
         "duplicates",
         process_time() - started,
         budget_seconds=_DUPLICATES.get(ctx.size),
-        note=f"processor time, of texts that are in memory; {found:,} pairs",
+        note=f"processor time, of texts in RAM; {found:,} pairs",
     )
 
 
@@ -65,14 +65,14 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
         f"index for recall{what}",
         process_time() - started,
         budget_seconds=_INDEX.get(ctx.size),
-        note="processor time, from texts that are in memory",
+        note="processor time, of texts in RAM",
     )
     image = index.image()
     path = ctx.work / "recall.image"
     path.write_bytes(image)
     seconds = median(lambda: Index.from_image(image), ctx.runs(5))
     limit = 0.04 if ctx.size == 10_000 else None
-    ctx.add(f"open the kept index{what}", seconds, bytes=len(image), budget_seconds=limit)
+    ctx.add(f"open the stored index{what}", seconds, bytes=len(image), budget_seconds=limit)
     how = "words alone, with NumPy where it is installed"
     _warm(ctx, f"recall, warm{what}", index, questions, how, _WORDS.get(ctx.size))
     with _nothing_installed():
@@ -87,7 +87,7 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
         done.seconds,
         runs=ctx.runs(5),
         rss_mb=round(done.rss_mb),
-        note="whole process: open the kept index, one question; without what opening a memory takes",
+        note="whole process: open the stored index, one question; excluding the time to open the vault",
     )
 
 
@@ -135,7 +135,7 @@ def _with_vectors(
         vectors.add({(begin + at).to_bytes(16): one for at, one in enumerate(some)})
     started = process_time()
     ready = vectors.comparable()
-    ctx.add(f"vectors made ready{what}", process_time() - started, note="once, and after a change")
+    ctx.add(f"prepare vectors{what}", process_time() - started, note="once, and after a change")
     rows = array("i", [-1, *range(len(documents))])
     times = []
     for question, asked in zip(questions, drawn(len(questions)), strict=True):
@@ -152,7 +152,7 @@ def _with_vectors(
         middle(times),
         runs=len(times),
         budget_seconds=_VECTORS.get(ctx.size),
-        note=f"processor time, beside embedding the question; the slowest of {len(times)}: {max(times) * 1000:.1f} ms",
+        note=f"processor time, excluding the embedding of the query; the slowest of {len(times)}: {max(times) * 1000:.1f} ms",
     )
 
 

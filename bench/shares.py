@@ -29,16 +29,16 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("signatures", "ipfsmem/causal/value.py", ("sign_value", "verify_value", "identity")),
     ("signatures", "ipfsmem/device/writing.py", ("sign_entry", "commit")),
     ("signatures", "ipfsmem/sync/join_head.py", ("checked", "_checked")),
-    ("looking for secrets", "ipfsmem/bundle/secrets.py", ()),
+    ("secret scan", "ipfsmem/bundle/secrets.py", ()),
     ("compressing", "ipfsmem/seal/compression.py", ()),
     ("sealing and opening", "ipfsmem/seal/objects.py", ()),
     (
-        "compressing, looking for secrets and sealing, in threads",
+        "compressing, secret scan and sealing, in threads",
         "ipfsmem/device/writing.py",
         ("seal_ahead",),
     ),
     ("the database", "ipfsmem/device/database.py", ()),
-    ("seeing that all is there", "ipfsmem/sync/presence.py", ()),
+    ("presence check", "ipfsmem/sync/presence.py", ()),
     ("the provider's files", "/ipfsmem_providers/", ()),
     ("fetching", "ipfsmem/sync/fetch.py", ()),
     ("reading files", "ipfsmem/device/atomic_files.py", ()),
@@ -155,14 +155,14 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
                 text = len(body)
                 if stream is not None and value.loc.size < OVERHEAD + padded_size(4 + len(body)):
                     text = len(stream)
-                found["texts, compressed where that saves a size"] += text
+                found["texts, compressed if that saves a size step"] += text
                 found["nonces, tags, lengths"] += OVERHEAD + 4
                 found["padding that hides sizes"] += value.loc.size - OVERHEAD - 4 - text
                 packed += value.loc.size
         for cid in live_set(replica.db, root).structure:
             block = replica.db.block(cid.digest)
             assert block is not None
-            kind = "folders" if cid.codec == DAG_PB else "state: hashes, clocks and signatures of the values"
+            kind = "folders" if cid.codec == DAG_PB else "state: hashes, clocks and signatures of values"
             found[kind] += len(block)
             packed += len(block)
     packs = sum(path.stat().st_size for path in stick.glob("packs/*.car"))

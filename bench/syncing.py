@@ -97,7 +97,7 @@ def publish(ctx: Context) -> None:
         middle(d.seconds for d in both),
         runs=runs,
         rss_mb=round(max(d.rss_mb for d in both)),
-        note="one process: what a backup tool's first run does",
+        note="one process, like a backup tool's first run",
     )
     _changes(ctx, home, runs=5 if ctx.size <= 10_000 else 3)
     _restore(ctx, stick, runs)
@@ -140,7 +140,7 @@ def _restore(ctx: Context, stick: Path, runs: int) -> None:
         runs=runs,
         rss_mb=round(max(d.rss_mb for d in done)),
         budget_seconds=1.3 if ctx.size == 10_000 else None,
-        note="whole process, `ipfsmem init`, on a device that has nothing but a raw key; every signature checked, device enrolled. A keystore file adds its scrypt, about a second",
+        note="whole process, `ipfsmem init`, on a device with only a raw key; every signature checked, device enrolled. A keystore file adds its scrypt, about a second",
     )
 
 
@@ -225,9 +225,9 @@ def presence(ctx: Context) -> None:
         asyncio.run(memory.sync())
         idle, part = measured(1_000, 21)
         later, more = measured(86_400_000, 3)
-    ctx.add("idle sync", idle, runs=21, note="in process; nothing here and nothing there is new")
+    ctx.add("idle sync", idle, runs=21, note="in process; no changes on either side")
     ctx.add(
-        "idle sync: looking whether all is there",
+        "idle sync: presence check",
         part,
         runs=21,
         budget_seconds=idle / 10,
@@ -235,10 +235,10 @@ def presence(ctx: Context) -> None:
     )
     ctx.add("idle sync, a day later", later, runs=3)
     ctx.add(
-        "idle sync, a day later: looking whether all is there",
+        "idle sync, a day later: presence check",
         more,
         runs=3,
-        note="all structure and a sixth of all texts are read, once a day",
+        note="reads all structure and a sixth of all texts, once a day",
     )
 
 
@@ -276,9 +276,9 @@ def _one_change(ctx: Context, a: Memory, b: Memory, ways: list[Counting]) -> Non
             blocks=int(blocks),
             requests=int(requests),
             budget_bytes=limit,
-            note="in process, all of the sync; a folder flushes three files",
+            note="in process, the whole sync; a folder flushes three files",
         )
-        ctx.add(f"{name}, beside the provider", own, runs=6, budget_seconds=timed)
+        ctx.add(f"{name}, excluding the provider", own, runs=6, budget_seconds=timed)
 
 
 def _diverged(ctx: Context, a: Memory, b: Memory, ways: list[Counting]) -> None:
@@ -304,4 +304,4 @@ def _diverged(ctx: Context, a: Memory, b: Memory, ways: list[Counting]) -> None:
         requests=int(requests),
         note=f"{some} memories changed on each side, half of them the same: fetch, verify, join, publish",
     )
-    ctx.add("sync of two diverged devices, beside the provider", own, runs=3)
+    ctx.add("sync of two diverged devices, excluding the provider", own, runs=3)

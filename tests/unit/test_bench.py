@@ -67,7 +67,7 @@ def test_table_marks_values_over_budget() -> None:
     text = markdown(rows)
     assert "| open | 500 ms | 50.00 |" in text and "200 ms ✗ | a \\| b |" in text
     assert "19.5 KiB | 9 |" in text and "32.0 KiB ✓" in text
-    assert "skipped: not installed" in text and "Beside encrypting backup tools, 100 files" in text
+    assert "skipped: not installed" in text and "Compared with encrypting backup tools, 100 files" in text
     assert len(tables(rows)) == 1
 
 
@@ -132,7 +132,7 @@ def test_recall_is_measured_with_files_and_with_conversations(tmp_path: Path) ->
     recall.recall(ctx)
     names = {row.name: row for row in ctx.rows}
     for what in ("", ", conversations"):
-        assert names[f"open the kept index{what}"].bytes
+        assert names[f"open the stored index{what}"].bytes
         assert all(
             names[f"{name}{what}"].seconds for name in ("index for recall", "recall, warm", "recall, cold")
         )

@@ -497,7 +497,7 @@ def test_report_is_written_to_a_given_file(tmp_path: Path, capsys: pytest.Captur
     file = tmp_path / "results.md"
     assert retrieval.main([str(_beir(tmp_path / "sci")), "--write", str(file)]) == 0
     text = file.read_text("utf-8")
-    assert text.startswith("# How well ipfsmem finds") and capsys.readouterr().out.strip() in text
+    assert text.startswith("# Quality of recall") and capsys.readouterr().out.strip() in text
 
 
 def test_python_without_the_other_program_is_reported(
