@@ -159,7 +159,7 @@ def test_connect_errors_have_one_line_and_an_exit_code(cli: Cli, user: Path, tmp
     cli.fails(10, "connect", "claude-code")
 
 
-# -- hints are followed --
+# -- hints are followed -----------------------------------------------------------------------------------------------
 
 
 def test_hints_about_entries_are_followed(cli: Cli, user: Path) -> None:

@@ -81,7 +81,7 @@ def test_each_outcome_has_its_exit_code(row: Row, tmp_path: Path, monkeypatch: p
         assert said or any(line.startswith("ipfsmem: ") for line in done.err.splitlines()), done
 
 
-# -- any command on a vault --
+# -- any command on a vault -------------------------------------------------------------------------------------------
 
 #: Commands that open no vault, and the one that never fails.
 WITHOUT_VAULT = {

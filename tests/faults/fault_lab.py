@@ -1,9 +1,8 @@
-"""What the fault tests share: a world of two devices and a stick, children that kill themselves, and what must hold.
+"""Fixtures of the fault tests: two devices and a stick, children that kill themselves, and checks.
 
-A child is a fork of this process. It counts every change that it is about to make to a file or a database and kills
-itself with SIGKILL before the k-th, so that running k = 0, 1, 2, ... passes every write boundary there is. What lies
-inside one COMMIT is SQLite's; the tests of a cut-off write-ahead log look there.
-"""
+A child is a fork of this process. It counts every change that it is about to make to a file or a database
+and kills itself with SIGKILL before the k-th, so that running k = 0, 1, 2, ... covers every write
+boundary. The inside of a COMMIT is SQLite's; the tests of a truncated write-ahead log cover it."""
 
 from __future__ import annotations
 
@@ -31,14 +30,14 @@ from tests.support import effort
 NAMESPACE = "alex"
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 Ack = Callable[[str], None]
-#: Every text that a memory holds, siblings included: key -> bodies without header.
+#: Every text of a vault, alternatives included: key -> bodies without header.
 Texts = dict[str, set[str]]
 
 _CHANGES = ("write", "fsync", "replace", "rename", "unlink", "remove", "mkdir", "rmdir", "link", "ftruncate")
 _READS = ("SELECT", "PRAGMA")
 
 
-# -- a world -------------------------------------------------------------------------------------------------------
+# -- devices and a stick ----------------------------------------------------------------------------------------------
 
 
 class Lab:
@@ -49,11 +48,11 @@ class Lab:
         self.stick = folder / "stick"
 
     def home(self, device: str) -> Path:
-        """Where a device keeps its files."""
+        """Return a device's home folder."""
         return self.folder / f"home-{device}"
 
     def create(self, device: str, mode: str = "encrypted-ipfs") -> Memory:
-        """Make the vault on this device."""
+        """Create the vault on this device."""
         self.stick.mkdir(parents=True, exist_ok=True)
         return Memory.create(
             NAMESPACE,
@@ -65,7 +64,7 @@ class Lab:
         )
 
     def restore(self, device: str, provider: Any = None, *, create: bool = True) -> Memory:
-        """Bring the memory to a device that has nothing but the root key; made anew only if there is none."""
+        """Restore the vault to a device that has only the root key; create it only if it does not exist."""
         return Memory.load(
             NAMESPACE,
             "encrypted-ipfs",
@@ -77,11 +76,11 @@ class Lab:
         )
 
     def open(self, device: str) -> Memory:
-        """Open the memory on a device that has it."""
+        """Open the vault on a device that has it."""
         return Memory.load(NAMESPACE, provider=str(self.stick), home=self.home(device))
 
     def copy(self, target: Path) -> Lab:
-        """The same world elsewhere."""
+        """Copy everything to another folder."""
         shutil.copytree(self.folder, target)
         return Lab(target)
 
@@ -92,7 +91,7 @@ def sync(memory: Memory) -> SyncReport:
 
 
 def stay_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Worlds are copied for each trial; without this every copy would, rightly, take a new device id."""
+    """Prevent copied homes from taking a new device id, because each trial copies them."""
     monkeypatch.setattr("ipfsmem.device.replica.place", lambda path: "here")
 
 
@@ -100,7 +99,7 @@ def stay_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Outcome:
-    """How a child ended: what it acknowledged, whether it was killed, what it raised."""
+    """The result of a child: what it acknowledged, whether it was killed, what it raised."""
 
     def __init__(self, acknowledged: list[str], killed: bool, failure: str) -> None:
         self.acknowledged = acknowledged
@@ -112,7 +111,7 @@ def in_child(work: Callable[[Ack], None], *, kill_before: int | None = None) -> 
     """Run `work` in a fork. With `kill_before` it dies before its change number `kill_before` (from 0)."""
     reading, writing = os.pipe()
     pid = os.fork()
-    if pid == 0:  # pragma: no cover - seen through the pipe
+    if pid == 0:  # pragma: no cover - its output comes through the pipe
         os.close(reading)
         raw_write = os.write
 
@@ -197,7 +196,8 @@ def _kill_before(number: int) -> Callable[[], None]:
 
 
 def _by_name(args: tuple[Any, ...]) -> bool:
-    """Whether an audit event is of the builtin open for writing; os.open is counted where it is called."""
+    """Return whether an audit event is of the builtin open for writing; os.open is counted where it is
+    called."""
     mode = args[1]
     return isinstance(mode, str) and any(letter in mode for letter in "wax+") and not isinstance(args[0], int)
 
@@ -205,11 +205,11 @@ def _by_name(args: tuple[Any, ...]) -> bool:
 def every_boundary(
     work: Callable[[Lab, Ack], None], start: Callable[[int], Lab], *, step: int = 1, first: int = 0
 ) -> Iterator[tuple[Lab, Outcome]]:
-    """Kill `work` before its change number first, first + step, ... on a fresh world each, until it gets through.
+    """Kill `work` before its change number first, first + step, ..., each on a fresh copy, until it
+    completes.
 
-    A short run passes over three times as many (tests/support/effort.py). With IPFSMEM_EVERY_BOUNDARY in the environment no
-    change is passed over, which takes minutes.
-    """
+    A short run uses a three times larger step (tests/support/effort.py). With IPFSMEM_EVERY_BOUNDARY in
+    the environment every change is tried, which takes minutes."""
     if os.environ.get("IPFSMEM_EVERY_BOUNDARY"):
         step, first = 1, 0
     elif not effort.THOROUGH:
@@ -226,11 +226,11 @@ def every_boundary(
         number += step
 
 
-# -- what must hold ------------------------------------------------------------------------------------------------
+# -- checks -----------------------------------------------------------------------------------------------------------
 
 
 def texts(memory: Memory) -> Texts:
-    """Every text at hand, siblings included, without headers."""
+    """Return every available text, alternatives included, without headers."""
     found: Texts = {}
     store = memory.replica.store
     with memory.replica.reading():
@@ -243,12 +243,12 @@ def texts(memory: Memory) -> Texts:
 
 
 def body_of(data: bytes) -> str:
-    """The text below the header of a memory file."""
+    """Return the text below the header of a memory file."""
     return data.decode().split("---\n", 2)[-1].strip()
 
 
 def merged(*many: Texts) -> Texts:
-    """All texts of several memories."""
+    """Return all texts of several vaults."""
     found: Texts = {}
     for one in many:
         for key, bodies in one.items():
@@ -257,14 +257,15 @@ def merged(*many: Texts) -> Texts:
 
 
 def lacks(held: Texts, wanted: Texts) -> Texts:
-    """What is wanted and not held."""
+    """Return what is wanted and not present."""
     return {
         key: bodies - held.get(key, set()) for key, bodies in wanted.items() if bodies - held.get(key, set())
     }
 
 
 def assert_sound(memory: Memory) -> None:
-    """Every state node loads, every live text opens, both folders are what a rebuild makes of the same rows."""
+    """Check that every state node loads, every live text opens, and both folders equal a rebuild from the
+    same rows."""
     assert [f for f in memory.check() if f.level == "error"] == []
     replica = memory.replica
     with replica.reading():
@@ -279,7 +280,7 @@ def assert_sound(memory: Memory) -> None:
 
 
 def assert_folders(memory: Memory) -> None:
-    """The folders `s/` and `o/`, kept up path by path, are the ones that making them anew gives."""
+    """Check that the folders `s/` and `o/`, updated path by path, equal rebuilt ones."""
     replica, run = memory.replica, memory.replica.db.connection
     kept = run.execute("SELECT path, cid, size FROM folders ORDER BY path").fetchall()
     counted = run.execute("SELECT digest, size, refs FROM objects ORDER BY digest").fetchall()
@@ -299,7 +300,7 @@ def assert_folders(memory: Memory) -> None:
 
 
 def converge(*memories: Memory) -> None:
-    """Sync until nobody learns anything; then all are one."""
+    """Sync until no device receives anything; check that all are equal."""
     for _ in range(2):
         for memory in memories:
             report = sync(memory)
@@ -316,7 +317,7 @@ def converge(*memories: Memory) -> None:
 
 @contextlib.contextmanager
 def closing(*memories: Memory) -> Iterator[tuple[Memory, ...]]:
-    """Close them all at the end."""
+    """Close all at the end."""
     try:
         yield memories
     finally:

@@ -1,5 +1,5 @@
-"""Letting go of blocks in a bucket: as in a folder (test_directory_collect.py), where nothing can be renamed and who deletes
-does not see who puts."""
+"""Removing blocks in a bucket: as in a folder (test_directory_collect.py), but without renames and without
+atomic checks."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class Cloud(Stick):
         return self.at.open(clock=self.clock)
 
     def stamp(self) -> None:
-        """The server says when an object was put."""
+        """Set the server's date of new objects."""
 
     def packs(self, ending: str) -> set[str]:
-        """Their names."""
+        """Return their names."""
         keys = {key.rpartition("/")[2] for key in self.at.server.objects if "/packs/" in key}
         return {key.removesuffix(ending) for key in keys if key.endswith(ending)}
 
@@ -88,7 +88,7 @@ def test_pack_stored_again_at_the_last_moment_is_kept(stick: Cloud, monkeypatch:
     real = BucketCollector._take_away
 
     def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
-        stick.pin(stick.put(OLD))  # another device, after this one has looked at the pins
+        stick.pin(stick.put(OLD))  # another device, after this one has read the pins
         return real(self, name, is_needed)
 
     with monkeypatch.context() as patch:

@@ -1,5 +1,5 @@
-"""Devices that are killed before and after each request to a bucket, and devices that publish to it concurrently. The server
-keeps running."""
+"""Devices that are killed before and after each request to a bucket, and devices that publish to it
+concurrently. The server keeps running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import s3
 from tests.support.effort import THOROUGH
 from tests.unit.providers.bucket_lab import Bucket, bucket
 
-#: Ends itself at its n-th change of the bucket: before the request is sent, or when it was answered.
+#: Kills itself at its n-th change of the bucket: before the request is sent, or after it was answered.
 KILLED = """
 import os, runpy, signal, sys
 import obstore
@@ -50,7 +50,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 def check(at: Bucket, acknowledged: dict[str, int]) -> None:
-    """As in a folder; and nothing in the bucket was ever other than its name says."""
+    """Check as for a folder, and that every object in the bucket matched its name at all times."""
     nothing_lost(at.open, acknowledged)
     for key, (body, _, _) in at.server.objects.items():
         if key.endswith(".car"):

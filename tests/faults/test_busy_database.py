@@ -39,7 +39,7 @@ _NEXT = "Call again in a minute. If it fails again, ask the person to close the 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The milliseconds of each wait for another program that ended without success."""
+    """Record the milliseconds of each unsuccessful wait for another program."""
     found: list[int] = []
     execute = Connection.execute
 
@@ -57,7 +57,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
-    """A home whose vault `m` another process has in use."""
+    """A home whose vault `m` another process uses."""
     with Memory.create("m", "local", home=tmp_path) as memory:
         memory.write("a", "one", description="A text about the number one")
         memory.folders.attach(tmp_path / "linked")
@@ -84,7 +84,7 @@ def test_call_of_tool_waits_once_for_busy_database(held: Path, waits: list[int],
         "remember": {"key": "b", "body": "two", "description": "A text about the number two"},
         "read_memory": {"key": "a"},
     }.get(tool, {})
-    for _ in range(2):  # the second call waits too: somebody may have ended the program
+    for _ in range(2):  # the second call waits too: the other program may have ended
         waits.clear()
         answer = asyncio.run(served.call_tool(served.conversation_of(), tool, given, "test"))
         assert answer is not None and answer["isError"]
@@ -119,12 +119,13 @@ def test_tool_of_open_memory_works_after_busy_database_is_free(tmp_path: Path, w
             holding.communicate()
         assert sum(waits) <= _WAIT
         assert not tool.call(key="b", body="two").is_error
-        # A wait that a call shortened is not the next one's.
+        # A wait that a call shortened does not shorten the next one's.
         assert memory.replica.db.connection.execute("PRAGMA busy_timeout").fetchone()[0] == _WAIT
 
 
 def test_successful_wait_shortens_no_later_one(tmp_path: Path) -> None:
-    """A call with two waits that succeed, each more than half as long as allowed, failed at the second."""
+    """Otherwise a call with two successful waits, each longer than half the limit, would fail at the
+    second."""
     with one_wait(10.0):
         for _ in range(3):
             with waiting(10.0) as allowed:

@@ -1,4 +1,5 @@
-"""A home that was copied or restored from a backup: both copies go on, and every text of both reaches everybody."""
+"""A home that was copied or restored from a backup: both copies continue, and every text of both reaches
+all devices."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def test_home_restored_from_an_old_backup_gets_a_new_id(
         a.note("again")
         a.unlock(ROOT)
         assert sync(a).new_identity
-        # That both copies had "first" is nowhere on record, so it stays beside what replaced it: twice, never lost.
+        # No record shows that both copies had "first", so it remains next to its replacement: twice, never
+        # lost.
         assert texts(a) == {"one": {"first", "second"}, "two": {"new"}, "three": {"after the restore"}}
         assert {e["type"] for e in a.timeline.read()} == {"since", "again"}
         with closing(lab.restore("b")) as (b,):

@@ -1,4 +1,5 @@
-"""Garbage collection in a shared folder frees space, and no order of steps, crash or second device removes data that a pin needs."""
+"""Garbage collection in a shared folder frees space, and no order of steps, crash or second device removes
+data that a pin needs."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class Stick:
         self.clock.advance(days * DAY)
 
     def stamp(self) -> None:
-        """Give files that are new since the last call the time that it is."""
+        """Set the current time as the date of files that are new since the last call."""
         for path in (self.folder / "packs").glob("*"):
             key = f"{path.name} {path.stat().st_ino}"
             self.times.setdefault(key, self.clock.ns)
@@ -71,7 +72,7 @@ class Stick:
     def put(
         self, files: dict[str, bytes], *, known: bool = True, provider: DirectoryProvider | None = None
     ) -> CID:
-        """Upload a tree, leaving out what is said to be there."""
+        """Upload a tree without the blocks that are reported as present."""
 
         async def work() -> CID:
             device = provider or self.open()
@@ -95,7 +96,7 @@ class Stick:
         return asyncio.run(self.open().get_blocks(list(blocks))) == blocks
 
     def packs(self, ending: str) -> set[str]:
-        """The names of files of one kind, without the ending."""
+        """Return the names of files of one kind, without the ending."""
         return {path.stem for path in self.folder.glob(f"packs/*{ending}")}
 
     @property
@@ -161,7 +162,7 @@ def test_false_raw_cid_of_a_folder_does_not_free_its_blocks(stick: Stick) -> Non
     false = directory([BlockLink(f"{n}", raw_cid(cid.digest), 1) for n, cid in enumerate(folders)])
     asyncio.run(stick.open().put_car(false.cid, false.blocks, name="n"))
     stick.pin(false.cid)
-    above = directory([BlockLink("above", root, 1)])  # so that what is pinned comes to them first
+    above = directory([BlockLink("above", root, 1)])  # so that pinned blocks come first
     asyncio.run(stick.open().put_car(above.cid, above.blocks, name="n"))
     stick.pin(above.cid)
     stick.unpin(root)
@@ -219,7 +220,7 @@ def test_everything_is_sent_again_after_a_mark(stick: Stick) -> None:
     stick.collect()
     cids = [cid for cid, _ in build_tree(OLD).blocks]
     assert not asyncio.run(stick.open().has(cids))
-    stick.pin(stick.put(OLD))  # the very same pack: its mark goes
+    stick.pin(stick.put(OLD))  # the very same pack: its mark is removed
     assert asyncio.run(stick.open().has(cids)) == set(cids)
     stick.later(1.1)
     stick.collect()
@@ -237,7 +238,7 @@ def test_pack_stored_again_at_the_last_moment_is_kept(stick: Stick, monkeypatch:
     real = directory_collect.FolderCollector._take_away
 
     def take_away(self: Any, name: str, is_needed: Callable[[], bool]) -> bool:
-        root = stick.put(OLD)  # another device, after this one has looked at the pins
+        root = stick.put(OLD)  # another device, after this one has read the pins
         stick.pin(root)
         return real(self, name, is_needed)
 
@@ -373,7 +374,7 @@ def as_link(file: Path) -> None:
 
 
 def as_placeholder(file: Path) -> None:
-    """The file lies in a cloud alone."""
+    """The file is stored in a cloud only."""
     file.unlink()
     file.with_name(f".{file.name}.icloud").write_bytes(b"bplist00")
 
@@ -404,7 +405,7 @@ def test_unreadable_pins_keep_their_blocks(stick: Stick, kind: str, damage: Call
             stick.collect()
         asyncio.run(stick.open().pin(nobodys, "another vault"))
         asyncio.run(stick.open().unpin(Pin(nobodys, "another vault", "", 0)))
-        stick.put({"more": b"more"}, known=False)  # an upload removes what is due, too
+        stick.put({"more": b"more"}, known=False)  # an upload also removes what is due
         stick.later(1.1)
     assert stick.whole(OLD) and stick.whole(NEW)
     assert stick.whole(texts("nobody's")) == (kind == "list")
@@ -430,7 +431,7 @@ def test_pins_and_names_of_others_keep_their_blocks(stick: Stick) -> None:
         stick.later(1.5)
         stick.collect()
     assert all(stick.whole(files) for files in (NEW, OLD, other, copied))
-    # A name that points at something kept elsewhere is no reason to stop.
+    # A name that leads to data stored elsewhere is not a reason to stop.
     elsewhere = build_tree({"else/where": b"x"}).cid
     asyncio.run(stick.open().put_name(NAME, make_record(SEED, f"/ipfs/{elsewhere}", 2, 10**19)))
     stick.later(1.5)
@@ -453,7 +454,7 @@ def test_damaged_pack_with_needed_blocks_is_kept(stick: Stick) -> None:
 
 
 def test_false_index_is_not_proof_of_a_block(stick: Stick) -> None:
-    """The index of a pack that stays names a block that is not in it."""
+    """The index of a retained pack names a block that is not in it."""
     from ipfsmem_providers.packs.index import BlockLocation, encode_index, open_index
 
     kept = {"keep": b"k" * 3000}
@@ -477,7 +478,7 @@ class Crash(BaseException):
     """The machine stopped."""
 
 
-#: What makes a call stop the machine when its turn has come.
+#: Functions that stop the machine when called at the chosen step.
 Stops: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -500,8 +501,8 @@ def crash_at(
     step: int,
     crash: Callable[[pytest.MonkeyPatch, Stops], None],
 ) -> None:
-    """Two collections that stop after so many steps, then whole ones: everything that is pinned is there all the time. `crash`
-    replaces each call that may be the last by what stops there."""
+    """Run two collections that stop after a number of steps, then whole ones: every pinned block exists
+    all the time. `crash` replaces each call that may be the last."""
     kept = {"keep": b"k" * 2000}
     stick.put({**OLD, **kept})
     stick.pin(stick.put({**kept, "other": b"o" * 500}))
@@ -587,7 +588,7 @@ def any_order(stick: Stick, seed: int, steps: int) -> None:
         stick.collect()
     needed = {cid: data for files in pinned.values() for cid, data in build_tree(files).blocks}
     assert all(map(stick.whole, pinned.values()))
-    # A pack may hold a quarter of what nobody needs, and a block may stand in two.
+    # A pack may contain a quarter of unneeded blocks, and a block may be in two packs.
     assert stick.size < 2 * sum(len(data) + 60 for data in needed.values()) + 5_000
 
 

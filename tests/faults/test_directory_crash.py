@@ -1,4 +1,4 @@
-"""Devices that are killed at any moment, and devices that publish into one folder at the same moment."""
+"""Devices that are killed at any moment, and devices that publish into one folder concurrently."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def start(folder: Path | str, device: str, publishes: int, max_packs: int) -> su
 
 
 def check(folder: Path, acknowledged: dict[str, int]) -> None:
-    """Everything that was acknowledged is there, every pinned tree is whole, every pack is what its name says."""
+    """Check that everything acknowledged exists, every pinned tree is complete, and every pack matches its
+    name."""
     nothing_lost(lambda: DirectoryProvider(folder), acknowledged)
     for pack in folder.glob("packs/*.car"):
         assert pack.stem == hashlib.sha256(pack.read_bytes()).hexdigest()
@@ -49,7 +50,7 @@ def check(folder: Path, acknowledged: dict[str, int]) -> None:
 
 
 def nothing_lost(connect: Callable[[], Provider], acknowledged: dict[str, int]) -> None:
-    """What was acknowledged is there, and every pinned tree is whole."""
+    """Check that everything acknowledged exists, and that every pinned tree is complete."""
 
     async def body() -> None:
         for device, count in acknowledged.items():
@@ -60,7 +61,7 @@ def nothing_lost(connect: Callable[[], Provider], acknowledged: dict[str, int]) 
             pinned = {pin.cid for pin in await provider.pins(device)}
             roots = {writer.tree(device, number)[0][0] for number in range(count)}
             assert roots <= pinned
-            for number in range(count, count + 3):  # a pin that was not acknowledged still has its tree
+            for number in range(count, count + 3):  # an unacknowledged pin still has its tree
                 unacknowledged = writer.tree(device, number)
                 if unacknowledged[0][0] in pinned:
                     cids = [cid for cid, _ in unacknowledged]
@@ -74,14 +75,15 @@ def nothing_lost(connect: Callable[[], Provider], acknowledged: dict[str, int]) 
 
 
 def test_device_killed_at_random_times_loses_nothing(tmp_path: Path) -> None:
-    """One device after another starts on the same folder, is killed a little later than the last one, and is checked."""
+    """One device after another starts on the same folder, is killed a little later than the last one, and
+    is checked."""
     acknowledged = {}
     for attempt in range(8):
         device = f"device-{attempt}"
         process = start(tmp_path, device, 100_000, 6)
         assert process.stdout is not None
         count = 0
-        for _ in range(1 + attempt * 3):  # the kill hits some point behind an acknowledged publish
+        for _ in range(1 + attempt * 3):  # the kill comes some time after an acknowledged publish
             if process.stdout.readline():
                 count += 1
         process.send_signal(signal.SIGKILL)
@@ -95,7 +97,7 @@ def test_device_killed_at_random_times_loses_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", range(0, 36, 3 * effort.every(2)))
 def test_device_killed_at_every_step_loses_nothing(tmp_path: Path, step: int) -> None:
-    """The kill hits right before the n-th change of the folder, merging included, so each order is seen."""
+    """The kill comes right before the n-th change of the folder, merging included, so each order occurs."""
     program = f"""
 import os, signal, sys, runpy
 left = {step}
@@ -131,7 +133,7 @@ runpy.run_path({str(SCRIPT)!r}, run_name="__main__")
 def read_while_they_publish(
     provider: Provider, processes: dict[str, subprocess.Popen[str]], publishes: int
 ) -> None:
-    """Everything that each of them says it has published is read at once, and each ends well."""
+    """Read everything that each process reports as published at once, and check that each exits cleanly."""
     for number in range(publishes):
         for name, process in processes.items():
             assert process.stdout is not None

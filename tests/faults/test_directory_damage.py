@@ -1,4 +1,4 @@
-"""A folder that was damaged, cut short, filled with other things, made read-only or unplugged."""
+"""A folder that was damaged, truncated, filled with other files, made read-only or unplugged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def fill(folder: Path, blocks: list[Block] = BLOCKS) -> Path:
-    """Publish once; the pack that came of it."""
+    """Publish once; return the resulting pack."""
     before = set(folder.glob("packs/*.car"))
     run(DirectoryProvider(folder).put_car(blocks[0][0], blocks, name="n"))
     (pack,) = set(folder.glob("packs/*.car")) - before
@@ -83,7 +83,7 @@ def test_flipped_bit_in_block_is_detected_and_healed_by_next_publish(tmp_path: P
     flip(pack, pack.read_bytes().index(BLOCKS[20][1]) + 3)
     provider = DirectoryProvider(tmp_path)
     assert run(provider.get_blocks(CIDS)) == dict(BLOCKS[:20] + BLOCKS[21:])
-    # from now on nobody is told that it is there, so it is sent again
+    # from now on the block is reported as absent, so it is sent again
     for device in (provider, DirectoryProvider(tmp_path)):
         assert run(device.has(CIDS)) == set(CIDS) - {CIDS[20]}
     run(DirectoryProvider(tmp_path).put_car(CIDS[20], [BLOCKS[20]], name="n"))
@@ -314,7 +314,7 @@ def test_pin_file_is_valid_only_for_its_root_and_name(tmp_path: Path) -> None:
         data[:-1],
         "",
     ):
-        pin.write_text(damaged)  # its name says which root it lists, and that must not be lost with its bytes
+        pin.write_text(damaged)  # its name shows the root it lists, which must outlive its bytes
         assert [pin.cid for pin in run(provider.pins("n"))] == [CIDS[0]]
         assert run(provider.pins("m")) == []
     pin.write_text(data)
@@ -484,7 +484,7 @@ def test_merging_leaves_damaged_packs_as_they_are(tmp_path: Path, monkeypatch: p
     for item in BLOCKS[2:]:
         run(DirectoryProvider(tmp_path).put_car(item[0], [item], name="n"))
     assert damaged.read_bytes() == before
-    assert len(list((tmp_path / "packs").glob("*.car"))) <= 5  # the others are merged all the same
+    assert len(list((tmp_path / "packs").glob("*.car"))) <= 5  # the others are merged nevertheless
     assert read_all(tmp_path) == dict(BLOCKS[1:])
 
 
@@ -504,7 +504,7 @@ def test_merged_pack_is_reproducible_and_never_removed_by_its_merge(
         packs.compact()
         (outcome,) = packs.inventory().packs
         outcomes.append(outcome)
-        # parts that came back (a slow sync program), beside the file that holds them all
+        # parts restored by a slow sync program, next to the file that contains them all
         for item in order[:3]:
             writer = pack_store.PackWriter(packs.store.new_file(), item[0])
             writer.add(*item)

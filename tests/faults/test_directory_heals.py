@@ -34,7 +34,7 @@ def device(home: Path, provider: Provider) -> Memory:
 
 
 def sections(pack: Path) -> list[tuple[CID, int, int]]:
-    """Blocks of a pack: CID, where its bytes begin and how many they are."""
+    """Return the blocks of a pack: CID, offset and length."""
     from ipfsmem_providers.packs.index import scan
 
     with pack.open("rb") as file:
@@ -49,7 +49,7 @@ def flip(path: Path, at: int) -> None:
 
 @pytest.fixture(params=["directory", "peer"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """A way to open the folder anew, as another process does."""
+    """A function that opens the folder again, as another process does."""
     folder = tmp_path / "stick"
     folder.mkdir()
     if request.param == "directory":
@@ -173,7 +173,7 @@ def test_foreign_damage_note_hides_nothing_else(folder: Path, note: bytes) -> No
     cids = [cid for cid, _ in BLOCKS]
     provider = DirectoryProvider(folder)
     assert asyncio.run(provider.has(cids)) == set(cids) and asyncio.run(provider.missing_blocks()) == []
-    # One that names a sound block costs that it is sent once more; it is read all the same.
+    # A note that names a sound block causes one further upload; the block is still read.
     pack.with_suffix(LOST).write_text(f"{cids[0]}\n")
     assert asyncio.run(provider.missing_blocks()) == [cids[0]]
     assert asyncio.run(provider.get_blocks(cids)) == dict(BLOCKS)

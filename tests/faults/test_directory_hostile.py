@@ -64,7 +64,7 @@ def block(n: int) -> tuple[CID, bytes]:
 
 
 def work(provider: DirectoryProvider) -> list[str]:
-    """Everything that a provider can be asked for; what the errors said."""
+    """Make every call of a provider; return the texts of the errors."""
     said: list[str] = []
 
     async def each() -> None:
@@ -89,7 +89,7 @@ def work(provider: DirectoryProvider) -> list[str]:
 
 
 def everything_of_ours(where: Path) -> None:
-    """Files in a folder elsewhere under all the names that this provider gives or takes away, a week old."""
+    """Create week-old files in a folder elsewhere under every name that this provider creates or removes."""
     where.mkdir()
     for name in (
         f".new-{STEM}", f"{STEM}.idx", f"{STEM}.lost", f"{STEM}.going", f"{STEM}.pins", f"{STEM}.car",
@@ -107,7 +107,7 @@ def picture(where: Path) -> dict[str, tuple[bytes, int]]:
 
 @pytest.fixture(params=[True, False], ids=["descriptors", "paths"])
 def systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where folders are held by descriptor, and as on Windows."""
+    """As where folders are opened by descriptor, and as on Windows."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", request.param)
 
 
@@ -161,7 +161,7 @@ def as_folder(path: Path, outside: Path) -> None:
 
 def as_socket(path: Path, outside: Path) -> None:
     with socket.socket(socket.AF_UNIX) as one, contextlib.chdir(path.parent):
-        one.bind(path.name)  # the path of a socket has 100 characters at most
+        one.bind(path.name)  # the path of a socket has at most 100 characters
 
 
 def as_link(path: Path, outside: Path) -> None:
@@ -176,7 +176,7 @@ def as_hollow(path: Path, outside: Path) -> None:
 @pytest.mark.usefixtures("systems")
 @pytest.mark.parametrize("make", [as_pipe, as_folder, as_socket, as_link, as_hollow])
 def test_special_file_under_any_name_is_skipped(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
-    """A pipe named like an index hung `recover`. The honest rest is read and written as ever."""
+    """A pipe named like an index must not hang a read. The honest files are read and written as usual."""
     outside, stick = tmp_path / "outside", tmp_path / "stick"
     outside.mkdir()
     (outside / "secret").write_bytes(b"not yours")

@@ -1,4 +1,4 @@
-"""This device's disk at its worst: full, read-only, damaged, cut off, shared. A clear error, or a text that is right."""
+"""This device's disk when full, read-only, damaged, truncated or shared: a clear error, or a correct text."""
 
 from __future__ import annotations
 
@@ -88,10 +88,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(memory: Memory, expected: Texts, *, most: int = 2000) -> str:
-    """Write until the disk refuses; `expected` gets what was acknowledged, and what was refused if it is there whole.
-
-    A write may be durable and still raise, when only the plain file that people read could not be brought up to date.
-    """
+    """Write until the disk refuses; `expected` gets the acknowledged texts, and a refused one that is
+    complete. A write may be durable and still raise if only its plain file could not be updated."""
     for number in range(most):
         key, body = f"f{number % 40}", f"{number} " * 1500
         try:
@@ -147,7 +145,7 @@ def test_present_texts_are_read_on_a_completely_full_disk(
         memory.hidden.add(["old"])
     with contextlib.suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
         while True:
-            ballast.write(b"x")  # nothing is left, not one byte: a page is given at once
+            ballast.write(b"x")  # no byte is left: a page is allocated at once
             os.posix_fallocate(ballast.fileno(), 0, ballast.tell() + 4096)
             ballast.seek(0, os.SEEK_END)
     said = {}
@@ -224,7 +222,7 @@ def test_file_size_limit_refuses_the_write_and_keeps_the_others(tmp_path: Path) 
         assert_sound(a)
 
 
-# -- not ours to write ---------------------------------------------------------------------------------------------
+# -- without write permission -----------------------------------------------------------------------------------------
 
 
 @needs_root
@@ -267,7 +265,7 @@ def test_read_only_home_is_reported_in_one_line(made: bool) -> None:
         shutil.rmtree(top)
 
 
-# -- gone, changed, cut off ----------------------------------------------------------------------------------------
+# -- missing, changed, truncated --------------------------------------------------------------------------------------
 
 
 def test_missing_key_file_is_refused_and_nothing_is_replaced(tmp_path: Path) -> None:
@@ -355,7 +353,7 @@ def test_invalid_vault_file_is_named_in_one_line(
         path.unlink()
     else:
         path.write_bytes(data)
-    for _ in range(2):  # looking makes nothing that the next one takes for a memory
+    for _ in range(2):  # a read creates nothing that looks like a vault
         with pytest.raises(error) as caught:
             lab.open("a")
     assert "\n" not in str(caught.value)
@@ -443,7 +441,8 @@ def test_flipped_byte_gives_correct_texts_or_an_error(tmp_path: Path, mode: str,
                 shown = a.files()
                 apart = {item.key for item in a.conflicts() if item.copies}
                 for key, data in shown.items():
-                    # A damaged note of what a plain file stands for makes an edit of it: kept beside, and listed.
+                    # A damaged record of a plain file makes an edit of it, which is kept as an alternative
+                    # and listed.
                     assert data == expected[key] or (
                         key in apart and body_of(expected[key]) in texts(a)[key]
                     ), at
@@ -464,7 +463,8 @@ def test_flipped_byte_gives_correct_texts_or_an_error(tmp_path: Path, mode: str,
 
 
 def structure(data: bytes, pages: Iterable[int]) -> Iterator[int]:
-    """Where in these pages SQLite's own bytes lie: header and cell pointers of each, and the beginning of each cell."""
+    """Return where SQLite's own bytes are in these pages: header and cell pointers, and the beginning of
+    each cell."""
     size = int.from_bytes(data[16:18], "big")
     for page in pages:
         start = (page - 1) * size
@@ -477,7 +477,7 @@ def structure(data: bytes, pages: Iterable[int]) -> Iterator[int]:
 
 
 def pages_of(state: Path, tables: Iterable[str]) -> list[int]:
-    """The root pages of these tables and of their indexes."""
+    """Return the root pages of these tables and of their indexes."""
     with contextlib.closing(sqlite3.connect(state)) as connection:
         rows = connection.execute("SELECT tbl_name, rootpage FROM sqlite_master").fetchall()
     return [page for table, page in rows if page and table in tables]
@@ -551,7 +551,7 @@ def test_file_row_with_a_flipped_name_mixes_no_memories(tmp_path: Path) -> None:
         with contextlib.suppress(StorageError), closing(lab.open("a")) as (a,):
             assert a.files() == expected and not a.conflicts(), at
             a.write("key0", "newer")
-            # What its file held may be kept beside, and listed, where its row cannot be replaced any more.
+            # Its file's text may remain as an alternative where its row can no longer be replaced.
             assert {item.key for item in a.conflicts()} <= {"key0"} and "newer" in texts(a)["key0"], at
             assert a.files() == {**expected, "key0": a.files()["key0"]}, at
     assert len(places) >= 8
@@ -767,7 +767,8 @@ def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, 
 
 
 def test_blocks_in_wrong_order_are_reported_as_damage(tmp_path: Path) -> None:
-    """Threat 95: two entries of the index changed places, so one that is there is not found; that is no absence."""
+    """SECURITY row 95: two swapped entries of the index hide an existing block, which must not count as
+    absent."""
     texts = [b"%d" % n * 20 for n in range(8)]
     with contextlib.closing(Database(tmp_path)) as db:
         with db.transaction():
@@ -779,7 +780,7 @@ def test_blocks_in_wrong_order_are_reported_as_damage(tmp_path: Path) -> None:
         db.check_order()
     state = tmp_path / "state.db"
     bad = bytearray(state.read_bytes())
-    cells = (page - 1) * size + 8  # behind the head of a leaf: where each of its entries begins
+    cells = (page - 1) * size + 8  # after the header of a leaf: the offset of each entry
     bad[cells : cells + 4] = bad[cells + 2 : cells + 4] + bad[cells : cells + 2]
     state.write_bytes(bad)
     with contextlib.closing(Database(tmp_path)) as db:

@@ -1,7 +1,8 @@
-"""kill -9 before every change of a file or database that a dream makes: proposed, done, taken back, done at once.
+"""kill -9 before every change of a file or database that a dream makes: proposed, applied, undone, applied at
+once.
 
-A fresh process finds the memories as they were before the dream or as they are after it, says of it what is so, and dreams again.
-"""
+A new process finds the memories as before the dream or as after it, reports the truth, and can dream
+again."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def _place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """Three memories of which a dream takes one away, changes one and writes one again, and one that says until when it held."""
+    """Three memories of which a dream removes one, changes one and rewrites one, and an expiring one."""
     patch = pytest.MonkeyPatch()
     stay_in_place(patch)
     lab = Lab(tmp_path_factory.mktemp("dream") / "base")
@@ -92,7 +93,7 @@ def test_killed_dream_is_applied_completely_or_not_at_all(world: Lab, trial: Cal
 
 
 def counted(memory: Memory) -> str:
-    """What the events say of whether a dream was done and not taken back."""
+    """Return the number of applied dreams that were not undone, by the events."""
     kinds = [event["type"] for event in memory.timeline.read() if event["type"].startswith("dream")]
     return {0: "none", 1: "dream"}[kinds.count("dream") - kinds.count("dream_undone")]
 

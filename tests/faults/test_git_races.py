@@ -1,4 +1,5 @@
-"""Writers that race for one branch and are killed, and many publishes in a row: the short form of `python -m bench.soak git`."""
+"""Writers that race for one branch and are killed, and many publishes in a row: the short form of `python
+-m bench.soak git`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """kill -9 before every change of a file or database that a write, note, import, sync, init or restore makes.
 
-After each kill a fresh process must open the memory, find whatever had been acknowledged, and bring it to another
-device without losing a word.
-"""
+After each kill a new process must open the vault, find everything acknowledged, and sync it to another
+device without loss."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def _place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """Two devices that have synced, and have both written since; `b` has published what it wrote."""
+    """Two devices that have synced, and have both written since; `b` has published its writes."""
     patch = pytest.MonkeyPatch()
     stay_in_place(patch)
     lab = Lab(tmp_path_factory.mktemp("kill") / "base")
@@ -104,7 +103,7 @@ def test_killed_write_note_or_forget_is_complete_or_absent(world: Lab, trial: Ca
                 k: v for k, v in before.items() if k not in changed
             }
             assert events_of(a) >= events | {text for text in said if "-" in text}
-            # "forgot" is noted after the memory went; a kill between the two leaves the memory forgotten.
+            # "forgot" is recorded after the memory is deleted; a kill in between leaves the memory forgotten.
             assert len(events_of(a)) <= len(events) + 3
             assert_sound(a)
             if count % 3 == 0 or not outcome.killed:
@@ -114,7 +113,7 @@ def test_killed_write_note_or_forget_is_complete_or_absent(world: Lab, trial: Ca
 
 
 def test_killed_import_is_complete_or_absent(world: Lab, trial: Callable[[int], Lab]) -> None:
-    """All of an import is there, or nothing; done again it is whole."""
+    """All of an import exists, or nothing; repeated it is complete."""
     files = {f"new{i}.md": f"imported {i}\n" for i in range(5)} | {"k3.md": "another k3\n"}
     timeline = [{"ts": "2026-01-01T00:00:00.000Z", "type": "came", "n": i} for i in range(3)]
     blob = json.dumps({"version": "memory/0.1", "index": "", "files": files, "timeline": timeline})
@@ -159,7 +158,7 @@ def test_killed_sync_loses_nothing_and_can_be_repeated(
     for lab, outcome in every_boundary(work, trial, step=7, first=3 * unlocked):
         count += 1
         with closing(lab.open("b")) as (b,):
-            # Whoever syncs while the other one is dead reads a whole memory, whatever was half sent.
+            # Another device that syncs meanwhile reads a complete vault, however much was sent.
             report = sync(b)
             assert [n for n in report.notices if n.kind not in ("unlock",)] == [], report.notices
             if outcome.acknowledged:
@@ -168,7 +167,7 @@ def test_killed_sync_loses_nothing_and_can_be_repeated(
                 assert not lacks(texts(a), mine)
                 assert_sound(a)
                 converge(a, b)
-                # The text that both changed stands beside the other one; nobody had seen both.
+                # The text changed by both is an alternative of the other; no device had seen both.
                 assert not lacks(texts(a), {k: v for k, v in everything.items() if k != "k1"})
                 assert {"by a", "by b"} <= texts(a)["k1"]
                 assert events_of(a) == events
@@ -257,6 +256,6 @@ def test_killed_copied_device_loses_no_text(
             with closing(lab.open("b")) as (b,):
                 sync(b)
                 assert not lacks(texts(b), mine) and not lacks(texts(b), before)
-                # Lines of the timeline may move to the new id; what they say is all there.
+                # Timeline lines may move to the new id; their contents all remain.
                 said = {(e["ts"], e["type"]) for e in b.timeline.read()}
                 assert len(said) == len(events)

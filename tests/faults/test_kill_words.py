@@ -1,7 +1,6 @@
-"""kill -9 anywhere in `ipfsmem key phrase --revoke-old`: some words always bring the memory back, at once.
+"""kill -9 anywhere in `ipfsmem key phrase --revoke-old`: some phrase always restores the vault at once.
 
-Once the new ones were printed, the new ones; before, the older ones. Nobody syncs in between.
-"""
+Once the new phrase was printed it works; before that the older ones do. No sync happens in between."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ def restored(lab: Lab, device: str, words: list[str]) -> Memory:
 
 
 def printed(lab: Lab) -> list[str] | None:
-    """The words, when all of what the command says was out of the process."""
+    """Return the words, once all output has left the process."""
     try:
         said = json.loads((lab.folder / "said").read_text())
     except (FileNotFoundError, ValueError):
@@ -110,5 +109,5 @@ def test_killed_phrase_change_leaves_a_working_phrase(
             with pytest.raises((WrongWalletError, MembershipError), match="revoked"):
                 restored(lab, "c", old)
         seen.add((new is not None, count))
-    # Before it began, enrolled and not shown, shown and not revoked, done.
+    # Not started, enrolled and not shown, shown and not revoked, done.
     assert {(False, 1), (False, 2), (True, 2), (True, 1)} <= seen, seen

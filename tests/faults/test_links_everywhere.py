@@ -1,4 +1,4 @@
-"""Wherever others can place files, no link is followed and no pipe is waited for."""
+"""Where others can create files, no link is followed and no pipe is awaited."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CIDS = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"
 
 
 def in_time(work: Callable[[], T], seconds: float = 15) -> T:
-    """What `work` gives, or raises; a failure when it waits for somebody."""
+    """Return or raise the outcome of `work`; fail if it waits."""
     found: list[T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
             found.append(work())
-        except BaseException as error:  # handed on
+        except BaseException as error:  # passed on
             errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)

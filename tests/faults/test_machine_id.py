@@ -21,7 +21,7 @@ ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
 
 @pytest.fixture(autouse=True)
 def _container(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No machine id, and another network address at each look."""
+    """No machine id, and another network address on each read."""
     monkeypatch.setattr(identity, "MACHINE_IDS", ())
     monkeypatch.setattr(uuid, "getnode", lambda: int.from_bytes(os.urandom(6), "big"))
 
@@ -33,7 +33,8 @@ def stick(tmp_path: Path) -> str:
 
 
 def start(home: Path, stick: str) -> tuple[str, list[str]]:
-    """One start of a container: the device's id after a sync, and the ids of all members but the root's."""
+    """Return the device's id after a sync, and the ids of all members except the root's, for one start of
+    a container."""
     memory = Memory.load(
         "m", "encrypted-ipfs", provider=stick, unlock=ROOT, passphrase=False, home=home, create=True
     )

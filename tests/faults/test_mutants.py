@@ -1,4 +1,5 @@
-"""Faults that no test finds: the short form of `python -m bench.soak mutants`, and what it calls found."""
+"""Faults that no test finds: the short form of `python -m bench.soak mutants`, and its classification of
+faults."""
 
 from __future__ import annotations
 

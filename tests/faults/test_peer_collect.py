@@ -1,5 +1,5 @@
-"""`gc` through a peer: bytes really go from the server's disk, a day later and no sooner, and nobody who is in the middle
-of something loses anything."""
+"""`gc` through a peer: the server's disk space is freed a day later and no sooner, and no running
+operation loses data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`state.db-wal` and `state.db-shm` are removed by hand while a process has them open, and another process writes."""
+"""`state.db-wal` and `state.db-shm` are removed by hand while a process has them open, and another process
+writes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from ipfsmem.memory import Memory
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows does not remove an open file")
 
 TOKEN = "tok-0123456789abcdef0123456789abcdef"
-#: A program that has the memory open: it writes one text for each line that it reads, and closes at the end.
+#: A program with an open vault: it writes one text for each line of input, and closes at the end.
 PROGRAM = """
 import json, sys
 from ipfsmem.memory import Memory
@@ -48,7 +49,7 @@ memory.close()
 
 
 class Program:
-    """The program, running."""
+    """The running program."""
 
     def __init__(self, home: Path) -> None:
         self.process = subprocess.Popen(

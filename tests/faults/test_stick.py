@@ -1,4 +1,5 @@
-"""A provider's folder at its worst while a device syncs: gone, another's, changed. Local memory never suffers."""
+"""A provider's folder that disappears, is replaced or is changed during a sync: the local vault is never
+affected."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_folder_that_disappears_at_any_call_loses_nothing(tmp_path: Path) -> Non
         gone = away.exists()
         if gone:
             away.rename(lab.stick)
-        if gone and not failed:  # what is asked after the names may fail: all is there
+        if gone and not failed:  # calls after the names may fail: everything was read
             with closing(lab.open("b")) as (b,):
                 sync(b)
                 assert texts(b).keys() == {"first", "second", "of-b"} and len(b.timeline.read()) == 1
@@ -213,7 +214,7 @@ def test_truncated_block_is_named(tmp_path: Path) -> None:
         async def get_blocks(self, cids: Any) -> Any:
             return {cid: data[:-1] for cid, data in (await super().get_blocks(cids)).items()}
 
-    # Also when a new memory may be made: there is one, and an empty one would take its anchor away.
+    # Also if a new vault may be created: one exists, and an empty one would replace its anchor.
     with pytest.raises(ProviderError, match="does not match its CID") as caught:
         lab.restore("b", Cutting(lab.stick), create=True)
     assert not isinstance(caught.value, NoVaultError)

@@ -1,4 +1,4 @@
-"""Crashes between state and file, and a live agent's folder: nothing that was acknowledged or written is lost."""
+"""Crashes between state and file, and a running agent's folder: no acknowledged or written text is lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Crash(BaseException):
 
 
 def crash_at(lab: Lab, n: int, *, after: bool) -> None:
-    """Let the n-th change of the folder be the last thing that this process does."""
+    """Let the n-th change of the folder be the last of this process."""
     folder: Any = lab.copy.folder
     count = [0]
 
@@ -47,7 +47,7 @@ def crash_at(lab: Lab, n: int, *, after: bool) -> None:
 
 
 def work(lab: Lab) -> None:
-    """Something of every kind."""
+    """Make one change of each kind."""
     memory = lab.memory
     memory.write_text("tone", b"new text\n", seen=memory.read("tone"))
     memory.note("second")
@@ -59,7 +59,7 @@ def work(lab: Lab) -> None:
 
 @pytest.fixture(params=MODES)
 def mode(request: pytest.FixtureRequest) -> ModeName:
-    """A plain memory and a sealed one."""
+    """A plain and a sealed vault."""
     found: ModeName = request.param
     return found
 
@@ -91,7 +91,7 @@ def test_crash_at_every_folder_change_loses_nothing(tmp_path: Path, mode: ModeNa
         with lab.memory.replica.reading():
             store = lab.memory.replica.store
             state = {name: dict(entry) for name, entry in store.entries()}
-        # The process is gone; whatever it held in memory is, too.
+        # The process is gone, with everything it held in memory.
         lab.memory.replica.close()
         lab.reopen()
         with lab.memory.replica.reading():
@@ -190,7 +190,7 @@ def test_partly_staged_file_is_not_an_edit(
 
 
 def replaced_just_before_a_crash(lab: Lab, text: bytes) -> None:
-    """The file has the text, and the row that says so went with the process."""
+    """The file has the text, but its row was lost with the process."""
     real: Any = lab.copy.folder.replace
 
     def replace(*args: Any) -> Any:
@@ -234,7 +234,7 @@ def test_file_open_during_a_crash_is_still_read(tmp_path: Path, mode: ModeName) 
 
 
 def edited_in_the_moment(lab: Lab, file: str, data: bytes, end: BaseException | None) -> None:
-    """Let somebody write a file in the very moment before it is replaced; right after it, the process may be gone."""
+    """Let another program write a file right before it is replaced; right after it, the process may crash."""
     folder: Any = lab.copy.folder
     real = folder.replace
 
@@ -338,7 +338,7 @@ def test_folder_of_a_running_agent_is_linked_without_loss(tmp_path: Path, mode: 
             lab.look()
         lab.clock.advance(1)
         time.sleep(0.005)
-    # On a busy machine the agent may be behind: it gets the time to write more than we did.
+    # On a loaded machine the agent may be behind: it gets the time to write more than we did.
     while (
         time.monotonic() < stop and b"- agent line %d\n" % turn not in (lab.dir / "agent_log.md").read_bytes()
     ):
@@ -351,7 +351,7 @@ def test_folder_of_a_running_agent_is_linked_without_loss(tmp_path: Path, mode: 
     assert count > turn
     texts = b"\n".join(lab.texts())
     if any("agent_log" in notice for notice in lab.memory.status().notices):
-        # Too many texts beside each other: the file was left as it is, and that is said.
+        # Too many alternatives: the file was left unchanged and reported.
         texts += lab.files()["agent_log.md"]
     missing = [n for n in range(count) if b"- agent line %d\n" % n not in texts]
     assert missing == []
@@ -359,7 +359,8 @@ def test_folder_of_a_running_agent_is_linked_without_loss(tmp_path: Path, mode: 
     events = lab.memory.timeline.read()
     assert sorted(event["n"] for event in events if event["type"] == "agent") == list(range(count))
     assert len([event for event in events if event["type"] == "ours"]) > turn - 1
-    # Its own lines of MEMORY.md are a memory: two that came in one moment may stand in two texts of it, and none is lost.
+    # Its own lines of MEMORY.md are a memory: two concurrent ones may be in two texts of it, and none is
+    # lost.
     lines = b"\n".join(text for text in lab.texts() if b"# Memory" in text).split(b"\n")
     assert [n for n in range(count) if b"- [n](agent_log.md) %d" % n not in lines] == []
     assert lab.memory.read("memory-fe1ee863") is not None

@@ -1,15 +1,14 @@
-"""Honest devices and somebody who publishes whatever it likes beside them, with the keys that it has: none but the provider's,
-a reader's, a writer's, those of a member that was revoked, of a stolen backup of an honest device, of an admin (recovery words
-made later), or of words that a root has revoked.
+"""Honest devices next to an attacker who publishes anything with its keys: only the provider's, a reader's, a
+writer's, those of a revoked member, of a stolen backup of an honest device, of an admin (recovery words made
+later), or of words that a root has revoked.
 
-Every honest device is a real memory at a simulated provider, which is the liar's, or at that and one that nobody tampers with;
-what members publish goes to either. With its keys it publishes states
-with values of any form, under anybody's dots and at any place, counters and clocks of any size in values, pairs and commits,
-trees that no rule makes, roots put together from other roots, rings of before with anything an admin may sign, and
-records of any sequence for its names. Its provider replays records and lists, and damages, hides and invents blocks and pins.
-What its keys may do by design (docs/internals/security/keys.md) the liar leaves alone here (a writer deletes and
-overwrites what it was shown, an admin revokes writers), so every honest text must live and every honest device stay.
-"""
+Every honest device is a real vault at a simulated provider of the attacker, or at that and an honest one. The
+attacker publishes states with any values, dots, counters and clocks, malformed trees, grafted roots, old
+rings with anything an admin may sign, and records of any sequence for its names. Its provider replays records
+and lists, and damages, hides and invents blocks and pins.
+
+The attacker does not use what its keys may do by design ("What each key can do, by design" in
+SECURITY.md), so every honest text must survive and every honest device stay."""
 
 from __future__ import annotations
 
@@ -54,14 +53,14 @@ from tests.support.device_lab import ROOT, Forger, Lab, all_texts, kinds, no_cha
 from tests.support.effort import cases, longest
 
 HONEST = ("a", "b")
-#: Whose keys the liar holds.
+#: The keys that the attacker holds.
 LIARS = ("none", "reader", "writer", "revoked", "backup", "admin", "old words")
-#: Calls and blocks that one sync may cost here, where a memory has a handful of entries: measured, with room to spare.
+#: Maximum calls and blocks of one sync here, where a vault has a handful of entries: measured, with a margin.
 MOST_CALLS, MOST_BLOCKS = 150, 300
 
 
 class Places(Lab):
-    """Devices at the liar's provider, and with `second` at another one too."""
+    """Devices at the attacker's provider, and with `second` at another one too."""
 
     def __init__(self, folder: Path, *, second: bool) -> None:
         super().__init__(folder)
@@ -78,7 +77,7 @@ class Places(Lab):
 
 
 class Town:
-    """Two honest devices, a liar, and the provider between them."""
+    """Two honest devices, an attacker, and the provider between them."""
 
     def __init__(self, folder: Path, liar: str, *, second: bool = False) -> None:
         self.lab = Places(folder, second=second)
@@ -90,12 +89,12 @@ class Town:
         self.memories = {"a": a, "b": b}
         self.m.write("shared", "the liar's own")
         self.lab.settle(a, b, self.m)
-        #: The admin key that the liar holds, or held.
+        #: The admin key that the attacker holds, or held.
         self.words: RootKeys | None = None
-        #: Box keys of the liar, and the ids that it enrolled.
+        #: Box keys of the attacker, and the ids that it enrolled.
         self.boxes = [self.m.replica.device.box_secret]
         self.puppets: list[str] = []
-        #: Rings of before: a liar shows what it likes.
+        #: Earlier rings, which the attacker may show.
         self.rings = [self.ring_of(self.m)]
         a.unlock(ROOT)
         self.give_keys(a)
@@ -104,7 +103,7 @@ class Town:
         self.forger = Forger(self.m)
 
     def give_keys(self, a: Memory) -> None:
-        """The owner lets the liar in, or out again; or loses something to it."""
+        """The owner admits the attacker, or revokes it; or a key is stolen."""
         if self.liar == "reader":
             with a.replica.transaction():
                 ring, device = self.ring_of(a), self.m.replica.device
@@ -139,7 +138,7 @@ class Town:
     # -- honest work -----------------------------------------------------------------------------------------------
 
     def write(self, who: str, random: Random) -> None:
-        """A text under a key of its own: nobody else replaces it, so it is there for ever."""
+        """Write under a new key that nobody else replaces, so the text must remain."""
         text = f"text {self.fresh()}"
         if random.random() < 0.3:
             self.memories[who].note(text)
@@ -153,7 +152,7 @@ class Town:
         try:
             self.lab.sync(memory)
         except IpfsmemError:
-            # Only what the provider does can stop a sync; what members publish is left out.
+            # Only the provider can stop a sync; bad data of members is skipped.
             assert not _is_honest(provider.faults), "an honest provider, and a sync failed"
         assert len(provider.calls) - before <= MOST_CALLS
         asked = [one for one in provider.wire[wire:] if one.call in ("get_blocks", "read_stored", "get_dag")]
@@ -161,7 +160,7 @@ class Town:
         self.check(memory)
 
     def unlock(self, who: str, random: Random) -> None:
-        """A sync with the wallet at hand, which makes a new key now and then."""
+        """Sync with the wallet available, which sometimes makes a new key."""
         memory = self.memories[who]
         memory.unlock(ROOT)
         try:
@@ -182,17 +181,17 @@ class Town:
         own = {text for text in self.wanted if self.writers[text] == who}
         assert not own - all_texts(memory), f"{who} lost {sorted(own - all_texts(memory))}"
 
-    # -- the liar --------------------------------------------------------------------------------------------------
+    # -- the attacker -------------------------------------------------------------------------------------------------
 
     def meet(self, random: Random) -> None:
-        """The liar syncs like anybody, and knows what others published."""
+        """Sync as the attacker, so that it knows what others published."""
         try:
             self.lab.sync(self.m)
         except IpfsmemError:
             return
 
     def forge(self, random: Random) -> None:
-        """A state of any values, and a tree that perhaps no rule makes."""
+        """A state of any values, and a possibly malformed tree."""
         replica = self.m.replica
         me = replica.device.id
         with replica.reading():
@@ -224,11 +223,11 @@ class Town:
             with self.lying_commit(random):
                 self.publish(random)
         except (IpfsmemError, AssertionError):
-            pass  # its own program refuses to say that
+            pass  # its own program refuses to sign that
         finally:
             prefix_tree.MAX_ENTRIES, prefix_tree.MAX_BYTES = limits
             if random.random() < 0.8:
-                # It goes on from the truth, or nobody would listen again.
+                # It continues from the true state, or nobody would read it again.
                 state = {name: kept[0].get(name, {}) for name in changes}
                 with replica.transaction():
                     replica.store.apply(
@@ -242,13 +241,13 @@ class Town:
                     )
 
     def publish(self, random: Random) -> None:
-        """At either place."""
+        """Publish at either provider."""
         others = self.lab.others("m")
         self.forger.publish(random.choice(others) if others and random.random() < 0.5 else None)
 
     @contextlib.contextmanager
     def lying_commit(self, random: Random) -> Iterator[None]:
-        """Now and then its commits say another number, another clock, other commits that they were made upon."""
+        """Sometimes its commits have another number, another clock, or other predecessors."""
         lies: dict[str, object] = {}
         if random.random() < 0.3:
             lies["c"] = random.choice([1, 2, 2**32, 2**53 - 1])
@@ -272,7 +271,8 @@ class Town:
             commits.sign_commit = sign
 
     def state(self, random: Random) -> None:
-        """A ring of before or of now, with what the liar's admin key signs, if it has one, in its next root."""
+        """Put statements of the attacker's admin key, if any, into an old or current ring of its next
+        root."""
         replica = self.m.replica
         ring = random.choice([*self.rings, self.ring_of(self.m)])
         if self.words is not None:
@@ -320,7 +320,7 @@ class Town:
         )
         h = random.choice(["0" * 16, "f" * 16, "019d8aee00000000"])
         if how == "theirs" and known:
-            # The same write at another place, under another signature, or of other contents.
+            # The same write at another place, with another signature, or with other contents.
             under = random.choice(known)
             value = entry[under]
             signer, vault = self.m.replica.device.signer, self.forger.vault
@@ -341,7 +341,7 @@ class Town:
             under = f"{me}-{n + random.choice([1, 2**40])}"
             return [(under, sign_value(signer, name, under, replaced(made, s=""), vault), block)]
         if how == "again" and known:
-            # Somebody's number with its own signature, or a body that is another's.
+            # A foreign counter with its own signature, or a foreign body.
             under = random.choice(known)
             return [(under, sign_value(signer, name, under, replaced(made, s=""), vault), block)]
         if how == "place":
@@ -376,7 +376,7 @@ class Town:
         return [(own, made, block)]
 
     def elsewhere(self, random: Random) -> Loc:
-        """The place of some other object of this vault."""
+        """Return the location of some other object of this vault."""
         with self.m.replica.reading():
             places = [
                 value.loc for _, one in self.m.replica.store.memories() for value in one.values() if value.loc
@@ -384,7 +384,7 @@ class Town:
         return random.choice(places) if places else Loc("", "ab" * 32, 1)
 
     def graft(self, random: Random) -> None:
-        """A root put together from other roots and noise, named by the liar's own record, and pinned."""
+        """A root combined from other roots and noise, named by the attacker's own record, and pinned."""
         cloud = self.lab.cloud
         roots = [pin.cid for pin in cloud.pins if pin.cid in cloud.blocks and pin.cid.codec == DAG_PB]
         one, two = random.choice(roots), random.choice(roots)
@@ -451,7 +451,7 @@ class Town:
     # -- the provider ----------------------------------------------------------------------------------------------
 
     def lie(self, random: Random) -> None:
-        """The provider shows some device something else from now on."""
+        """The provider shows some device false data from now on."""
         cloud = self.lab.cloud
         faults = self.lab.provider(random.choice(HONEST)).faults = Faults()
         blocks = sorted(cloud.blocks, key=str)
@@ -484,7 +484,8 @@ class Town:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Where nobody said that the liar contradicts itself all is everywhere; after its end all is everywhere."""
+        """Check that all data is everywhere, unless the attacker's contradiction was reported; after its
+        revocation always."""
         self.mend(Random(0))
         honest = [self.memories[who] for who in HONEST]
         for memory in honest:
@@ -506,20 +507,22 @@ class Town:
         self.end_of_the_liar([*honest, fresh])
 
     def end_of_the_liar(self, honest: list[Memory]) -> None:
-        """Whoever should be revoked can be, and no key that seals from then on reaches it; all else goes on."""
+        """Check that the attacker can be revoked, that no later key reaches it, and that everything else
+        continues."""
         owner = honest[0]
         liar = self.m.replica.enrolled().id  # its programs may have taken another id since
         out = [] if self.liar in ("none", "revoked") else [liar]
         if self.liar == "admin" and self.words is not None:
             out.insert(0, member_id(self.words.admin_public))
-        # What an admin said stands when it is revoked, unless the owner says otherwise: here its people go one by one.
+        # An admin's statements outlive its revocation unless the owner says otherwise: here its members are
+        # removed one by one.
         out += [one for one in self.puppets if one in self.ring_of(owner).view.members]
         for member in out:
             if member in self.ring_of(owner).view.members:
                 assert asyncio.run(owner.members.revoke(member)).root is not None
             assert member not in self.ring_of(owner).view.members
         if self.liar == "backup":
-            honest.remove(self.memories["b"])  # the honest half of that device goes on as a new one
+            honest.remove(self.memories["b"])  # the honest half of that device continues as a new one
         self.lab.settle(*honest, rounds=16)
         for memory in honest:
             memory.write(f"end-{memory.device}", "the end")
@@ -553,12 +556,12 @@ ACTIONS: dict[str, Callable[[Town, Random], None]] = {
     "lie": lambda town, random: town.lie(random),
     "mend": lambda town, random: town.mend(random),
 }
-#: What who holds only the provider can do.
+#: The abilities of the provider alone.
 WITHOUT_KEYS = [name for name in ACTIONS if name not in ("meet", "forge", "state")]
 
 
 def play(folder: Path, liar: str, plan: list[tuple[str, int]]) -> None:
-    """Play one plan; every third number of its first step says that there is a second provider."""
+    """Play one plan; every third number of its first step adds a second provider."""
     with no_chance_in_boxes():
         town = Town(folder, liar, second=plan[0][1] % 3 == 0)
         try:

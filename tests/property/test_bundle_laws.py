@@ -234,7 +234,7 @@ def test_header_limit_raises_our_error(char, count):
     assert len(data) <= 4096 + 8
 
 
-#: What hints, tokens and phrases are made of, whole and cut, and what stands between them.
+#: Pieces of hints, tokens and phrases, whole and cut, and separators.
 PIECES = st.one_of(
     st.sampled_from([hint for _, hints, _ in secret_kinds.SHAPES for hint in hints]),
     st.sampled_from([prefix for _, prefixes, _, _ in secret_kinds.PREFIXES for prefix in prefixes]),
@@ -289,7 +289,7 @@ def test_fast_secret_scan_equals_the_full_scan(text):
 
 
 def rows_of_list_words(words):
-    """All words of the list that stand in a row, however few."""
+    """Return all consecutive list words, however few."""
     ends = [n for n, word in enumerate(words) if word.decode() not in wordlist.word_indexes()]
     return [range(a + 1, b) for a, b in pairwise([-1, *ends, len(words)])]
 

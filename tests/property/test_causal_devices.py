@@ -33,9 +33,7 @@ class Device:
         self.seen: dict[str, DeviceCounter] = {}
         self.drawn: dict[int, str] = {}
         self.published: set[tuple[int, str]] = set()  # own pairs in the chain of this copy's own commits
-        self.wrote: dict[
-            str, frozenset[str]
-        ] = {}  # body -> bodies that its writer replaced, for all it knows of
+        self.wrote: dict[str, frozenset[str]] = {}  # body -> bodies that its writer replaced, as far as known
         self.held = 0
 
 
@@ -47,7 +45,7 @@ class Head:
 
 
 class World:
-    """Disks, backups of them, and what each device name showed over time."""
+    """Disks, backups of them, and the history of each device name."""
 
     def __init__(self) -> None:
         self.disks = [Device(c * 16) for c in "abc"]
@@ -70,7 +68,7 @@ class World:
     def sync(self, who: int, stale: bool, adopt: bool = False) -> None:
         device = self.disks[who]
         heads = [shown[0 if stale else -1] for shown in self.names.values()]
-        for head in sorted(heads, key=lambda head: head.owner != device.id):  # the own name first
+        for head in sorted(heads, key=lambda head: head.owner != device.id):  # its own name first
             self.look_for_own_id(device, head)
         for head in heads:
             joined = join(device.state, head.state)
@@ -105,7 +103,7 @@ class World:
         pair = head.seen.get(device.id)
         if pair is None or drew_pair(device.drawn, pair.n, pair.r):
             return
-        # Only what that copy itself published tells what it knows; a third device's head tells nothing.
+        # Only that copy's own publications tell what it knows; a third device's head tells nothing.
         published = head.published if head.owner == device.id else ()
         common = max((n for n, r in published if device.drawn.get(n) == r), default=0)
         moves = values_to_move(
@@ -120,7 +118,7 @@ class World:
 
 
 def put_beside(state: State, beside: dict[str, list[Value]], device: str) -> State:
-    """What found no room, under a name made from its text, as `sync.identity` does it."""
+    """Put texts without room under a name made from the text, as `sync.identity` does."""
     for name, values in beside.items():
         for value in values:
             there = f"{name}-{(value.body or '')[:16]}"
@@ -253,7 +251,8 @@ def test_concurrent_takeovers_of_one_fork_converge_without_loss(
 
 
 def _crowd(me: str, liar: str, said: tuple[list[int], ...], tag: str) -> State:
-    """Two entries, each with texts of `me` and of `liar`, whose numbers say the same to nobody else."""
+    """Return two entries with texts of `me` and of `liar`, whose counters contradict each other nowhere
+    else."""
     state = State()
     for name, own, forked in zip(KEYS[:2], said[:2], said[2:], strict=True):
         texts = [(me, f"{tag} own {n}") for n in own] + [

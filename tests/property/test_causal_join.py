@@ -1,4 +1,5 @@
-"""Laws of the join, and the reference model: a text disappears only if its replacer or deleter had been shown it."""
+"""Laws of the join, and a reference model: a text disappears only if its replacer or deleter had been
+shown it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ steps = st.lists(
 
 
 class World:
-    """Four devices, and beside each state what was done as far as that device knows: the model has no dots' ctx."""
+    """Four devices, each with the operations that it knows: the model does not use ctx."""
 
     def __init__(self) -> None:
         self.states = [State() for _ in DEVICES]
@@ -55,7 +56,8 @@ class World:
         return view_entry(key, self.states[who].entries.get(f"m/{key}", {}), self.bodies, self.base)
 
     def edited(self, data: bytes | None, line: int) -> bytes:
-        """The text shown with one of its lines changed, so that some edits merge; or one text of all devices."""
+        """Return the shown text with one changed line, so that some edits merge; or one text of all
+        devices."""
         lines = (data or b"0\n-\n1\n-\n2\n-\n3\n").split(b"\n")
         if line and len(lines) > 6:
             lines[2 * line] = b"edit %d" % len(self.operations)
@@ -198,7 +200,8 @@ def test_write_keeps_alternatives_that_were_not_shown() -> None:
     }
 
 
-#: Who let the devices of a crowded entry in: three by roots, the rest by two admins, one of them with most of them, or nobody.
+#: The admitters of the devices of a crowded entry: three by roots, the rest by two admins, one of them with
+#: most, or nobody.
 CROWD: dict[str, Admission] = {
     f"{n:016x}": BY_ROOT
     if n < 3
@@ -214,7 +217,7 @@ crowded = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 3)), min_size=8,
 
 
 def crowd(trace: list[tuple[int, int]]) -> dict[str, Entry]:
-    """What each device wrote: at most four values that do not know of each other, with the clock that it likes."""
+    """Return what each device wrote: at most four concurrent values with an arbitrary clock."""
     written: dict[str, Entry] = {}
     for who, clock in trace:
         device = f"{who:016x}"
@@ -228,14 +231,14 @@ def crowd(trace: list[tuple[int, int]]) -> dict[str, Entry]:
 
 
 def roomy(x: State, y: State, most: int) -> State:
-    """`x` after a sync that brought `y`, where an entry has room for so many values."""
+    """Return `x` after a sync that received `y`, where an entry has room for `most` values."""
     joined = join(x, y, room=lambda entry: limit_values(entry, CROWD.__getitem__, most))
     assert not joined.clashes
     return joined.state
 
 
 def held(written: dict[str, Entry], devices: set[str], most: int) -> State:
-    """The state of somebody who joined these devices' heads."""
+    """Return the state of a device that joined these devices' heads."""
     entry = {d: value for device in devices & written.keys() for d, value in written[device].items()}
     ctx = {device: len(written[device]) for device in devices & written.keys()}
     kept = limit_values(entry, CROWD.__getitem__, most)

@@ -1,3 +1,5 @@
+"""The fast three-way merge equals the plain one and is symmetric."""
+
 from __future__ import annotations
 
 import importlib.util

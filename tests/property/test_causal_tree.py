@@ -34,7 +34,7 @@ sets = st.dictionaries(names, texts, max_size=200)
 
 
 def reference(entries: dict[str, bytes], prefix: str = "") -> dict[str, tuple[str, object]]:
-    """The rule of the format, written as plainly as possible."""
+    """The rule of the format, in its simplest form."""
     size = sum(len(f'"{name}":'.encode()) + len(text) for name, text in entries.items())
     if len(entries) <= 1 or (len(entries) <= MAX_ENTRIES and size <= MAX_BYTES) or len(prefix) == 16:
         return {prefix: ("leaf", dict(entries))}

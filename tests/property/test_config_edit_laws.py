@@ -1,4 +1,5 @@
-"""Laws of editing other programs' settings: an entry in, the entry out, and every byte is what it was; nothing but the entry differs."""
+"""Laws of editing other programs' settings: adding and removing an entry restores every byte, and nothing
+but the entry differs."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ spaces = st.sampled_from(
 
 @st.composite
 def written(draw: st.DrawFn, value: Any, *, loose: bool = True) -> str:
-    """A value as somebody may write it: any space, comments, a comma before the closing bracket."""
+    """Return a value as a person may write it: any space, comments, a trailing comma."""
     space = spaces if loose else st.sampled_from(["", " ", "\n", "\n    "])
     if isinstance(value, dict | list) and draw(st.booleans()):
         return json.dumps(

@@ -105,7 +105,7 @@ def test_unixfs_messages_round_trip(message: UnixFS) -> None:
 
 
 def mangled(good: bytes) -> st.SearchStrategy[bytes]:
-    """`good` with a few bytes changed, cut or put in."""
+    """Return `good` with a few bytes changed, removed or inserted."""
     edits = st.lists(
         st.tuples(
             st.integers(0, max(len(good) - 1, 0)), st.integers(0, 2), st.binary(min_size=1, max_size=3)

@@ -1,5 +1,5 @@
-"""Laws of what a context block reads: only what may have room, and the block is the one that reading everything makes; a message that is
-read by itself is the one that its whole session has."""
+"""Laws of lazy reading: a context block equals one that reads everything, and a message that is read alone
+equals that of its whole session."""
 
 from __future__ import annotations
 

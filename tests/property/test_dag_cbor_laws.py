@@ -1,4 +1,4 @@
-"""DAG-CBOR: what is written is read back, links stay links, noise is refused, and another library agrees."""
+"""DAG-CBOR: values round-trip, links stay links, noise is refused, and another library agrees."""
 
 from __future__ import annotations
 

@@ -1,15 +1,13 @@
-"""Devices of one memory in every order of work, failure, restore, cloning and collecting: nothing that nobody was shown
-disappears, and when all have synced they show the same, stand on one root, send nothing more, and a new device brings all of it
-back.
+"""Devices of one vault in every order of work, failure, restore, cloning and collecting: no unseen text
+disappears, and after syncs all show the same, have the same root, stop sending, and a new device restores
+everything.
 
-Every device is a real memory in a folder of its own; the provider is simulated, also its failures, its lies about names, and
-what it loses. The model knows which texts a write, a delete or a wish to forget had been shown, and nothing else. What a
-memory gives away (a fork, an export) is compared with what stands in it.
+Every device is a real vault in its own folder; the provider simulates failures, false names and losses. The
+model knows which texts a write, a delete or a forget had been shown. Exports and forks are compared with the
+vault.
 
-A case is a world and a plan: pairs of an action and the number that all its choices are drawn from, so what found something
-can be played again: see FOUND. On 2026-11-22 it was played for some 140,000 steps (seeds 0 to 8,293 and 10,000 to 10,720, each a plan of
-20 to 140).
-"""
+A case is a world and a plan: pairs of an action and the seed of its choices, so that a failure can be
+replayed: see FOUND."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ from tests.support.device_lab import (
 )
 from tests.support.effort import cases, longest
 
-#: A plan: what is done, and the number that its choices are drawn from.
+#: A plan: actions, each with the seed of its choices.
 Plan = list[tuple[str, int]]
 
 DEVICES = ("a", "b", "c", "d")
@@ -63,29 +61,28 @@ HOUR = 3600
 
 
 class Devices:
-    """Four devices, up to two clones, and up to two that are brought back from the provider.
+    """Four devices, up to two clones, and up to two that are restored from the provider.
 
-    `strangers`: device d is another person's. `losing`: the provider loses blocks and pins.
-    """
+    `strangers`: device d belongs to another person. `losing`: the provider loses blocks and pins."""
 
     def __init__(self, folder: Path, *, strangers: bool = False, losing: bool = False) -> None:
         self.folder = folder
         self.lab = Lab(folder)
         self.strangers, self.losing = strangers, losing
         self.count = 0
-        #: Texts and events that must be found on every device in the end.
+        #: Texts and events that must be on every device in the end.
         self.wanted: set[str] = set()
         self.wanted_events: set[str] = set()
-        #: Written by a device since its last publish that was answered: gone with its disk.
+        #: Writes of a device since its last acknowledged publish: lost with its disk.
         self.unsent: dict[str, set[str]] = {}
         self.readings: list[tuple[str, str, MemoryRecord, set[str]]] = []
         self.unsettled: list[tuple[str, str, Conflict, set[str]]] = []
         self.exports: list[bytes] = []
         self.saved: dict[str, str] = {}
-        #: Put back or cloned, and not yet shown their own names: who loses a disk and is lied to about its own name
-        #: at once can overwrite the only name of what it had published.
+        #: Restored or cloned devices that have not been shown their own names: a device that loses its disk
+        #: and is shown a false name at the same time can overwrite the only name of its versions.
         self.forgetful: set[str] = set()
-        #: Whether the provider has lost something: what only it had may be gone with the next disk.
+        #: Whether the provider has lost data: its only copies may be lost with the next disk.
         self.damaged = False
         a = self.lab.create("a")
         self.lab.sync(a)
@@ -97,14 +94,14 @@ class Devices:
             self.lab.settle(*self.lab.devices.values())
         self.unsent = {name: set() for name in (*DEVICES, *CLONES, *NEW)}
 
-    # -- what is chosen, and what is known of it --------------------------------------------------------------------
+    # -- choices, and their contents ----------------------------------------------------------------------------------
 
     def device(self, random: Random) -> tuple[str, Memory]:
         name = random.choice(list(self.lab.devices))
         return name, self.lab.devices[name]
 
     def part(self, random: Random) -> tuple[str, str, str, Memory]:
-        """A device and one of its scopes, mostly the nameless one: the device's name, the scope, a key, the part."""
+        """Return a device, one of its scopes (mostly the unnamed one), a key, and the part."""
         name, memory = self.device(random)
         scope = random.choice(("", *SCOPES))
         return name, scope, random.choice(KEYS), memory.scope(scope)
@@ -114,7 +111,7 @@ class Devices:
         return f"{kind}{self.count}"
 
     def behind(self, memory: Memory, key: str, dots: tuple[str, ...]) -> set[str]:
-        """The texts behind dots of a key, also one that is not fetched here: a wish to forget is about the memory."""
+        """Return the texts behind dots of a key, also unfetched ones: a forget is about the memory."""
         name = memory._memories.name(key)
         with memory.replica.reading():
             values = [
@@ -131,8 +128,8 @@ class Devices:
         return found
 
     def shown(self, memory: Memory, key: str) -> set[str]:
-        """The texts that a write replaces which was given no token: those shown, where they are the reader's own; none where
-        what would be shown is not fetched."""
+        """Return the texts that a write without a token replaces: the shown ones if they are the reader's
+        own; none if a shown text is not fetched."""
         with contextlib.suppress(NotFoundError):
             reading = memory.read(key)
             if reading and reading.own:
@@ -144,17 +141,17 @@ class Devices:
         self.unsent[who].add(text)
 
     def back(self, who: str, texts: set[str]) -> None:
-        """Texts stand again under new dots of a device."""
+        """Texts exist again under new dots of a device."""
         self.wanted |= texts
         self.unsent[who] |= texts
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def write(self, random: Random) -> None:
-        """Write what is new over what is shown."""
+        """Replace what is shown with a new text."""
         who, _, key, part = self.part(random)
         text, replaced = self.fresh("t"), self.shown(part, key)
-        with contextlib.suppress(LimitError, NotFoundError):  # a fifth text, a scope that is forgotten
+        with contextlib.suppress(LimitError, NotFoundError):  # a fifth text, or a forgotten scope
             part.write(key, text)
             self.wrote(who, text, replaced)
 
@@ -167,7 +164,7 @@ class Devices:
                 self.readings.append((who, scope, reading, self.behind(part, key, reading.token)))
 
     def write_old(self, random: Random) -> None:
-        """Write with a reading that may be old by now."""
+        """Write with a possibly outdated reading."""
         if not self.readings:
             return
         who, scope, reading, texts = random.choice(self.readings)
@@ -177,7 +174,7 @@ class Devices:
             self.wrote(who, text, texts)
 
     def forget(self, random: Random) -> None:
-        """The user's wish: all siblings that are here have been shown."""
+        """Forget: all local alternatives have been shown."""
         _, _, key, part = self.part(random)
         with part.replica.reading():
             here = tuple(part.replica.store.entry(part._memories.name(key)))
@@ -197,7 +194,7 @@ class Devices:
                 self.wanted -= texts
 
     def note(self, random: Random) -> None:
-        """An event. Those of a scope go when it is forgotten, so the model follows the nameless one's only."""
+        """Add an event. Events of a scope are deleted with it, so the model tracks only the unnamed scope."""
         who, memory = self.device(random)
         kind = self.fresh("e")
         memory.note(kind)
@@ -205,14 +202,15 @@ class Devices:
         self.unsent[who].add(kind)
 
     def look(self, random: Random) -> None:
-        """Remember the conflicts that were listed."""
+        """Remember the listed conflicts."""
         who, scope, _, part = self.part(random)
         for item in part.conflicts():
             texts = self.behind(part, item.key, item.token)
             self.unsettled.append((who, scope, item, texts))
 
     def resolve(self, random: Random) -> None:
-        """Settle a conflict as it was listed, perhaps long ago: with a text of one's own, or by keeping what was shown."""
+        """Resolve a conflict as it was listed, perhaps long ago: with a new text, or by keeping the shown
+        one."""
         if not self.unsettled:
             return
         who, scope, item, texts = random.choice(self.unsettled)
@@ -220,7 +218,7 @@ class Devices:
         own = random.random() < 0.5
         text = self.fresh("t")
         kept = text_of(item.shown.data) if item.shown is not None else ""
-        # What one device keeps beside its state goes with it.
+        # Data that one device stores besides its state is deleted with it.
         with contextlib.suppress(LimitError, ChangedError, NotFoundError):
             if own:
                 part.resolve(item.key, text_with(text), seen=item)
@@ -230,7 +228,7 @@ class Devices:
                 self.wanted -= texts - {kept}
 
     def promote(self, random: Random) -> None:
-        """A text of others becomes this person's: the same text, and what was shown goes."""
+        """Approve a text of others: the same text becomes the user's own and replaces the shown one."""
         _, _, key, part = self.part(random)
         with contextlib.suppress(LimitError, NotFoundError):
             reading = part.read(key)
@@ -250,7 +248,7 @@ class Devices:
     # -- the past --------------------------------------------------------------------------------------------------
 
     def undo(self, random: Random) -> None:
-        """Undo the last change: what it took away stands again, what it put there goes, all else stays."""
+        """Undo the last change: removed texts return, added ones are removed, everything else stays."""
         who, memory = self.device(random)
         last = last_change(memory.replica)
         if last is None:
@@ -274,7 +272,7 @@ class Devices:
             return self.behind(part, key, tuple(part._memories.entry(key)))
 
     def restore(self, random: Random) -> None:
-        """Bring a text of the past back over what is shown."""
+        """Restore an earlier text over what is shown."""
         who, _, key, part = self.part(random)
         with contextlib.suppress(NotFoundError, LimitError, ChangedError):
             known = [one for one in part.history(key).versions if one.sha256 and one.size is not None]
@@ -283,14 +281,14 @@ class Devices:
             replaced, back = self.shown(part, key), random.choice(known).sha256
             data, _ = find_text(part._memories, key, None, back)
             part.restore(key, sha256=back)
-            text = text_of(data)  # a sibling that was made from it may be what is shown
+            text = text_of(data)  # a merge made from it may be shown
             self.wanted -= replaced - {text}
             self.back(who, {text})
 
     # -- scopes ----------------------------------------------------------------------------------------------------
 
     def forget_scope(self, random: Random) -> None:
-        """All of a scope that this device knows."""
+        """Forget everything of a scope that this device knows."""
         _, memory = self.device(random)
         scope = random.choice(SCOPES[1:])
         texts = set[str]().union(*(self.stand(memory.scope(scope), key) for key in KEYS))
@@ -299,7 +297,7 @@ class Devices:
             self.wanted -= texts
 
     def restore_scope(self, random: Random) -> None:
-        """A scope comes back, with what an older root has of it."""
+        """Restore a scope, with the contents of an older root."""
         who, memory = self.device(random)
         scope = random.choice(SCOPES[1:])
         roots = [line.root for line in memory.versions.list()]
@@ -311,10 +309,10 @@ class Devices:
             assert before <= after and len(after - before) <= back.memories
             self.back(who, after - before)
 
-    # -- out and in ------------------------------------------------------------------------------------------------
+    # -- exports and imports ------------------------------------------------------------------------------------------
 
     def fork(self, random: Random) -> None:
-        """A memory of its own, compared with what it was made from: every text where it stood, and whose it is."""
+        """Fork a vault and compare: every text in its place and with its owner."""
         _, memory = self.device(random)
         where = self.folder / self.fresh("fork")
         try:
@@ -327,7 +325,7 @@ class Devices:
         shutil.rmtree(where)
 
     def stands_alike(self, memory: Memory, copy: Memory, *, forked: bool = False) -> None:
-        """A copy has every scope, text and event of a memory, each where it stood and as whose it was."""
+        """Check that a copy has every scope, text and event of a vault, in its place and with its owner."""
         assert [(one.scope, one.title) for one in copy.scopes.list()] == [
             (one.scope, one.title) for one in memory.scopes.list()
         ]
@@ -342,8 +340,8 @@ class Devices:
             assert set(events(theirs)) == {*events(ours), *(["forked"] if forked and not scope else [])}
 
     def export(self, random: Random) -> None:
-        """An export, imported in an empty memory: all of it as a folder stands there as it stands here, a blob shows what is
-        shown here; blobs are kept, to be imported later."""
+        """Export and import into an empty vault: a folder preserves everything, a blob what is shown;
+        blobs are kept for later imports."""
         _, memory = self.device(random)
         where = self.folder / self.fresh("export")
         if random.random() < 0.5:
@@ -371,7 +369,8 @@ class Devices:
         shutil.rmtree(where)
 
     def take_in(self, random: Random) -> None:
-        """An export of some device and time is imported here: nothing that stands here goes, and what comes stands."""
+        """Import an export of some device and time: nothing present is removed, and the imported texts are
+        added."""
         if not self.exports:
             return
         who, memory = self.device(random)
@@ -385,7 +384,7 @@ class Devices:
     # -- syncing ---------------------------------------------------------------------------------------------------
 
     def sync(self, random: Random) -> None:
-        """A sync that works."""
+        """Sync without failures."""
         who, memory = self.device(random)
         self._sync(who, memory)
 
@@ -396,7 +395,7 @@ class Devices:
             self.forgetful.discard(who)
 
     def at_once(self, random: Random) -> None:
-        """Some devices sync at the same moment, each call of one between two calls of another."""
+        """Some devices sync concurrently, with their calls interleaved."""
         names = random.sample(sorted(self.lab.devices), random.randint(2, len(self.lab.devices)))
 
         async def all_of_them() -> list[SyncReport | BaseException]:
@@ -411,13 +410,13 @@ class Devices:
                 self.forgetful.discard(name)
 
     def year(self, random: Random) -> None:
-        """A device's clock is a year off from now on, or right again."""
+        """Set a device's clock off by a year, or correct it."""
         who, _ = self.device(random)
         self.lab.skew[who] = random.choice((0, 0, 1, -1)) * 366 * 24 * HOUR
 
     @contextlib.contextmanager
     def _failing(self, who: str, random: Random):  # type: ignore[no-untyped-def]
-        """Some of the next calls fail before they do anything, or their answer is lost."""
+        """Make some of the next calls fail before they start, or lose their answers."""
         provider = self.lab.provider(who)
         for _ in range(random.choice((1, 1, 2, 5))):
             fails = provider.fail_call if random.random() < 0.5 else provider.lose_answer
@@ -430,13 +429,13 @@ class Devices:
             provider.stop_failing()
 
     def sync_failing(self, random: Random) -> None:
-        """A sync in which calls fail."""
+        """Sync with failing calls."""
         who, memory = self.device(random)
         with self._failing(who, random):
             self._sync(who, memory)
 
     def sync_stale(self, random: Random) -> None:
-        """The provider serves names of the past."""
+        """The provider serves old names."""
         who, memory = self.device(random)
         provider, back = self.lab.provider(who), random.randint(1, 3)
         own = ipns_name(memory.replica.device.sign_public)
@@ -453,11 +452,11 @@ class Devices:
             provider.faults.old_record, provider.faults.pins = {}, None
 
     def wait(self, random: Random) -> None:
-        """Hours or weeks go by."""
+        """Let hours or weeks pass."""
         self.lab.clock.advance(random.choice((1, 13, 30, 24 * 8, 24 * 60)) * HOUR)
 
     def rotate(self, random: Random) -> None:
-        """The wallet is at hand on some device, and makes a new key."""
+        """Make a new key with the wallet on some device."""
         who, memory = self.device(random)
         memory.unlock(ROOT)
         try:
@@ -468,7 +467,7 @@ class Devices:
             memory.lock()
 
     def gc(self, random: Random) -> None:
-        """A device lets go of superseded roots, and perhaps the provider of what nothing is pinned above."""
+        """Collect superseded roots on a device, and perhaps unpinned blocks at the provider."""
         who, memory = self.device(random)
         rules = {"keep_roots": random.choice((1, 3)), "keep_days": random.choice((0, 0, 90))}
         with self._failing(who, random) if random.random() < 0.3 else contextlib.nullcontext():
@@ -477,7 +476,7 @@ class Devices:
             self.lab.cloud.collect()
 
     def lose(self, random: Random) -> None:
-        """The provider loses blocks, what came in one piece, or pins."""
+        """The provider loses blocks, whole uploads, or pins."""
         if not self.losing:
             return
         cloud = self.lab.cloud
@@ -495,7 +494,7 @@ class Devices:
         self.only_here()
 
     def only_here(self) -> None:
-        """What no device has is gone where the provider lost something."""
+        """Drop what no device has if the provider lost data."""
         if self.damaged:
             self.wanted &= set[str]().union(*map(all_texts, self.lab.devices.values()))
             self.wanted_events &= set[str]().union(*(events(m) for m in self.lab.devices.values()))
@@ -503,14 +502,14 @@ class Devices:
     # -- disks -----------------------------------------------------------------------------------------------------
 
     def save(self, random: Random) -> None:
-        """Keep a copy of a device's folder."""
+        """Save a copy of a device's folder."""
         who, _ = self.device(random)
         slot = random.choice("xyz")
         self.lab.save(who, slot)
         self.saved[slot] = who
 
     def put_back(self, random: Random) -> None:
-        """A device's disk is again what was saved; what it had not sent is gone."""
+        """Replace a device's disk with a saved one; unsent writes are lost."""
         if not self.saved:
             return
         slot = random.choice(sorted(self.saved))
@@ -525,7 +524,7 @@ class Devices:
         self.only_here()
 
     def clone(self, random: Random) -> None:
-        """Another machine with a saved folder, which may take itself for the first."""
+        """Start another machine with a saved folder, which may take itself for the first."""
         name = next((name for name in CLONES if name not in self.lab.devices), None)
         if not self.saved or name is None:
             return
@@ -533,7 +532,7 @@ class Devices:
         self.forgetful.add(name)
 
     def bring_back(self, random: Random) -> None:
-        """A new device with nothing but the wallet; perhaps its first attempts fail."""
+        """Restore a new device with only the wallet; its first attempts may fail."""
         name = next((name for name in NEW if name not in self.lab.devices), None)
         if name is None or self.damaged:
             return
@@ -544,21 +543,22 @@ class Devices:
             self.lab.restore(name)
 
     def bring_both_back(self, random: Random) -> None:
-        """Two new devices with nothing but the wallet, at the same moment."""
+        """Restore two new devices with only the wallet concurrently."""
         if not self.damaged and not any(name in self.lab.devices for name in NEW):
             self.lab.restore_at_once(*NEW)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Clocks are put right, everybody syncs, with the wallet at hand where it was asked for; then a new device brings all
-        of it back."""
+        """Correct the clocks, sync all, with the wallet where requested; then restore everything on a new
+        device."""
         self.lab.skew.clear()
         memories = list(self.lab.devices.values())
         for memory in memories:
             memory.unlock(ROOT)
         if self.damaged:
-            # Until what is lost is sent again not everybody can read everybody, and they come to rest all the same.
+            # Until lost data is sent again not everybody can read everything, but devices stop sending
+            # nevertheless.
             self.lab.settle(*memories, rounds=16)
             self.lab.rest(*memories, rounds=1, whole=False)
             for memory in memories:
@@ -590,8 +590,8 @@ def text_with(text: str) -> bytes:
 
 
 def unsettled(memory: Memory) -> list[tuple[str, bool, list[str]]]:
-    """What is listed beside or behind what is shown: the key, whether it is forgotten, and the copies by whose they are. Of
-    texts of others alone one is shown, and which one is nobody's word: it stands among them here."""
+    """Return what is listed besides what is shown: the key, whether it is forgotten, and the copies by
+    owner. Of foreign texts alone an arbitrary one is shown, which is included."""
     found = []
     for item in memory.conflicts():
         copies = [f"{copy.file} {copy.reading.own}" for copy in item.copies if copy.reading]
@@ -634,9 +634,9 @@ ACTIONS: dict[str, Callable[[Devices, Random], None]] = {
     "year": Devices.year,
     "bring both back": Devices.bring_both_back,
 }
-#: How often each is done: the others once.
+#: How often each action is drawn: others once.
 WEIGHTS = {"write": 6, "sync": 6, "sync failing": 3, "write old": 2, "forget": 2, "note": 2}
-#: What a plan is drawn from, as often as it weighs.
+#: The actions, repeated by weight.
 WEIGHED = [name for name in ACTIONS for _ in range(WEIGHTS.get(name, 1))]
 
 
@@ -653,9 +653,10 @@ def play(folder: Path, world: str, plan: Plan) -> None:
 
 
 WORLDS = ("", "strangers", "losing", "strangers losing")
-#: What was found, shrunk: each failed before its cause was mended, and has a test of its own beside that cause.
+#: Shrunk failing cases; each fixed fault also has its own test.
 FOUND: list[tuple[str, Plan]] = [
-    # A text that came into a forgotten scope was forgotten, and the wish then failed for want of a timeline to note it in (seed 27).
+    # A text that came into a forgotten scope was forgotten, and the forget failed because there was no
+    # timeline (seed 27).
     (
         "strangers losing",
         [
@@ -685,7 +686,7 @@ FOUND: list[tuple[str, Plan]] = [
             ("promote", 763252058),
         ],
     ),
-    # A device that took a new id never asked again for texts that it could not have in that sync (seed 2038).
+    # A device with a new id never requested missing texts again (seed 2038).
     (
         "losing",
         [
@@ -731,7 +732,7 @@ FOUND: list[tuple[str, Plan]] = [
             ("sync failing", 2478868499),
         ],
     ),
-    # An outage over versions beside an empty one was called damage (CI of 2026-11-27).
+    # An outage over versions next to an empty one was reported as damage.
     ("", [*[("write", 0)] * 7, ("bring back", 3318)]),
 ]
 

@@ -1,5 +1,5 @@
-"""Two devices on one folder in any order of calls, with merging at every turn, caches lost and old files coming back:
-whatever was acknowledged can be read by both, and by a third that opens the folder anew."""
+"""Two devices on one folder in any order of calls, with merges, lost caches and returning old files:
+everything acknowledged can be read by both, and by a third that opens the folder."""
 
 from __future__ import annotations
 

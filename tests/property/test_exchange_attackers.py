@@ -1,4 +1,5 @@
-"""Any content of another program's files gives records, named problems or one of our errors, never another exception."""
+"""Any content of another program's files gives records, named problems or one of our errors, never another
+exception."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ values = st.recursive(
 
 
 def attempt(program: str, files: Files) -> ReaderResult | None:
-    """What a reader finds, all of it rendered; None when it refuses."""
+    """Return the rendered records of a reader; None if it refuses."""
     try:
         found = gather(reader(program)(files), program)
     except IpfsmemError as error:
@@ -59,7 +60,7 @@ def nodes(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    """The document with another value in one place."""
+    """Return the document with another value in one place."""
     if not path:
         return new
     made = dict(value) if isinstance(value, dict) else list(value)
@@ -80,7 +81,7 @@ def test_any_value_in_a_document_is_imported_or_refused(program: str) -> None:
     run()
 
 
-#: What says that a message was to be remembered, or that a record was deleted, is no side field either.
+#: Fields that mark a message as remembered, or a record as deleted, are not side fields.
 MEANING = {"chatgpt": {"recipient", "role", "author"}, "mcp-memory": {"type"}}
 
 

@@ -1,9 +1,8 @@
-"""Honest devices over a shared folder with an attacker who writes to it: damaged and forged packs, indexes, pins and names, old
-files and folders, links and junk.
+"""Honest devices on a shared folder with an attacker who writes to it: damaged and forged packs, indexes,
+pins and names, old files and folders, links and junk.
 
-It holds no key of the memory. The folder provider, the sync and the memory are the real ones. In the end the folder is left
-alone: the honest devices bring everything back to it, and a new device restores all of it from there.
-"""
+The attacker holds no key. The folder provider, the sync and the vault are real. In the end the attacker
+stops: the honest devices restore everything to the folder, and a new device restores all of it from there."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from tests.support.effort import cases, longest
 
 HONEST = ("a", "b")
 DAY = 24 * 3600
-#: Bytes that a folder may come to here; a memory of a handful of texts has a hundredth.
+#: Maximum bytes of a folder here; a vault of a handful of texts has a hundredth.
 MOST = 8 * 1024 * 1024
 
 
 class Town:
-    """Two honest devices and a folder that others write, too."""
+    """Two honest devices and a folder that others write to."""
 
     def __init__(self, folder: Path) -> None:
         self.lab = FolderLab(folder)
@@ -65,7 +64,7 @@ class Town:
             if random.random() < 0.15:
                 asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=0))
         except IpfsmemError:
-            pass  # what stands in the folder may stop a sync, with a word about it
+            pass  # foreign data in the folder may stop a sync, with an error
         finally:
             memory.lock()
         self.check(who)
@@ -79,13 +78,13 @@ class Town:
         own = {text for text in self.wanted if self.writers[text] == who}
         assert not own - all_texts(memory), f"{who} lost {sorted(own - all_texts(memory))}"
 
-    # -- whoever writes into the folder ----------------------------------------------------------------------------
+    # -- the attacker -------------------------------------------------------------------------------------------------
 
     def files(self, kind: str = "*") -> list[Path]:
         return sorted(file for file in self.shared.rglob(kind) if file.is_file() and not file.is_symlink())
 
     def damage(self, random: Random) -> None:
-        """Bytes of a file: changed, cut, doubled, those of another file, none."""
+        """Change, cut or double the bytes of a file, replace them by another file's, or empty it."""
         files = self.files()
         if not files:
             return
@@ -107,7 +106,7 @@ class Town:
         file.write_bytes(bytes(data))
 
     def take(self, random: Random) -> None:
-        """Files go: one, those of one kind, a folder."""
+        """Remove one file, those of one kind, or a folder."""
         if random.random() < 0.6:
             for file in random.sample(self.files(), min(2, len(self.files()))):
                 file.unlink()
@@ -118,7 +117,7 @@ class Town:
                 file.unlink()
 
     def put(self, random: Random) -> None:
-        """What is not ours: under names that mean something here, and others."""
+        """Add foreign files, under meaningful and other names."""
         where = self.shared / random.choice(("packs", "pins", "names", "."))
         where.mkdir(exist_ok=True)
         files = self.files()
@@ -158,7 +157,8 @@ class Town:
             pass
 
     def forge(self, random: Random) -> None:
-        """A pin list of the provider's own: pins of before for other roots, in another order, at other times."""
+        """Add a pin list of the attacker's own: earlier pins for other roots, in another order, at other
+        times."""
         pins = self.files("*.json")
         if not pins:
             return
@@ -174,14 +174,14 @@ class Town:
         )
 
     def save(self, random: Random) -> None:
-        """A copy of the folder as it is."""
+        """Save a copy of the folder."""
         if len(self.saved) < 3 and sum(file.stat().st_size for file in self.files()) < MOST:
             target = self.lab.folder / f"folder-{len(self.saved)}"
             shutil.copytree(self.shared, target, symlinks=True)
             self.saved.append(target)
 
     def go_back(self, random: Random) -> None:
-        """The folder, or some files of it, as they were."""
+        """Restore the folder, or some files of it."""
         if not self.saved:
             return
         source = random.choice(self.saved)
@@ -198,7 +198,7 @@ class Town:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Nobody touches the folder any more."""
+        """Check the folder without further attacks."""
         honest = list(self.memories.values())
         for memory in honest:
             memory.unlock(ROOT)
@@ -230,7 +230,7 @@ WEIGHED = [*ACTIONS, "sync", "sync", "sync", "write"]
 
 
 def play(folder: Path, plan: list[tuple[str, int]]) -> None:
-    """Play one plan: pairs of an action and the number that its choices are drawn from."""
+    """Play one plan: pairs of an action and the seed of its choices."""
     with no_chance_in_boxes():
         town = Town(folder)
         try:

@@ -1,15 +1,13 @@
-"""Devices of one memory whose files people and programs edit by hand, between the commands and in the middle of them: no word
-is lost, and when all have synced they are at rest.
+"""Devices of one vault whose files are edited by hand, between and during commands: no word is lost, and
+after syncs all devices are idle.
 
-Every device is a real memory with real folders, in mode `ipfs` or `encrypted-ipfs` at a simulated provider or alone in mode `local`. An outsider
-writes, adds, renames, deletes and copies files, and cuts them off; he strikes between any two steps of a rendering and any two
-calls of a sync. Commands are killed at any of these steps, or the disk is full from some write on. Each text is made of words
-that stand nowhere else. A word is lost when neither a text, an event nor a file that a notice names has it, and nobody took
-it away who had been shown it.
+Every device is a real vault with real folders, in mode `ipfs` or `encrypted-ipfs` at a simulated provider or
+alone in mode `local`. An outside writer writes, adds, renames, deletes, copies and truncates files, also
+between any two steps of a write and any two calls of a sync. Commands are killed at any of these steps, or
+the disk is full from some write on.
 
-A case is a world and a plan, as in `test_devices`. What it found has tests of its own in `tests/faults/test_working_copy_crash.py`
-and `tests/unit/files/test_working_folders.py`. On 2026-11-22 it was played for some 80,000 steps.
-"""
+Each text consists of unique words. A word is lost if no text, event or named file has it, and nobody
+removed it who had been shown it. A case is a world and a plan, as in `test_devices`."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ Plan = list[tuple[str, int]]
 KEYS = ("tone", "role", "plan")
 SCOPES = ("", "", "work")
 WORDS = re.compile(rb"<[0-9a-f]{12}>")
-#: The steps at which an outsider may strike, or a command be killed.
+#: The steps at which an outside writer may act, or a command be killed.
 STEPS = (
     "stage",
     "create",
@@ -68,7 +66,8 @@ class Crash(BaseException):
 
 
 class FilesLab(Lab):
-    """Devices with plain files: a's folder stood there before, the others' lie beside their state; a sealed memory has none there."""
+    """Devices with plain files: a's folder existed before, the others' are next to their state; a sealed
+    vault has none there."""
 
     def __init__(self, folder: Path, mode: ModeName) -> None:
         super().__init__(folder)
@@ -87,29 +86,30 @@ class FilesLab(Lab):
         return self.provider(name) if self.syncs else []
 
     def sync(self, memory: Memory) -> SyncReport:
-        """The names of files that were renamed again and again look like secrets; they are none."""
+        """Names of files that were renamed repeatedly look like secrets; they are not."""
         self.clock.advance(1)
         return asyncio.run(memory.sync(allow=[item.key for item in memory.list()]))
 
 
 class Place:
-    """A folder that is or was a working copy on a device."""
+    """A folder that is or was linked on a device."""
 
     def __init__(self, who: str, path: Path, scope: str) -> None:
         self.who, self.path, self.scope = who, path, scope
 
     def there(self) -> bool:
-        """Whether it is where it belongs now."""
+        """Return whether it is at its current place."""
         return self.path.is_dir()
 
     def files(self) -> list[Path]:
-        """The memory files and timelines that stand in it."""
+        """Return its memory files and timelines."""
         names = [*self.path.glob("*.md"), *self.path.glob("timeline/*.jsonl")] if self.there() else []
         return sorted(names)
 
 
 class People:
-    """The devices, the folders, and whoever works in them. `aged`: every file counts as long written, else as just written."""
+    """The devices, the folders, and the people and programs that write to them. `aged`: every file counts
+    as written long ago, else as just written."""
 
     def __init__(self, folder: Path, mode: ModeName, *, aged: bool) -> None:
         self.folder, self.aged = folder, aged
@@ -118,12 +118,13 @@ class People:
         self.words: set[bytes] = set()
         self.held: dict[Path, tuple[bytes, int]] = {}
         self.begun: dict[Path, bytes] = {}
-        #: Files that somebody wrote since they were opened.
+        #: Files that were written since they were opened.
         self.touched: set[Path] = set()
-        #: By folder: the words that came into it from outside.
+        #: By folder: the words that were written to it from outside.
         self.by_hand: defaultdict[Path, set[bytes]] = defaultdict(set)
         self.places: list[Place] = []
-        #: What happens at the next steps of the command that runs; how many steps it has left to live, or writes the disk.
+        #: The actions at the next steps of the running command; the steps until it is killed, or the writes
+        #: until the disk is full.
         self.due: list[Callable[[], None]] = []
         self.left: int | None = None
         self.room: int | None = None
@@ -155,7 +156,7 @@ class People:
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def step(self) -> None:
-        """One step of whatever runs: somebody may strike, and the process may end here."""
+        """One step of a command: an outside writer may act, and the process may end here."""
         if self.left is not None:
             self.left -= 1
             if self.left <= 0:
@@ -163,13 +164,13 @@ class People:
                 raise Crash
         if self.due:
             strike, limits = self.due.pop(0), (self.left, self.room)
-            self.left = self.room = None  # he is another process
+            self.left = self.room = None  # the writer is another process
             strike()
             self.left, self.room = limits
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Let everything that a folder or a provider is asked for be a step."""
+        """Make every call of a folder or a provider a step."""
 
         def around(real: Any) -> Any:
             def call(*args: Any, **more: Any) -> Any:
@@ -205,7 +206,8 @@ class People:
             yield
 
     def run(self, random: Random, who: str, work: Callable[[], None]) -> bool:
-        """Do something on a device while others strike, or until it is killed; whether it came to its end."""
+        """Run something on a device while others write, or until it is killed; return whether it
+        completed."""
         strikes = random.choice((0, 0, 1, 3))
         self.due = [partial(self.strike, who, Random(random.getrandbits(32))) for _ in range(strikes)]
         fate = random.random()
@@ -225,21 +227,21 @@ class People:
         return True
 
     def strike(self, who: str, random: Random) -> None:
-        """The outsider acts in the middle of something."""
+        """Let the outside writer act in the middle of something."""
         what = random.choice(
             (self._edit, self._edit, self._append, self._line, self._rename, self._delete, self._add)
         )
         mine = [place for place in self.places if place.who == who]
         what(random.choice(mine), random)
 
-    # -- what is chosen ------------------------------------------------------------------------------------------------
+    # -- choices ------------------------------------------------------------------------------------------------------
 
     def device(self, random: Random) -> tuple[str, Memory]:
         who = random.choice(sorted(self.lab.devices))
         return who, self.lab.devices[who]
 
     def part(self, random: Random) -> tuple[str, str, Memory]:
-        """A device, a key, and one of the device's scopes."""
+        """Return a device, a key, and one of the device's scopes."""
         who, memory = self.device(random)
         return who, random.choice(KEYS), memory.scope(random.choice(SCOPES))
 
@@ -247,7 +249,7 @@ class People:
         return str(place.path) in [facts.path for facts in self.lab.devices[place.who].folders.list()]
 
     def came(self, place: Place, word: bytes) -> None:
-        """A word that is in a file now."""
+        """Record a word that is in a file now."""
         self.words.add(word)
         self.by_hand[place.path].add(word)
 
@@ -256,7 +258,7 @@ class People:
         return b"<" + sha256(b"%d" % self.count).hexdigest()[:12].encode() + b">"
 
     def grown(self, text: bytes, random: Random) -> tuple[bytes, bytes]:
-        """A text with a new word in some line of its own, and that word."""
+        """Return a text with a new word in one of its lines, and that word."""
         word, lines = self.word(), text.split(b"\n")
         at = random.randint(0, len(lines))
         if text.startswith(b"---\n"):
@@ -264,7 +266,7 @@ class People:
         return b"\n".join([*lines[:at], word, *lines[at:]]), word
 
     def put(self, path: Path, data: bytes) -> None:
-        """A whole file, written in place. Its time is one that no other write has."""
+        """Write a whole file in place, with a date that no other write has."""
         path.write_bytes(data)
         self.aging(path)
 
@@ -277,10 +279,10 @@ class People:
                 os.utime(path, ns=(stamp, stamp))
 
     def gone(self, data: bytes) -> None:
-        """Somebody took these words away, who had them before his eyes."""
+        """Record that a writer who had seen these words removed them."""
         self.words -= set(WORDS.findall(data))
 
-    # -- the outsider --------------------------------------------------------------------------------------------------
+    # -- the outside writer -------------------------------------------------------------------------------------------
 
     def _files(self, place: Place, random: Random, kind: str = ".md") -> Path | None:
         found = [path for path in place.files() if path.suffix == kind]
@@ -293,7 +295,7 @@ class People:
             return b""
 
     def _edit(self, place: Place, random: Random) -> None:
-        """Read a whole file and write it with a new word: in place, or by another file's rename."""
+        """Read a whole file and write it with a new word: in place, or by renaming another file over it."""
         path = self._files(place, random)
         if path is None:
             return
@@ -321,7 +323,7 @@ class People:
         self.aging(path)
 
     def _add(self, place: Place, random: Random) -> None:
-        """A new file, also with a foreign name, or with the name of a memory that is about to be rendered."""
+        """Add a file, also with a foreign name, or with the name of a memory that is about to be written."""
         if not place.there():
             return
         self.count += 1
@@ -344,7 +346,7 @@ class People:
             self.touched.add(path)
 
     def _rename(self, place: Place, random: Random) -> None:
-        """Another name, also one that differs by case only; never over a file that stands there."""
+        """Rename a file, also changing only its case; never over an existing file."""
         path = self._files(place, random)
         if path is None or path.name == "MEMORY.md":
             return
@@ -365,7 +367,7 @@ class People:
                 self.touched |= {path, target}
 
     def _half(self, place: Place, random: Random) -> None:
-        """His program saves a file, and the disk is full: the beginning of it stands there."""
+        """Save a truncated file, as on a full disk."""
         path = self._files(place, random)
         if path is None:
             return
@@ -378,7 +380,7 @@ class People:
         self.put(path, kept)
 
     def _line(self, place: Place, random: Random) -> None:
-        """A line of the timeline, whole or its beginning, or the rest of one."""
+        """Append a timeline line, its beginning, or the rest of one."""
         if not place.there():
             return
         folder = place.path / "timeline"
@@ -403,7 +405,7 @@ class People:
             self.held[path] = self._read(path), self.lab.clock.ms
             self.touched.discard(path)
 
-    # -- what happens: people -------------------------------------------------------------------------------------------
+    # -- actions of people --------------------------------------------------------------------------------------------
 
     def outside(what: Callable[[People, Place, Random], None]) -> Callable[[People, Random], None]:  # type: ignore[misc]  # noqa: N805
         def act(self: People, random: Random) -> None:
@@ -415,8 +417,8 @@ class People:
     rename, half, line, hold = outside(_rename), outside(_half), outside(_line), outside(_hold)
 
     def save(self, random: Random) -> None:
-        """Save what was opened, perhaps long ago. What was rendered since then goes, unless this is looked at within the minute
-        in which it can be told, and nobody else wrote that file by hand."""
+        """Save a file that was opened, perhaps long ago. Later writes to it are lost, unless it is scanned
+        within the minute in which that can be detected and nobody else wrote it by hand."""
         if not self.held:
             return
         path = random.choice(sorted(self.held))
@@ -439,15 +441,15 @@ class People:
         if soon:
             self.lab.devices[place.who].folders.scan()
         lost = set(WORDS.findall(before)) - set(WORDS.findall(data))
-        # What another program had put there by hand, he has overwritten himself.
+        # Another program's text that the writer had overwritten.
         self.words -= lost if not soon else lost - known | lost & self.by_hand[place.path]
 
     def away(self, random: Random) -> None:
-        """A folder is not mounted for a while, or is there again."""
+        """Unmount a folder, or mount it again."""
         place = random.choice(self.places)
         off = place.path.with_name(f"{place.path.name}.away")
         if off.exists():
-            if place.there():  # one was made in its place meanwhile
+            if place.there():  # a folder was created in its place meanwhile
                 for path in [path for path in place.path.rglob("*.md") if ".ipfsmem" not in path.parts]:
                     self.gone(self._read(path))
                 shutil.rmtree(place.path)
@@ -456,7 +458,8 @@ class People:
             place.path.rename(off)
 
     def copy(self, random: Random) -> None:
-        """`cp -r` of a working copy, to the same device or another one: it is refused until a person takes it over."""
+        """`cp -r` of a linked folder, to the same device or another one: it is refused until a user takes
+        it over."""
         source = random.choice(self.places)
         if not source.there():
             return
@@ -476,7 +479,7 @@ class People:
             self.run(random, who, lambda: self._attach(place, take_over=True))
 
     def attach(self, random: Random) -> None:
-        """A new folder for some scope, or one that was let go of."""
+        """Link a new folder to some scope, or a detached one."""
         who, _ = self.device(random)
         loose = [place for place in self.places if place.who == who and not self.attached(place)]
         if loose and random.random() < 0.5:
@@ -496,7 +499,7 @@ class People:
             )
 
     def detach(self, random: Random) -> None:
-        """Let go of a folder, not of the first."""
+        """Detach a folder, except the first."""
         known = [
             place
             for place in self.places
@@ -512,10 +515,10 @@ class People:
 
         self.run(random, place.who, work)
 
-    # -- what happens: commands -----------------------------------------------------------------------------------------
+    # -- commands -----------------------------------------------------------------------------------------------------
 
     def write(self, random: Random) -> None:
-        """Write what was read and a word, having seen what was read."""
+        """Write the read text and a new word, with the token of the reading."""
         who, key, part = self.part(random)
 
         def work() -> None:
@@ -528,7 +531,7 @@ class People:
         self.run(random, who, work)
 
     def forget(self, random: Random) -> None:
-        """The user's wish: every text under this key."""
+        """Forget every text under this key."""
         who, key, part = self.part(random)
         part.folders.scan()
         with part.replica.reading():
@@ -536,7 +539,7 @@ class People:
             name = part._memories.name(key)
             bodies = [part.replica.store.body(name, value) for value in entry.values() if value.body]
         gone = {word for data in bodies if data for word in WORDS.findall(data)}
-        # What came into a file since it was last read is part of it: the wish is for all that there is.
+        # Words added to a file since it was read are included: the forget is for everything present.
         for place in self.places:
             if place.who == who:
                 for path in place.path.glob("*.md"):
@@ -560,7 +563,7 @@ class People:
         self.run(random, who, work)
 
     def resolve(self, random: Random) -> None:
-        """Settle a conflict with a text that has all of it."""
+        """Resolve a conflict with a text that has all of it."""
         who, _, part = self.part(random)
 
         def work() -> None:
@@ -592,7 +595,7 @@ class People:
         self.run(random, who, work)
 
     def sync(self, random: Random) -> None:
-        """Publish and join, perhaps with calls that fail."""
+        """Publish and join, perhaps with failing calls."""
         who, memory = self.device(random)
         if not self.lab.syncs:
             return self.look(random)
@@ -609,7 +612,7 @@ class People:
         return None
 
     def at_once(self, random: Random) -> None:
-        """Both devices sync at the same moment."""
+        """Both devices sync concurrently."""
         memories = list(self.lab.devices.values())
 
         async def both() -> None:
@@ -621,7 +624,8 @@ class People:
             asyncio.run(both())
 
     def answer(self, random: Random) -> None:
-        """A person says what counts in a folder: what stands there, or what is remembered; or has missing files back."""
+        """A user decides about a paused folder: its files, or the vault's texts, or missing files are
+        restored."""
         known = [place for place in self.places if self.attached(place)]
         place = random.choice(known)
         memory = self.lab.devices[place.who]
@@ -645,7 +649,8 @@ class People:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """All folders are there, everybody has looked, nothing is paused and no file is missing; then everybody syncs."""
+        """Mount all folders, scan everything, check that nothing is paused and no file is missing; then
+        sync all."""
         for place in self.places:
             off = place.path.with_name(f"{place.path.name}.away")
             if off.exists():
@@ -690,20 +695,21 @@ class People:
         memory = self.lab.devices[name]
         texts = b"".join(whole_texts(memory)) + repr(memory.timeline.read()).encode()
         texts += b"".join(repr(memory.scope(one).timeline.read()).encode() for one in memory.scopes.names())
-        # What was left alone, and said: it stands in its file. So does what stands in a folder that nobody looks at.
+        # Files that were skipped and reported keep their words. So do files of a folder that is no longer
+        # scanned.
         for place in self.places:
             notices = "\n".join(self.lab.devices[place.who].status().notices)
             for path in place.files():
                 if not self.attached(place) or path.name in notices or str(place.path) in notices:
                     texts += path.read_bytes()
-            # What somebody wrote into a generated MEMORY.md.
+            # Words written into a generated MEMORY.md.
             texts += b"".join(path.read_bytes() for path in place.path.glob(".ipfsmem/MEMORY.edited-*"))
         lost = self.words - set(WORDS.findall(texts))
         assert not lost, f"device {name} has lost {sorted(lost)}"
         self.shows(name, memory)
 
     def shows(self, name: str, memory: Memory) -> None:
-        """Every word that a memory shows stands in a file of each of its folders, but where a notice says why not."""
+        """Check that every shown word is in a file of each folder, except where a notice gives a reason."""
         notices = "\n".join(memory.status().notices)
         for place in self.places:
             if place.who != name or not self.attached(place) or str(place.path) in notices:

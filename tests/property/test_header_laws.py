@@ -1,4 +1,4 @@
-"""Whatever header a file has, an edit of its body or of one field loses and changes no other line of it, or is refused."""
+"""An edit of a file's body or of one field loses and changes no other line of any header, or is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def header_lines(data: bytes) -> list[str]:
 
 
 def without_field(lines: list[str], names: Iterable[str]) -> list[str]:
-    """The lines that cannot be of these fields: none that begins one, and none that continues one."""
+    """Return the lines that cannot be of these fields: none that begins one, and none that continues one."""
     kept, inside, indent = [], False, 0
     for line in lines:
         content = line.lstrip(" \t")

@@ -1,4 +1,5 @@
-"""Entries of an agent that follows no rule: they are refused or admitted, within the rights of its key, and end nothing."""
+"""Entries of an agent that follows no rule are refused or admitted within the rights of its key, and raise
+no other error."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ OPS = _ADDED | st.builds(
 
 
 def _stored(made: MailboxEntry) -> StoredEntry | None:
-    """The entry as it arrives, None when it is refused."""
+    """Return the entry as it arrives; None if refused."""
     try:
         payload = sign_entry(SIGNER, made)
         return StoredEntry(parse_mailbox_entry(payload[64:]), sha256(payload).hexdigest())
@@ -130,7 +131,7 @@ def _stored(made: MailboxEntry) -> StoredEntry | None:
 def _entries(batches: list[list[MailboxOp]]) -> list[StoredEntry]:
     found = []
     for batch in batches:
-        for ops in [batch, *([op] for op in batch)]:  # an op that is refused alone does not hide the others
+        for ops in [batch, *([op] for op in batch)]:  # a refused op does not hide the others
             if (arrived := _stored(entry(*sorted(ops, key=lambda op: op.first is None)))) is not None:
                 found.append(arrived)
     return found

@@ -1,4 +1,5 @@
-"""Random histories of a mailbox (`bench.soak mailbox` plays many more), and each rule of its admission left out."""
+"""Random histories of a mailbox (`bench.soak mailbox` plays many more), and each rule of its admission
+removed."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from ipfsmem.causal.state import State
 from tests.support import effort
 from tests.support.mailbox_lab import FullDevice, World, items, judge, play, shape, without_rule
 
-#: Plays in which a missing rule must show; the first that fails is among the first 120 of each.
+#: Number of plays in which a removed rule must show; the first failure of each is among the first 120.
 PLAYS = 300
-#: The key of a text beside its key, in any scope.
+#: The key of a text next to its key, in any scope.
 _BESIDE = re.compile(r"/k[0-9]+-[0-9a-f]{16}$")
 
 
@@ -99,5 +100,5 @@ def _memories(state: State) -> dict[str, list[tuple[str, str | None]]]:
 
 
 def _crowded(state: State) -> bool:
-    """Whether texts stand beside their key: which ones depends on what arrived first."""
+    """Return whether there are texts next to their key: which ones depends on the order of arrival."""
     return any(map(_BESIDE.search, state.entries)) or any(len(entry) >= 3 for entry in state.entries.values())

@@ -1,4 +1,5 @@
-"""Laws of the Open Knowledge Format: what is written, read and written again is the same bytes, and every key survives."""
+"""Laws of the Open Knowledge Format: writing, reading and writing again gives the same bytes, and every
+key survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A published root of mode `ipfs` is the same whether it was patched from what is remembered, or built of nothing."""
+"""A published root of mode `ipfs` is the same whether it was patched from cached state or built from
+scratch."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def text(n: int, version: int) -> bytes:
 
 
 class Plain:
-    """One device, and its layout with all that it remembers."""
+    """One device, and its layout with its cache."""
 
     def __init__(self, base: Path) -> None:
         self.memory = Memory.create("x", "ipfs", public_ok=True, unlock=WALLET, home=base)
@@ -74,7 +75,7 @@ class Plain:
         self.reopen()
 
     def reopen(self) -> None:
-        """What a new process knows: rows, and nothing else."""
+        """Restrict it to what a new process knows: its rows."""
         self.memories = MemoryStore(self.replica)
 
     def build(self) -> CID:
@@ -107,7 +108,7 @@ class Plain:
             self.damage(n, m)
 
     def scope_step(self, kind: str, scope: str, n: int, m: int) -> None:
-        """The same in a scope; a forgotten one is restored first."""
+        """Do the same in a scope; restore it first if forgotten."""
         scopes, memories = Scopes(self.replica), self.memories.in_scope(scope)
         known = scopes.get(scope)
         if kind == "scope forgotten":
@@ -128,7 +129,7 @@ class Plain:
             Timeline(self.replica, scope).note("counted", {"n": n})
 
     def damage(self, n: int, m: int) -> None:
-        """A disk that lost one remembered row, or flipped a bit of it; or a block below the flat folder."""
+        """Lose one cached row, or flip a bit of it; or lose a block below the flat folder."""
         with self.replica.transaction():
             run = self.replica.db.connection
             found = [row[0] for row in run.execute("SELECT name FROM meta WHERE name > 'a' ORDER BY name")]
@@ -145,7 +146,7 @@ class Plain:
                     "DELETE FROM meta WHERE name >= ? AND name < ?", (prefix, prefix[:-1] + "0")
                 )
             self.replica.db.connection.execute("DELETE FROM folders WHERE path >= 'p' AND path < 'q'")
-            # Its shards are not here any more either.
+            # Its shards are no longer here either.
             state_folder(self.replica.db, self.replica.codec.extension, None)
         self.reopen()
 
@@ -154,7 +155,7 @@ class Plain:
         files = self.read(patched)
         self.forget_all()
         assert self.build() == patched
-        # The folder is what any other writer of UnixFS would have made of these files.
+        # The folder is what any other writer of UnixFS would make of these files.
         assert build_tree(files).cid == patched
         bodies = {data for path, data in files.items() if "/.ipfsmem/o/" in path}
         seen = {data for path, data in files.items() if "/.ipfsmem/" not in path}
@@ -183,7 +184,8 @@ class Plain:
         assert index == self.memories.index() == self.memory.index()
 
     def check_scopes(self, files: dict[str, bytes]) -> None:
-        """Each scope is a base of its own, whose MEMORY.md names nothing of another; a forgotten one has no folder."""
+        """Check that each scope is a base of its own, whose MEMORY.md names nothing of another; a
+        forgotten one has no folder."""
         live = {scope.token for scope in Scopes(self.replica).listing()}
         assert {path.split("/")[1] for path in files} == live
         for scope in live:
@@ -222,7 +224,7 @@ def item(key: str, data: bytes, file: str | None = None) -> IndexItem:
 
 @pytest.fixture
 def small_folders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HAMTs from a dozen files on."""
+    """Make HAMTs from a dozen files on."""
     monkeypatch.setattr(unixfs, "SHARD_ABOVE", 700)
     monkeypatch.setattr(plain_hamt, "SHARD_ABOVE", 700)
     monkeypatch.setattr(plain_layout, "SHARD_ABOVE", 700)

@@ -1,12 +1,14 @@
-"""Presence as a law (format section 7): devices restore whatever was removed from a provider, and report it as missing until
-then.
+"""Presence as a law (format section 7): devices restore whatever was removed from a provider, and report it
+as missing until then.
 
-A case is up to three providers of any kind, two devices with a clock of their own making, and a plan: blocks, pins and names
-taken away, texts written, hours and days that pass. After each sync what is gone must be named by that device once it is
-due: at a provider that lists what it stores at once, structure within a day, everything within seven days of daily syncs.
-In the end, after those days and the repair's, a new device restores everything from each provider that can be checked; one
-that cannot is named as such, and one that lost the same block again and again is left to a person who has it repaired.
-"""
+A case is up to three providers of any kind, two devices with their own clocks, and a plan: blocks, pins and
+names removed, texts written, hours and days that pass. After each sync missing data must be named by that
+device once it is due: at a provider that lists its blocks at once, structure within a day, everything within
+seven days of daily syncs.
+
+In the end, after those days and the repair's, a new device restores everything from each provider that can
+be checked; others are reported as unchecked, and one that repeatedly lost the same block is left to a
+person."""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ from ipfsmem.vault.home import Home
 from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
 from tests.support.effort import cases
 
-#: What a provider can do. `liar` says that it has everything, and `listed liar` goes on listing it; `cut` answers with the first
-#: half of what it lost; `stale` shows the first record that each name ever had; `service` takes whole trees only; `says only` and
-#: `silent` cannot be checked.
+#: Kinds of providers. `liar` claims to have everything, and `listed liar` continues to list it; `cut` returns
+#: the first half of what it lost; `stale` shows the first record of each name; `service` accepts whole trees
+#: only; `says only` and `silent` cannot be checked.
 KINDS = {
     "listed": replace(FULL, listing=True),
     "has": FULL,
@@ -54,24 +56,25 @@ KINDS = {
     "folder": replace(FULL, listing=True),
 }
 UNCHECKED = ("says only", "silent")
-#: Those that say of everything they ever had that it is there.
+#: Kinds that claim to have everything they ever had.
 LIARS = ("liar", "listed liar")
 HOUR = 3600
 DAY = 24 * HOUR
-#: Days after the last loss: a round of reading, and what a repair takes where trees are sent whole, or half of one a day.
+#: Days after the last loss: a round of reading, and the repair where trees are sent whole, or half of one per
+#: day.
 LATEST = 7 + 4
 Plan = list[tuple[str, int]]
 
 
 class Place:
-    """One provider, and what was taken away there when."""
+    """One provider, and what was removed there when."""
 
     def __init__(self, number: int, kind: str) -> None:
         self.name, self.kind = f"p{number}", kind
         self.cloud = SimCloud()
         self.lost: dict[CID, int] = {}
         self.offline = False
-        #: What it goes on listing: sizes of blocks that it lost.
+        #: Blocks that it still lists: sizes of lost blocks.
         self.listed: dict[str, int] = {}
 
     def open(self, lab: Lab) -> Provider:
@@ -80,7 +83,7 @@ class Place:
         return provider
 
     def here(self) -> set[CID]:
-        """What is stored, and whole."""
+        """Return what is stored completely."""
         blocks = self.cloud.blocks
         return {cid for cid, data in blocks.items() if self.kind != "cut" or is_block(cid, data)}
 
@@ -100,7 +103,7 @@ class Place:
         self.cloud.names = {name: records for name, records in names.items() if random.random() < 0.5}
 
     def collect(self) -> None:
-        """It keeps what pins reach, and nothing else."""
+        """Keep only what pins reach."""
         self.cloud.collect()
 
     def gone(self, live: list[CID]) -> list[CID]:
@@ -109,7 +112,7 @@ class Place:
 
 
 class Teller(SimProvider):
-    """A place's provider, with what it says of what it lost, and of names."""
+    """A place's provider, with its claims about lost blocks and names."""
 
     def __init__(self, place: Place, lab: Lab) -> None:
         super().__init__(place.cloud, name=place.name, clock=lab.clock, capabilities=KINDS[place.kind])
@@ -125,7 +128,7 @@ class Teller(SimProvider):
 
 
 def is_block(cid: CID, data: bytes) -> bool:
-    """Whether these bytes are what the CID names."""
+    """Return whether these bytes are what the CID names."""
     try:
         verify_block(cid, data)
     except BlockError:
@@ -134,7 +137,7 @@ def is_block(cid: CID, data: bytes) -> bool:
 
 
 class FolderPlace(Place):
-    """A folder: with a block its whole pack goes."""
+    """A folder: a lost block takes its whole pack with it."""
 
     def __init__(self, number: int, folder: Path) -> None:
         super().__init__(number, "folder")
@@ -174,7 +177,7 @@ class FolderPlace(Place):
         self._some("names", random)
 
     def collect(self) -> None:
-        """Somebody clears out the caches."""
+        """Clear the caches."""
         for index in (self.folder / "packs").glob("*.idx"):
             index.unlink()
 
@@ -188,11 +191,11 @@ class Presence:
         ]
         self.count = 0
         self.devices: dict[str, Memory] = {}
-        #: Since when a device has reached a place at least once a day, and when it did last.
+        #: Since when a device has reached a place at least once a day, and the last time.
         self.steady: dict[tuple[str, str], int] = {}
         self.last: dict[tuple[str, str], int] = {}
         self.opened: dict[str, list[Provider]] = {}
-        #: What the last sync of each device ended with.
+        #: The outcome of each device's last sync.
         self.told: dict[str, int] = {}
         self.done: Counter[str] = Counter()
         a = Memory.create(NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=self.lab.home("a"), label="a", world=self.lab.world("a")))  # fmt: skip
@@ -251,7 +254,8 @@ class Presence:
             for cid in place.gone([*live[0], *live[1]]):
                 since = max(place.lost.get(cid, 0), self.steady[name, place.name])
                 can = KINDS[place.kind]
-                # Where each block is a request of its own, a listing that shrank has structure read, and the rest in its turn.
+                # Where each block is one request, a shrunk listing causes a read of structure, and the rest
+                # in turn.
                 listed = can.listing and place.kind not in LIARS and (can.has or cid in structure)
                 due = listed or now - since >= (DAY if cid in structure else 7 * DAY)
                 if due:
@@ -271,7 +275,7 @@ class Presence:
         return found.structure, found.objects
 
     def lose_blocks(self, random: Random) -> None:
-        """Some, any, of what lives; or all there is."""
+        """Lose some live blocks, or all blocks."""
         place = random.choice(self.places)
         structure, objects = self.live(self.devices[random.choice("ab")])
         stored = place.here()
@@ -297,7 +301,7 @@ class Presence:
         self._gone(place, place.collect)
 
     def outage(self, random: Random) -> None:
-        """A place is down for a while, or comes back."""
+        """Take a place down, or bring it back."""
         place = random.choice(self.places)
         place.offline = place.kind != "folder" and not place.offline
 
@@ -312,7 +316,7 @@ class Presence:
         self.lab.clock.advance(random.randrange(1, 20) * HOUR)
 
     def day(self, random: Random) -> None:
-        """A day on which everybody syncs, in any order."""
+        """A day on which all devices sync, in any order."""
         self.lab.clock.advance(DAY)
         for name in random.sample("ab", 2):
             self.sync(name)
@@ -325,10 +329,11 @@ class Presence:
             self.done[action] += 1
             getattr(self, action)(Random(seed))
 
-    # -- what must hold in the end -----------------------------------------------------------------------------------------
+    # -- final checks -------------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """After the days that it may take, each provider gives everything to a new device: by the syncs of one of them."""
+        """Check that after the permitted days each provider has everything for a new device, by the syncs
+        of one device."""
         alone = "ab"[self.count % 2]
         for place in self.places:
             place.offline = False
@@ -336,13 +341,13 @@ class Presence:
             self.lab.clock.advance(DAY)
             self.sync(alone)
         for name in "bab" if alone == "b" else "aba":
-            # Where names show nothing new the lists do, and they are looked at once an hour.
+            # Lists show what names do not; they are read once an hour.
             self.lab.clock.advance(HOUR if any(place.kind == "stale" for place in self.places) else 0)
             self.sync(name)
         a, b = self.devices[alone], self.devices["b" if alone == "a" else "a"]
         wanted = texts(a)
         if texts(b) != wanted:
-            # Where nothing can be checked nobody knows that something has to be sent again; who lacks it is told.
+            # Without checks nobody knows what to send again; a reader that lacks it reports that.
             assert all(place.kind in UNCHECKED for place in self.places) and any(self.told.values())
         for place in self.places:
             if place.kind in UNCHECKED:
@@ -354,10 +359,10 @@ class Presence:
             new = self.restore(f"new {place.name}", self.open("new", [place]))
             assert texts(new) == wanted, (place.name, place.kind)
             if place.kind == "stale":
-                new.close()  # its old names may lead to what is not kept any more, and that is said each time
+                new.close()  # old names may lead to removed versions, which is reported each time
                 continue
             assert new.restored is not None and new.restored.exit_code == 0, new.restored.notices
-            # Nor does the new device miss anything later.
+            # The new device lacks nothing later either.
             for _ in range(2):
                 self.lab.clock.advance(DAY)
                 assert asyncio.run(new.sync()).exit_code == 0

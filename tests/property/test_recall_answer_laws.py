@@ -1,5 +1,5 @@
-"""Laws of recall: the same question has the same answer, whatever was asked, opened and given before; fewer hits are the first of
-more."""
+"""Laws of recall: the same query has the same answer whatever happened before, and fewer hits are a prefix
+of more."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ asked_of = st.tuples(
 
 
 def in_order(found: Recalled) -> list[tuple[Any, ...]]:
-    """All hits in order, each with what is said of it."""
+    """Return all hits in order, each with its explanation."""
     return [
         (
             (hit.scope, hit.key) if isinstance(hit, RecallHit) else (hit.kind, hit.text),

@@ -1,13 +1,13 @@
 """A key ring shared by honest people and an attacker who holds some of its keys and signs anything with them.
 
-The attacker is handed a drawn subset of keys: a reader's, a writer's, a stolen backup of an honest device, an admin's
-(recovery words made later), and those of a writer and of words that a root has revoked; or none at all. It makes statements
-of every kind with every field drawn, malformed ones and ones of another vault, and hands rings of any statements that it
-knows to anybody, as files that production code reads. Honest people enrol, revoke, rotate, unlock and restore meanwhile.
+The attacker gets a drawn subset of keys: a reader's, a writer's, a stolen backup of an honest device, an
+admin's (recovery words made later), and those of a revoked writer and of revoked words; or none. It makes
+statements of every kind with drawn fields, malformed ones and ones of another vault, and sends rings of any
+statements to anybody, as files that production code reads. Honest people enrol, revoke, rotate, unlock and
+restore meanwhile.
 
-What those keys may do by design (docs/internals/security/keys.md) is allowed here, and nothing else is:
-`Vale.check` names each power where it makes an exception for it.
-"""
+Only what those keys may do by design is allowed ("What each key can do, by design" in SECURITY.md):
+`Vale.check` names each such power."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WALLET = second_wallet("second wallet")
 DEVICES = [party(f"device {n}") for n in range(3)]
 SPARE = [party(f"spare {n}") for n in range(3)]
 READER = party("honest reader")
-#: Whose machines are honest; the root is unlocked on two at once.
+#: The honest machines; the root is unlocked on two.
 OWNERS = (ROOT, ROOT, RECOVERY, WALLET, *DEVICES, READER)
 STOLEN = DEVICES[0]
 KEYS = {
@@ -61,7 +61,7 @@ KEYS = {
     "old words": second_wallet("old words"),
 }
 STRANGER = party("nobody")
-#: Keys that the attacker makes as it goes: to enrol, to name as successors.
+#: Keys that the attacker makes: to enrol, to name as successors.
 PUPPETS = [party(f"puppet {n}") for n in range(12)]
 PUPPET_ADMINS = [second_wallet(f"puppet admin {n}") for n in range(2)]
 ELSEWHERE = b"\x77" * 16
@@ -80,12 +80,12 @@ def _base() -> Ring:
     return ring
 
 
-#: What everybody starts with: two of the six are revoked, and everybody has heard of it.
+#: The common start: two of the six are revoked, and everybody has seen it.
 BASE = _base()
 
 
 class Vale:
-    """Honest machines, each with the ring that it knows, and one attacker who hears everything that is published."""
+    """Honest machines, each with its known ring, and one attacker who reads everything that is published."""
 
     def __init__(self, held: Iterable[str]) -> None:
         self.held = [KEYS[name] for name in sorted(held)]
@@ -93,11 +93,11 @@ class Vale:
         self.count = 100
         self.published: list[bytes] = []
         self.sent: list[UnlockedKeyring] = []
-        #: What the attacker can put into rings.
+        #: Statements that the attacker can put into rings.
         self.pool: dict[str, Statement] = {}
         self.forged: list[Statement] = []
         self.made: list[EpochKey] = []
-        #: Whom an honest root or admin revoked, and whom they enrolled.
+        #: Members that an honest root or admin revoked or enrolled.
         self.revoked = {KEYS["revoked"].id, KEYS["old words"].id}
         self.enrolled = {one.id: role for one, role in self._first()}
         self.secrets = [one.box_secret for one in self.bad]
@@ -110,7 +110,7 @@ class Vale:
 
     @property
     def bad(self) -> list[Party]:
-        """All whose secrets the attacker has."""
+        """Return all parties whose secrets the attacker has."""
         return [*self.held, STRANGER, *PUPPETS, *PUPPET_ADMINS]
 
     def fresh(self) -> int:
@@ -128,7 +128,7 @@ class Vale:
             self.learn_keys(data)
 
     def learn_keys(self, data: bytes) -> None:
-        """Every epoch key that all the attacker's secrets open in a published ring."""
+        """Return every epoch key that the attacker's secrets open in a published ring."""
         keyring = parse_keyring(data, VAULT)
         found = list(keyring.slot_keys(self.secrets))
         try:
@@ -151,7 +151,7 @@ class Vale:
             elif what == "rotate":
                 ring = rotate(ring, owner.signer, ek(self.fresh()), box=fixed_box)
             elif what == "revoke":
-                # Mostly somebody of the attacker's: what it does then, knowing a lot, is what matters.
+                # Mostly a member of the attacker's: its later actions with that knowledge matter.
                 bad = sorted({one.id for one in self.bad} & ring.view.members.keys())
                 pool = bad if bad and other % 3 else sorted(ring.view.members)
                 target = pool[other % len(pool)]
@@ -175,7 +175,7 @@ class Vale:
         return revoke(ring, by.signer, target, cascade=cascade, **more)  # type: ignore[arg-type]
 
     def read(self, who: int, data: bytes) -> Ring:
-        """What a device does with a keyring.json that a head shows it."""
+        """Read a keyring.json of a head, as a device does."""
         mine, secret = self.rings[who], OWNERS[who].box_secret
         keyring = parse_keyring(data, VAULT)
         try:
@@ -187,7 +187,7 @@ class Vale:
     def became(self, who: int, before: Ring, after: Ring) -> None:
         self.rings[who] = after
         self.check(after)
-        # Keys that verify stay: those of whom a root enrolled or revoked, whatever anybody says later.
+        # Verifying keys remain: those of members that a root enrolled or revoked.
         roots = {root.hex() for root in before.view.roots}
         for one in before.statements:
             body = one.body
@@ -201,7 +201,8 @@ class Vale:
             for _ in range(random.randint(1, 6)):
                 one = self.statement(random)
                 self.forged.append(one)
-                # A genesis of somebody else makes a file one of another vault: seldom, for such a file says nothing more.
+                # A foreign genesis makes a file of another vault: seldom, because such a file says nothing
+                # more.
                 if one.body.t != "genesis":
                     self.pool[one.hash] = one
             return
@@ -211,7 +212,7 @@ class Vale:
             try:
                 after = self.read(reader, data)
             except IpfsmemError:
-                # Bad ones are refused whole: our ring stays.
+                # Bad ones are refused completely: our ring is unchanged.
                 continue
             self.became(reader, before, after)
         try:
@@ -302,7 +303,7 @@ class Vale:
         return random.sample(items, min(len(items), random.randint(0, most)))
 
     def file(self, random: Random) -> bytes:
-        """A keyring.json of some of all that the attacker knows; now and then a bad or damaged one."""
+        """A keyring.json of some known statements; sometimes a bad or damaged one."""
         if random.random() < 0.1:
             return random.choice(self.published)
         chosen = [one for one in self.pool.values() if random.random() < random.choice([0.3, 0.9, 1])]
@@ -341,7 +342,8 @@ class Vale:
         return epoch_key(random.randint(1, 9), random.randbytes(32), VAULT)
 
     def envelope(self, one: Statement, random: Random) -> dict[str, str]:
-        """The statement as it is; seldom another one in its place that must not be taken for one."""
+        """Return the statement unchanged; seldom another one in its place that must not be accepted for
+        it."""
         good = envelope(one)
         if random.random() > 0.003:
             return {"k": good.k, "s": good.s}
@@ -357,11 +359,11 @@ class Vale:
         signature = by.signer.sign(b"ipfsmem/v1/statement\x00" + VAULT + payload)
         return {"k": canonical.b64(payload), "s": canonical.b64(signature)}
 
-    # -- what must hold --------------------------------------------------------------------------------------------
+    # -- invariants ---------------------------------------------------------------------------------------------------
 
     def check(self, ring: Ring) -> None:
         view = ring.view
-        # A root is a member for ever; nobody else rises to be one.
+        # A root is a member forever; nobody else becomes one.
         assert view.rights.root_ids == {ROOT.id, RECOVERY.id}
         assert view.rights.root_ids <= view.members.keys()
         assert not view.rights.root_ids & view.must_exclude
@@ -370,11 +372,12 @@ class Vale:
         in_force = {one.id for one in self.bad if one.id in view.members and one.id not in view.must_exclude}
         rogue = KEYS["admin"] in self.held
         self.nobody_is_shut_out(ring, rogue=rogue)
-        # Power: who is in force hands out keys; an admin in force makes the key that seals.
+        # Power: a valid admin distributes keys and makes the sealing key.
         if view.sealing is not None and not in_force:
             key = view.sealing
             assert (key.epoch, key.id, key.key) not in self.keys, "a key that the attacker opens seals"
-        # Whom only the attacker knows is no member but by an admin's word, or as a successor of what it holds.
+        # An id that only the attacker knows is not a member, except by an admin's statement or as a successor
+        # of its own keys.
         for one in (STRANGER, *PUPPETS, *PUPPET_ADMINS):
             person = view.members.get(one.id)
             assert person is None or person.role != "admin"
@@ -392,12 +395,12 @@ class Vale:
                 assert member in view.members and view.members[member].role == "admin"
                 assert member not in view.must_exclude
             elif not rogue:
-                # Power: an admin revokes and demotes whom it likes that is no admin.
+                # Power: an admin revokes and demotes any member that is not an admin.
                 assert view.members[member].role == role
                 assert member not in view.must_exclude
 
     def end(self) -> None:
-        """All that was ever said comes together in any order; then a root ends what the attacker may, once and for all."""
+        """Join all statements in any order; then a root ends the attacker's rights permanently."""
         shown: list[Ring | UnlockedKeyring] = [*self.rings, *self.sent]
         forwards, backwards = _fold(shown), _fold([self.rings[0], *shown[::-1]])
         assert forwards == backwards and forwards.view == backwards.view
@@ -418,7 +421,7 @@ class Vale:
         self.publish(ring)
         self.check(ring)
         assert not {one.id for one in self.bad} & (ring.view.members.keys() - ring.view.must_exclude)
-        # Nothing that was said comes back, and everybody who is in reads the same.
+        # No statement returns, and all members read the same.
         late = ring
         for again in shown:
             late = late.join(again)
@@ -430,8 +433,8 @@ class Vale:
                 assert read == ring, member
 
     def nothing_stands(self, ring: Ring) -> None:
-        """A root that ends all that an admin said has everybody back whom no honest one removed, whatever roots and other admins
-        signed while the admin's word counted."""
+        """Check that a root that ends all statements of an admin restores everybody whom no honest party
+        removed, whatever roots and other admins signed meanwhile."""
         finder = KEYS["admin"]
         if finder not in self.held or finder.id in ring.view.out:
             return

@@ -1,8 +1,8 @@
 """Laws of the key ring: joins, order independence, and that no key of a revoked member ever seals.
 
-Two worlds: the `Attacker` throws arbitrary signed statements together (nobody behaves, any key may be stolen), `Village`
-lets honest replicas act concurrently on partial knowledge and keeps account of every key that a revoked member can come by.
-"""
+Two worlds: the `Attacker` combines arbitrary signed statements (any key may be stolen); in `Village`
+honest replicas act concurrently on partial knowledge, and every key that a revoked member can obtain is
+recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.ring_lab import (
 )
 
 PEOPLE = [party(f"p{n}") for n in range(6)]
-#: Few people and many statements of each, so that they meet.
+#: Few people with many statements each, so that they interact.
 ATTACKER = Attacker(seed=1, size=160)
 chosen = st.tuples(
     st.sets(st.integers(0, len(ATTACKER.heap) - 1), max_size=18),
@@ -45,7 +45,7 @@ Chosen = tuple[set[int], set[int], int, set[int]]
 
 
 def _ring(some: Chosen) -> Ring:
-    """A ring of some of what was said; the first 14 statements of the heap are what gives others their rights."""
+    """A ring of some of the statements; the first 14 give others their rights."""
     return ATTACKER.ring(sorted(some[0] | some[1]), some[2], sorted(some[3]))
 
 
@@ -142,7 +142,7 @@ def test_member_gains_no_rank_by_its_own_statement(a: Chosen) -> None:
 
 
 class Village:
-    """Replicas that act at the same time, each on the ring that it has; every published keyring is public."""
+    """Replicas that act concurrently, each on its own ring; every published keyring is public."""
 
     def __init__(self) -> None:
         self.admins = [party("admin one"), party("admin two")]
@@ -151,7 +151,7 @@ class Village:
         ring = new_ring(*self.devices[:2])
         for one in self.admins:
             ring = enrol(ring, ROOT.signer, one.device, "admin", since=hlc(9), box=fixed_box)
-        # The wallet is unlocked on two machines at once: two replicas with the same root key.
+        # The wallet is unlocked on two machines: two replicas with the same root key.
         self.owners = [ROOT, ROOT, *self.admins, *self.devices]
         self.rings = [ring] * len(self.owners)
         self.published: list[bytes] = [ring.serialise()]
@@ -213,7 +213,7 @@ class Village:
             return mine.join_open_part(keyring)
 
     def known_to(self, secret: bytes) -> dict[bytes, None]:
-        """Every epoch key that somebody with this box key can come by from all that was ever published."""
+        """Return every epoch key that a holder of this box key can obtain from everything published."""
         seen, found = self.loot.get(secret, (0, {}))
         if seen == len(self.published):
             return found

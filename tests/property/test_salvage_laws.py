@@ -1,6 +1,5 @@
-"""Salvage, as laws on the code that production calls: whatever nodes of whatever heads are lost, what a person salvages
-loses nothing and, once the whole heads are there again, revives nothing; doing it twice does nothing more.
-"""
+"""Laws of salvage on production code: whatever nodes of whatever heads are lost, a salvage loses nothing
+and, once the whole heads exist again, revives nothing; a second one changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def live(entries: dict[str, Entry], name: str) -> set[str]:
 
 
 def histories(random: Random, steps: int) -> list[State]:
-    """Devices that write over what they were shown, delete and join each other."""
+    """Devices that replace, delete and join each other's shown texts."""
     states = [State() for _ in DEVICES]
     for n in range(steps):
         who = random.randrange(len(DEVICES))

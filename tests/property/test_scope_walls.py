@@ -1,10 +1,9 @@
-"""No leak between scopes: what is written in one is never seen through another's list, text, index, timeline, conflicts,
-history, export, folder, published base or token, on any device, in any order of work.
+"""No leak between scopes: a text of one scope never appears in another's list, text, index, timeline,
+conflicts, history, export, folder, published base or token, on any device, in any order of work.
 
-Each text, event and title carries a mark of its own, and the model knows in which scopes a mark may stand: where it was
-written, and where a person put it by an import with a map. A scope that turned out to be another is read below that one and
-nowhere else. A plan is pairs of an action and the number that its choices are drawn from.
-"""
+Each text, event and title has a unique mark, and the model knows the scopes in which a mark may occur:
+where it was written, and where a user put it by an import with a map. A redirected scope is read below its
+target and nowhere else. A plan is pairs of an action and the seed of its choices."""
 
 from __future__ import annotations
 
@@ -44,14 +43,14 @@ _marks = re.compile(rb"<<(\d+)>>").findall
 
 
 class Walls:
-    """Two devices of one vault on one folder, and what may be seen where."""
+    """Two devices of one vault on one folder, and the allowed marks."""
 
     def __init__(self, folder: Path, mode: ModeName) -> None:
         self.folder, self.mode = folder, mode
         self.stick = folder / "stick"
         self.stick.mkdir()
         self.count = 0
-        #: By scope the marks that may stand there.
+        #: By scope the marks that may occur there.
         self.allowed: dict[str, set[int]] = {scope: set() for scope in SCOPES}
         options = {
             "unlock": ROOT,
@@ -90,14 +89,14 @@ class Walls:
     def target(self, memory: Memory, scope: str) -> str:
         return Scopes(memory.replica).target(scope)
 
-    # -- what is done ----------------------------------------------------------------------------------------------
+    # -- actions ------------------------------------------------------------------------------------------------------
 
     def write(self, random: Random) -> None:
         memory, scope = self.pick(random)
         there = self.target(memory, scope)
         mark, key = self.mark(there), random.choice(KEYS)
         if there != scope or Scopes(memory.replica).stack(there)[1:]:
-            # Parts that are not given come from what a reader of that scope is shown.
+            # Omitted fields come from the text that a reader of that scope is shown.
             self.allowed[there] |= self.seen_in(memory, there)
         part = memory.scope(scope)
         seen = part.read(key) if random.random() < 0.5 else None
@@ -109,7 +108,7 @@ class Walls:
         assert (shown := memory.scope(there).read(key)) is not None and shown.scope == there
 
     def seen_in(self, memory: Memory, scope: str) -> set[int]:
-        """The marks that a reader of a scope may be shown, with what is read below it."""
+        """Return the marks that a reader of a scope may be shown, including redirected scopes."""
         return set().union(*(self.allowed[one] for one in Scopes(memory.replica).stack(scope)))
 
     def note(self, random: Random) -> None:
@@ -119,7 +118,7 @@ class Walls:
     def forget(self, random: Random) -> None:
         memory, scope = self.pick(random)
         reason = self.mark(scope)
-        # What is read below it is forgotten with it; in a forgotten scope nothing is noted.
+        # A redirected scope is forgotten with it; a forgotten scope accepts no events.
         for one in (*Scopes(memory.replica).stack(scope), ""):
             if one or MemoryStore(memory.replica).in_scope(scope).forgotten():
                 self.allowed[one].add(self.count)
@@ -139,7 +138,7 @@ class Walls:
             memory.scopes.title(scope, f"title {self.mark(scope)}")
 
     def beside(self, random: Random) -> None:
-        """A text of others, and perhaps a person's word for it."""
+        """Write a text of others, and perhaps approve it."""
         memory, scope = self.pick(random)
         key, there = random.choice(KEYS), self.target(memory, scope)
         memory.scope(scope).bundles.import_(
@@ -149,7 +148,7 @@ class Walls:
             memory.scope(there).approve(key)
 
     def carry(self, random: Random) -> None:
-        """A person puts what is in one scope into another, by an export and a map."""
+        """A user moves a scope's contents into another by an export and a map."""
         memory, scope = self.pick(random)
         other, there = self.pick(random)
         if scope and memory.scopes.get(scope) is None:
@@ -158,7 +157,7 @@ class Walls:
         with place.open("wb") as out:
             memory.scope(scope).bundles.export_zip(out, partial=True)
         marks = marks_in(place, scope)
-        # What is promoted, or written again as an own text, keeps its mark.
+        # A promoted or rewritten text keeps its mark.
         self.allowed[there] |= marks
         maps = {scope: there} if scope else {"": there}
         if scope and there == "":
@@ -169,7 +168,7 @@ class Walls:
             )
 
     def fresh(self, memory: Memory) -> str:
-        """A scope that nobody looks at."""
+        """Return an unused scope."""
         self.count += 1
         return f"fresh-{self.count}"
 
@@ -191,7 +190,7 @@ class Walls:
             memory.scopes.redirect(scope, into if random.random() < 0.6 else None)
 
     def strange_token(self, random: Random) -> None:
-        """What was seen in one scope replaces nothing in another, in whatever form it is handed back."""
+        """A token of one scope replaces nothing in another, in whatever form it is passed."""
         memory, scope = self.pick(random)
         here, key = MemoryStore(memory.replica).in_scope(scope), random.choice(KEYS)
         reading = here.read(key)
@@ -210,7 +209,7 @@ class Walls:
         assert (there.conflicts(), there.listing(), there.read(key)) == before
 
     def edit(self, random: Random) -> None:
-        """Somebody edits the plain files of a scope, and MEMORY.md beside them."""
+        """Edit the plain files of a scope, and its MEMORY.md."""
         if not self.folders:
             return
         scope = random.choice(SCOPES)
@@ -225,10 +224,10 @@ class Walls:
     def sync(self, random: Random) -> None:
         asyncio.run(random.choice(self.devices).sync())
 
-    # -- what is seen ----------------------------------------------------------------------------------------------
+    # -- visible data -------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Every answer of every scope on every device."""
+        """Check every answer of every scope on every device."""
         for number, memory in enumerate(self.devices):
             scopes = Scopes(memory.replica)
             for scope in SCOPES:
@@ -293,7 +292,7 @@ class Walls:
 
 
 def marks_in(place: Path, scope: str) -> set[int]:
-    """The marks of one scope of a bundle."""
+    """Return the marks of one scope of a bundle."""
     parts: dict[str, BundleScope] = read_zip(place)
     return {int(mark) for mark in _marks(repr(parts.get(scope)).encode())}
 
@@ -314,7 +313,7 @@ def play(mode: ModeName, plan: list[tuple[str, int]]) -> None:
         walls = Walls(Path(folder), mode)
         try:
             for number, (action, seed) in enumerate(plan):
-                # What cannot be done now (a scope is forgotten, a key is full) is no step.
+                # An impossible action (a forgotten scope, a full key) is skipped.
                 with contextlib.suppress(NotFoundError, LimitError, ChangedError, UsageError):
                     ACTIONS[action](walls, Random(seed))
                 if number % 6 == 5:

@@ -1,3 +1,6 @@
+"""Laws of sealed objects: round trips, changed bytes or expectations do not open, and padding follows the
+rule."""
+
 from __future__ import annotations
 
 import zlib

@@ -15,7 +15,7 @@ from ipfsmem.setting_list import all_settings
 from tests.support.effort import cases
 
 SETTINGS = [*all_settings().values()]
-#: Lines that say nothing, or what only looks like a setting.
+#: Lines without a setting, or that only look like one.
 NOISE = st.sampled_from(
     ["", "# a comment", "  # resume = 3", "#[sessions]", '# "', "\t", "# [dream] # enabled = true"]
 )
@@ -23,7 +23,7 @@ NOISE = st.sampled_from(
 
 @st.composite
 def chosen(draw: st.DrawFn) -> tuple[list[str], Any]:
-    """A setting and a value that it may have, but for what depends on others."""
+    """Return a setting and a valid value, unless it depends on others."""
     one = draw(st.sampled_from([one for one in SETTINGS if not one.name.endswith("compact_keep")]))
     if one.choices:
         value: Any = draw(st.sampled_from(one.choices))
@@ -40,7 +40,8 @@ def chosen(draw: st.DrawFn) -> tuple[list[str], Any]:
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    """A settings file as somebody may have written it: tables in any order, comments, space, either line end."""
+    """Return a settings file as a person may write it: tables in any order, comments, space, either line
+    end."""
     text = "\n".join(draw(st.lists(NOISE, max_size=2))) + "\n"
     for way, value in draw(st.lists(chosen(), max_size=6)):
         text = with_value(text, way, value)
@@ -55,7 +56,7 @@ def files(draw: st.DrawFn) -> str:
 
 
 def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Each value by its whole name, so that an empty table is nothing."""
+    """Return each value by its full name, so that an empty table is omitted."""
     found: dict[str, Any] = {}
     for name, value in table.items():
         found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {before + name: value}

@@ -22,7 +22,7 @@ TABLES = [name for name, kind in get_type_hints(Settings).items() if "Settings" 
 
 @st.composite
 def tables(draw: st.DrawFn) -> dict[str, Any]:
-    """What a file may say, right and wrong."""
+    """Return a settings file with valid and invalid values."""
     said = draw(
         st.dictionaries(st.sampled_from([*Settings.__struct_fields__, "nothing"]), VALUES, max_size=3)
     )
@@ -33,7 +33,7 @@ def tables(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def as_toml(said: Any) -> str:
-    """A value as TOML writes it inside a line."""
+    """Return a value as inline TOML."""
     if isinstance(said, dict):
         return "{" + ", ".join(f"{json.dumps(name)} = {as_toml(one)}" for name, one in said.items()) + "}"
     return json.dumps(said)

@@ -1,8 +1,8 @@
-"""Of every operation that writes: what it replaces was in the token of its caller, all else stays (the fourth rule).
+"""Every writing operation replaces only what its caller's token covers (the fourth rule).
 
-One memory with plain files, texts of another device that come at any moment, and callers who hold readings of any age.
-Before and after each operation the values of all entries are compared. An operation that is refused changes nothing.
-"""
+One vault with plain files, texts of another device at any moment, and callers with readings of any age.
+The values of all entries are compared before and after each operation. A refused operation changes
+nothing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.support.effort import cases
 from tests.support.files_lab import Lab
 
 KEYS = ("log", "tone")
-#: What may be refused, and then must leave no trace.
+#: Errors of refused operations, which must change nothing.
 REFUSED = (ChangedError, LimitError, NotFoundError, UsageError)
 
 
 class World:
-    """A memory, and what its callers have in hand."""
+    """A vault, and the readings of its callers."""
 
     def __init__(self, base: Path) -> None:
         self.lab = Lab(base)
@@ -38,7 +38,7 @@ class World:
         self.count = 0
         #: Everything that anybody was ever shown, with its key.
         self.held: list[tuple[str, MemoryRecord | Conflict]] = []
-        #: The dots that stand in each file, as of its last rendering.
+        #: The dots in each file, as of its last write.
         self.rendered: dict[str, set[str]] = {}
 
     def text(self) -> str:
@@ -51,13 +51,13 @@ class World:
             return {key: store.entry(f"m/{key}") for key in KEYS}
 
     def shown(self, key: str) -> tuple[set[str], MemoryFile]:
-        """The dots that are shown now, and the text."""
+        """Return the shown dots and text."""
         with self.memory.replica.reading():
             view = self.memory._memories.view(key)
         return set(view.dots), parse_memory(view.data) if view.data is not None else MemoryFile()
 
     def law(self, key: str, token: set[str], operation: Callable[[], object]) -> bool:
-        """Run an operation whose caller was shown `token`; false when it was refused."""
+        """Run an operation whose caller was shown `token`; return False if refused."""
         before = self.state()
         try:
             operation()
@@ -75,7 +75,7 @@ class World:
         return True
 
     def note_files(self) -> None:
-        """Which dots stand in the files now: nothing where a file is older than what is shown."""
+        """Record the dots in the files: none where a file is outdated."""
         for key in KEYS:
             file = self.lab.dir / f"{key}.md"
             with self.memory.replica.reading():
@@ -84,7 +84,7 @@ class World:
                 self.rendered[key] = set(view.dots)
 
     def caller(self, key: str, pick: int) -> tuple[Seen | None, set[str], MemoryFile | None]:
-        """What a caller says it has seen, the dots of it, and its text where the caller was given one."""
+        """Return a caller's token, its dots, and its text if the caller has one."""
         held = [item for at, item in self.held if at == key][-8:]
         if not held or pick % 5 == 0:
             return None, *self.shown(key)
@@ -95,10 +95,10 @@ class World:
         text = reading.file if reading is not None else None
         if pick % 3 == 1:
             return item, set(item.token), text
-        # Behind the bare token of a reading stands the text that was read.
+        # A reading's token alone still refers to the text that was read.
         return item.token, set(item.token), text if isinstance(item, MemoryRecord) else None
 
-    # -- what happens --------------------------------------------------------------------------------------------------
+    # -- actions ------------------------------------------------------------------------------------------------------
 
     def look(self, key: str) -> None:
         reading = self.memory.read(key)
@@ -107,7 +107,8 @@ class World:
         self.held += [(item.key, item) for item in self.memory.conflicts() if item.key == key]
 
     def arrives(self, key: str, pick: int) -> None:
-        """A text of another device, which has seen some of what is here; the files are not brought up to date yet."""
+        """Join a text of another device that has seen some of the present ones; the files are not updated
+        yet."""
         entry = self.state()[key]
         dots = tuple(dot for i, dot in enumerate(sorted(entry)) if (pick >> i) & 1)
         try:
@@ -116,7 +117,7 @@ class World:
             return
 
     def overtaken(self, key: str, pick: int, parts: int) -> None:
-        """Somebody reads, another device replaces some of that, and then the reader writes a part."""
+        """A user reads, another device replaces some of it, and then the user writes a part."""
         reading = self.memory.read(key)
         self.arrives(key, pick)
         if reading is not None:
@@ -130,7 +131,7 @@ class World:
         parts: int,
         caller: tuple[Seen | None, set[str], MemoryFile | None] | None = None,
     ) -> None:
-        """Any part given, the rest from the text behind the token."""
+        """Write any part; the rest comes from the token's text."""
         seen, token, text = caller or self.caller(key, pick)
         given: dict[str, Any] = {}
         if parts & 1:
@@ -163,7 +164,7 @@ class World:
             self.law(key, token, lambda: self.memory.resolve(key, data, seen=seen, keep=data is None))
 
     def forget(self, key: str, pick: int) -> None:
-        """Without a token the wish is about everything that this device knows."""
+        """Without a token a forget covers everything that this device knows."""
         seen, token, _ = self.caller(key, pick)
         if seen is None:
             token = set(self.state()[key])
@@ -180,7 +181,7 @@ class World:
         return self.memory.history(key).versions if self.state()[key] else []
 
     def undo(self) -> None:
-        """What it takes away is what the last change put there."""
+        """An undo removes what the last change added."""
         last = self._last()
         if last is not None:
             self.law(last[0], set(last[1]), self.memory.undo)
@@ -192,7 +193,8 @@ class World:
         return (found.name[2:], found.came) if found is not None else None
 
     def take_in(self, key: str, pick: int) -> None:
-        """An import: `merge` replaces nothing, `replace` what is shown; of two texts for a key the second nothing."""
+        """Import: `merge` replaces nothing, `replace` what is shown; the second of two texts for a key
+        replaces nothing."""
         known = [
             data.decode()
             for value in self.state()[key].values()
@@ -215,7 +217,7 @@ class World:
             assert {data.encode() for data in files.values()} <= self.lab.texts()
 
     def promote(self, key: str, pick: int) -> None:
-        """A text of others becomes one's own: what is shown and that text go, nothing else."""
+        """Approve a text of others: what is shown and that text are replaced, nothing else."""
         with self.memory.replica.reading():
             view = self.memory._memories.view(key)
         others = list(view.others)
@@ -225,12 +227,12 @@ class World:
         self.law(key, token, lambda: self.memory.approve(key, alternative=file))
 
     def foreign(self, key: str, pick: int) -> None:
-        """What somebody else wrote comes in: it replaces nothing, or what is shown where that was asked for."""
+        """Import a foreign text: it replaces nothing, or what is shown if requested."""
         blob = json.dumps({"version": "memory/0.1", "files": {f"{key}.md": self.text()}, "timeline": []})
         self.law(key, set(), lambda: self.memory.bundles.import_(blob, foreign=True))
 
     def prune(self, key: str, pick: int) -> None:
-        """Of what an import lacks the shown texts go, and texts that nobody was shown stay."""
+        """Prune: shown texts that an import lacks are removed, unseen ones stay."""
         other = next(one for one in KEYS if one != key)
         shown = {one: self.shown(one)[0] for one in KEYS}
         before = self.state()
@@ -245,7 +247,7 @@ class World:
             assert before[one].keys() - after[one].keys() <= shown[one]
 
     def edit(self, key: str, pick: int) -> None:
-        """A program edits a file that may be older than the state. What it had not shown is merged, or stays."""
+        """A program edits a possibly outdated file. Unseen text is merged, or stays."""
         file = self.lab.dir / f"{key}.md"
         if not file.exists():
             return
@@ -315,7 +317,7 @@ def test_replaced_text_was_shown_to_its_writer(steps: list[tuple[Any, ...]]) -> 
 
 
 def from_what_is_shown_now(before: Any) -> Any:
-    """The fault, made again: the omitted parts of a write come from the text shown at that moment."""
+    """The fault, reintroduced: the omitted parts of a write come from the text shown at that moment."""
 
     def mutant(self: MemoryStore, here: EntryContext, seen: Seen | None) -> WriteBasis:
         return WriteBasis(here.view.data, before(self, here, seen).dots)
@@ -324,7 +326,7 @@ def from_what_is_shown_now(before: Any) -> Any:
 
 
 def replaces_what_is_shown_now(before: Any) -> Any:
-    """Its sister: the text is the one that was read, and what goes is what stands there now."""
+    """A related fault: the text is the one that was read, but the present text is replaced."""
 
     def mutant(self: MemoryStore, here: EntryContext, seen: Seen | None) -> WriteBasis:
         return WriteBasis(before(self, here, seen).data, here.view.dots)

@@ -1,13 +1,12 @@
-"""Whatever a program outside, the API and another device do to the same memories at the same moment: no line is lost.
+"""No line is lost whatever an outside program, the API and another device do concurrently to the same
+memories.
 
-Nobody here ever removes a line, so each line that was written must stand in a text of the state, or, where a file had to
-be left alone or its folder was detached, still in the file. The outsider strikes between any two steps of a rendering too,
-writes MEMORY.md as it writes any file, and finds the same memories in a second folder that comes and goes. Our process may
-die at any change that it makes to a folder. All of it holds of a sealed memory too, of which 10,000 cases were played on
-2026-11-23; what they found has tests of its own in `tests/faults/test_working_copy_crash.py`.
+No actor removes a line, so each written line must be in a text of the state or, where a file was skipped or
+its folder detached, still in the file. The outside program acts between any two steps of a write, writes
+MEMORY.md like any file, and uses the same memories in a second folder that comes and goes. Our process may
+die at any change of a folder.
 
-In the second law the outsider only puts files back to what they were: not a word of the state goes by that.
-"""
+In the second law the outside program only restores earlier files: no word of the state is removed by that."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Crash(BaseException):
 
 
 class World:
-    """Everybody who writes, and what each has in hand."""
+    """All writers, with the texts they hold."""
 
     def __init__(self, base: Path, mode: ModeName = "local") -> None:
         self.lab = Lab(base, adopt=True, mode=mode)
@@ -48,19 +47,19 @@ class World:
         self.lab.start()
         self.second = base / "second"
         self.words: set[bytes] = set()
-        #: What the outsider wrote into each file.
+        #: What the outside program wrote into each file.
         self.own_words: defaultdict[Path, set[bytes]] = defaultdict(set)
         self.held: dict[str, bytes] = {}
         self.read: dict[str, tuple[bytes, tuple[str, ...]]] = {}
         self.seen: dict[str, tuple[bytes, tuple[str, ...]]] = {}
         self.handles: list[Any] = []
         self.due: list[Callable[[], None]] = []
-        #: Changes of a folder until our process dies; None: it does not.
+        #: Changes of a folder until our process dies; None: never.
         self.left: int | None = None
         self.hook()
 
     def hook(self) -> None:
-        """Let the outsider act right before and right after each change that a rendering makes."""
+        """Let the outside program act right before and after each change that a write makes."""
         files = self.lab.memory._open.files
         assert files is not None
         for copy in files.all():
@@ -94,7 +93,7 @@ class World:
                 raise Crash
 
     def act(self, name: str, *arguments: Any) -> None:
-        """Do a step; when our process dies in it, the next one begins."""
+        """Do a step; if our process dies in it, start the next one."""
         try:
             getattr(self, name)(*arguments)
         except Crash:
@@ -103,7 +102,7 @@ class World:
             self.hook()
 
     def crash(self, left: int) -> None:
-        """Let our process die soon: after so many changes of a folder, before or after one."""
+        """Let our process die after so many changes of a folder, before or after one."""
         self.left = left
 
     def word(self) -> bytes:
@@ -116,13 +115,13 @@ class World:
         place = at % (len(lines) + 1)
         return b"\n".join([*lines[:place], self.word(), *lines[place:]])
 
-    # -- the outsider --------------------------------------------------------------------------------------------------
+    # -- the outside program ------------------------------------------------------------------------------------------
 
     def path(self, file: str) -> Path:
         return self.second / file[2:] if file.startswith("2/") else self.lab.dir / file
 
     def is_there(self, file: str) -> bool:
-        """Whether somebody looks at this file: the second folder comes and goes."""
+        """Return whether this file is scanned: the second folder comes and goes."""
         return not file.startswith("2/") or (self.second / ".ipfsmem" / "marker").exists()
 
     def out_read(self, file: str) -> None:
@@ -132,14 +131,14 @@ class World:
         self.held[file] = path.read_bytes() if path.exists() else b""
 
     def out_write(self, file: str, at: int) -> None:
-        """Write the whole file from what was read, however long ago."""
+        """Write the whole file from an earlier reading."""
         if not self.is_there(file):
             return
         if file not in self.held:
             self.out_read(file)
         path = self.path(file)
-        # Its own program would not have overwritten its own lines, nor forgotten them: a text that it alone ever had in hand,
-        # and that no look saw, tells nobody what its writer had read.
+        # Its own program would not have overwritten or dropped its own lines: a text that only it had, and
+        # that no scan saw, does not show what its writer had read.
         if self.own_words[path] - set(WORDS.findall(self.held[file])):
             self.out_read(file)
         before = set(self.words)
@@ -150,7 +149,7 @@ class World:
         else:
             temporary = path.with_name(f".{path.name}.swap")
             temporary.write_bytes(self.held[file])
-            # Its own open handles would write into a file that it has just thrown away itself.
+            # Its own open handles would write into a file that it has just deleted itself.
             gone = path.stat().st_ino if path.exists() else -1
             self.handles = [handle for handle in self.handles if os.fstat(handle.fileno()).st_ino != gone]
             os.replace(temporary, path)
@@ -222,8 +221,8 @@ class World:
         self.hook()
 
     def detach(self) -> None:
-        # What was read there before is another file's text when it comes back; nobody looks any more at a file that was
-        # replaced there and is still open in some program.
+        # Its earlier readings are of another file when it returns; a file that was replaced there and is
+        # still open is no longer scanned.
         if self.is_there("2/"):
             self.lab.memory.folders.detach(self.second)
             self.handles = [handle for handle in self.handles if os.fstat(handle.fileno()).st_nlink]
@@ -254,7 +253,7 @@ class World:
             if file in notices:
                 texts += data
         if self.second.exists():
-            # Files of a folder that is not attached any more stay as they were; of one that is, those that are left alone.
+            # Files of a detached folder stay unchanged; in a linked one, those that are skipped.
             attached = self.is_there("2/")
             texts += b"".join(
                 path.read_bytes()
@@ -295,7 +294,7 @@ INSIDE = st.one_of(
 )
 STEPS = st.lists(st.tuples(st.one_of(INSIDE, OUTSIDE), st.lists(OUTSIDE, max_size=3)), max_size=14)
 RUNS = cases(30, 2000)
-#: Of the same in a sealed memory.
+#: The same in a sealed vault.
 SEALED_RUNS = cases(15, 2000)
 Steps = list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]
 
@@ -336,7 +335,7 @@ def test_append_pull_and_whole_file_write_are_merged(tmp_path: Path) -> None:
 
 
 class Returning(World):
-    """Somebody who only ever puts files back to what they were, one at a time or all at once."""
+    """A program that only restores earlier files, one at a time or all at once."""
 
     def __init__(self, base: Path, mode: ModeName) -> None:
         super().__init__(base, mode)
@@ -358,7 +357,7 @@ class Returning(World):
             (self.lab.dir / file).write_bytes(data)
 
     def out_restore(self) -> None:
-        """All as it was last rendered: the checkout was only a look."""
+        """Restore everything as last written: the checkout was temporary."""
         self.out_checkout(-1)
 
     def api_write(self, key: str, at: int) -> None:

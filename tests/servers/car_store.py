@@ -1,8 +1,7 @@
-"""Blocks of CARs as they came, for stand-ins: each CAR lies in a temporary file and is not held in memory.
+"""Blocks of uploaded CARs for stand-ins: each CAR is stored in a temporary file.
 
-A CAR is either checked block by block while it arrives, as services that import it do, or only its header is read then,
-for the root, and the blocks are checked when the first of them is asked for. Which of both, the stand-in chooses.
-"""
+A CAR is either checked block by block while it arrives, as by services that import it, or only its header
+is read, and its blocks are checked on first access. The stand-in chooses."""
 
 from __future__ import annotations
 
@@ -25,17 +24,17 @@ class _Place(NamedTuple):
 
 
 class Arriving:
-    """One CAR on its way in. `keep` it when it is whole, or `drop` it."""
+    """One CAR being received. `keep` it when complete, or `drop` it."""
 
     def __init__(self, store: CarStore, *, strict: bool) -> None:
-        """`strict`: check every block as it comes."""
+        """`strict`: check every block on arrival."""
         self._store = store
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._index = _Index(self._file) if strict else None
         self._header = CarParser(verify=False)
 
     def feed(self, piece: bytes) -> None:
-        """The next bytes. FormatError (BlockError, LimitError) for what is no CAR, as far as is looked at."""
+        """Add the next bytes. FormatError (BlockError, LimitError) if the checked part is not a valid CAR."""
         self._file.write(piece)
         if self._index is not None:
             self._index.feed(piece)
@@ -43,7 +42,7 @@ class Arriving:
             self._header.feed(piece)
 
     def keep(self) -> CID:
-        """It is whole: its blocks are there from now on. The root that its header names."""
+        """Store the complete CAR; return the root in its header."""
         roots = self._header.roots or ()
         if len(roots) != 1:
             raise FormatError(f"a CAR with {len(roots)} roots")
@@ -56,17 +55,17 @@ class Arriving:
         return roots[0]
 
     def drop(self) -> None:
-        """It broke off."""
+        """Discard an incomplete CAR."""
         self._file.close()
 
 
 class _Index:
-    """Where the blocks of a CAR stand; checks each."""
+    """Offsets of the blocks of a CAR, each checked."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._parser = CarParser()
-        self._position = 0  #: behind the last block, 0 before the header's end is known
+        self._position = 0  # after the last block, 0 before the header's end is known
         self._start = b""
         self.places: dict[CID, _Place] = {}
 
@@ -91,11 +90,11 @@ class CarStore(Mapping[CID, bytes]):
 
     def __init__(self) -> None:
         self.places: dict[CID, _Place] = {}
-        self.unread: list[IO[bytes]] = []  #: CARs of which only the header was looked at
+        self.unread: list[IO[bytes]] = []  # CARs of which only the header was read
         self._single: dict[CID, bytes] = {}
 
     def arriving(self, *, strict: bool) -> Arriving:
-        """Begin a CAR."""
+        """Start receiving a CAR."""
         return Arriving(self, strict=strict)
 
     def update(self, blocks: Mapping[CID, bytes]) -> None:
@@ -123,7 +122,7 @@ class CarStore(Mapping[CID, bytes]):
         return sum(1 for _ in self)
 
     def _read(self) -> None:
-        """Check and index what was not looked at yet; what is behind a bad block is not served."""
+        """Check and index unread CARs; blocks after a bad one are not served."""
         while self.unread:
             file = self.unread.pop()
             index = _Index(file)

@@ -1,9 +1,9 @@
-"""An endpoint that speaks OpenAI's chat completions API, whose model is a function of the conversation.
+"""An endpoint that speaks OpenAI's chat completions API; a function of the conversation is its model.
 
-As strict as the reference (platform.openai.com/docs/api-reference/chat, read 2026-11): a JSON object with `model` and `messages`; roles are
-`system`, `user`, `assistant` and `tool`; each call of an assistant is answered by a `tool` message with its id before anything else follows; tools are
-functions with a JSON Schema; a key in `Authorization: Bearer` where the server has one.
-"""
+As strict as the reference (platform.openai.com/docs/api-reference/chat, read 2026-11): a JSON object with
+`model` and `messages`; roles are `system`, `user`, `assistant` and `tool`; each tool call of an assistant
+is answered by a `tool` message with its id before any other message; tools are functions with a JSON
+Schema; a key in `Authorization: Bearer` where the server has one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 
 from aiohttp import web
 
-#: What the model says: of the messages so far a text, or calls as (name, arguments).
+#: The model's answer to the messages: a text, or calls as (name, arguments).
 Says = Callable[[list[dict[str, Any]]], str | list[tuple[str, str]]]
 
 
 class ChatServer:
-    """What was asked, and what the model says."""
+    """The received requests, and the model."""
 
     def __init__(self, says: Says, model: str = "dreamer", key: str = "") -> None:
         self.says = says
         self.model = model
         self.key = key
         self.asked: list[dict[str, Any]] = []
-        #: An answer in place of the real one, where it gives something.
+        #: An answer in place of the model's, if not None.
         self.sick: Callable[[dict[str, Any]], web.StreamResponse | None] = lambda answer: None
 
     def app(self) -> web.Application:
@@ -67,7 +67,7 @@ class ChatServer:
 
 
 def _wrong(messages: list[dict[str, Any]]) -> str:
-    """Why a conversation is none; "" when it is one."""
+    """Return why a conversation is invalid; "" if valid."""
     open_calls: set[str] = set()
     for message in messages:
         if message["role"] == "tool":

@@ -1,4 +1,4 @@
-"""A Timing for providers whose clock is a MockClock: pauses pass at once and are written down."""
+"""A Timing for providers with a MockClock: pauses pass at once and are recorded."""
 
 from __future__ import annotations
 

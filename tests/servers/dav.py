@@ -1,4 +1,4 @@
-"""A WebDAV server over a folder, as small as the provider allows: no locks, no properties of others."""
+"""A WebDAV server over a folder, with only what the provider needs: no locks, no custom properties."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ USER, PASSWORD = "me", "a password of these tests"
 
 
 class DavServer:
-    """The server of one folder; `requests` counts what it was asked, by method."""
+    """The server of one folder; `requests` counts requests by method."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.faults = root, Faults()
         self.requests: dict[str, int] = {}
-        #: What answers say before the path of a file, as behind a proxy; ranges can be switched off.
+        #: Prefix of paths in answers, as behind a proxy; ranges can be disabled.
         self.prefix = ""
         self.ranges = True
-        #: A server that a proxy reaches in the clear, and that knows its own address by no other scheme.
+        #: A server that a proxy reaches without TLS, and that knows its own address with one scheme only.
         self.behind_tls = False
-        #: A server that looks at the target of a rename first, deletes it, and answers 403 for a missing source.
+        #: A server that deletes the target of a rename first, and answers 403 for a missing source.
         self.deletes_first = False
-        #: Sizes that lists tell of files, by name, instead of theirs.
+        #: False sizes in listings, by name.
         self.sizes: dict[str, int] = {}
 
     def app(self) -> web.Application:
-        """The application, its faults first."""
+        """The application, faults first."""
         made = web.Application(client_max_size=1 << 30, middlewares=[self.faults.middleware])
         made.router.add_route("*", "/{tail:.*}", self._handle)
         return made

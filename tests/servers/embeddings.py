@@ -1,10 +1,10 @@
-"""An endpoint that speaks OpenAI's embeddings API and computes real vectors: each word, and each run of three letters in it, is hashed
-to a place and a sign.
+"""An endpoint that speaks OpenAI's embeddings API and computes real vectors: each word and each trigram is
+hashed to a dimension and a sign.
 
-As strict as the reference (platform.openai.com/docs/api-reference/embeddings, read 2026-11): a JSON object with `model` and
-`input`, a text or 1 to 2,048 texts, none of them empty; `dimensions` from 1 to what the model has; `encoding_format` is `float` or
-`base64`; a key in `Authorization: Bearer` where the server has one. Anything else is answered as there, with an `error` object.
-"""
+As strict as the reference (platform.openai.com/docs/api-reference/embeddings, read 2026-11): a JSON object
+with `model` and `input`, a text or 1 to 2,048 non-empty texts; `dimensions` from 1 to the model's;
+`encoding_format` is `float` or `base64`; a key in `Authorization: Bearer` where the server has one.
+Anything else is answered with an `error` object."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ def vector_of(text: str, dimension: int = DIMENSION, salt: str = "") -> list[flo
 
 
 class EmbeddingsServer:
-    """What was asked, and what is answered in place of the truth."""
+    """The received requests, and scripted answers."""
 
     def __init__(self, models: dict[str, int] | None = None, key: str = "") -> None:
-        """`models`: how many numbers each has. `key`: the one that is asked for."""
+        """`models`: the dimensions of each. `key`: the required API key."""
         self.models = models or {"hashed-words": DIMENSION}
         self.key = key
-        #: Every text that came, in order.
+        #: Every received text, in order.
         self.texts: list[str] = []
         self.asked: list[str] = []
-        #: Answers in place of the real one, where it gives something.
+        #: Answers in place of the real one, if not None.
         self.sick: Callable[[dict[str, Any]], web.StreamResponse | None] = lambda answer: None
-        #: The status with which a text is refused, and all that came with it; 0: it is taken. And how often something was.
+        #: The status with which a text, and its whole batch, is refused; 0: accepted. And how often that
+        #: happened.
         self.refuses: Callable[[str], int] = lambda text: 0
         self.refused = 0
 

@@ -1,4 +1,4 @@
-"""Faults for stand-in servers: the next requests that match answer something else, or break."""
+"""Faults for stand-in servers: the next matching requests get another answer, or break."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ Fault = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Faults:
-    """A list of faults that a test writes down and the server works through."""
+    """A queue of faults that a test adds and the server consumes."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, re.Pattern[str], int, Fault]] = []
         self.hits = 0
-        self.delay = 0.0  #: seconds before each answer
-        self.cuts = False  #: the second half of each body never comes
+        self.delay = 0.0  # seconds before each answer
+        self.cuts = False  # the second half of each body never arrives
 
     def answer(
         self, method: str, path: str, status: int, text: str = "", *, times: int = 1, kind: str = "application/json",
         **headers: str,
     ) -> None:  # fmt: skip
-        """`times` requests of `method` (or *) whose path holds the pattern get this answer; -1 is always."""
+        """The next `times` requests of `method` (or *) whose path contains the pattern get this answer; -1
+        is always."""
 
         async def fault(request: web.Request) -> web.StreamResponse:
             await request.read()
@@ -34,7 +35,7 @@ class Faults:
         self.add(method, path, fault, times)
 
     def reset(self, method: str, path: str, *, after: int = 0, times: int = 1) -> None:
-        """The connection is cut after some bytes of the request's body."""
+        """Cut the connection after some bytes of the request's body."""
 
         async def fault(request: web.Request) -> web.StreamResponse:
             seen = 0
@@ -50,18 +51,18 @@ class Faults:
         self.add(method, path, fault, times)
 
     def add(self, method: str, path: str, fault: Fault, times: int = 1) -> None:
-        """Any fault."""
+        """Add any fault."""
         self._waiting.append((method, re.compile(path), times, fault))
 
     def clear(self) -> None:
-        """No more faults."""
+        """Remove all faults."""
         self._waiting.clear()
 
     @web.middleware
     async def middleware(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Put it first in an application."""
+        """Middleware; put it first in an application."""
         for index, (method, path, times, fault) in enumerate(self._waiting):
             if method in ("*", request.method) and path.search(request.path):
                 if times == 1:

@@ -1,11 +1,11 @@
-"""A stand-in for Filebase: S3 with CIDs in the metadata, the node's RPC, the Pinning Service API, Names, a gateway.
+"""A stand-in for Filebase: S3 with CIDs in the metadata, the node's RPC, the Pinning Service API, Names, a
+gateway.
 
-S3 is a real server when one is given (SeaweedFS, which checks every signature): this then only looks on and adds the
-CID. An upload is passed on while it comes, and of a CAR nothing but the header is read then: its blocks are checked when
-the gateway is first asked for one, which is later than the service would. Without a real server, objects are kept here in
-memory, signatures are checked with botocore, and CARs are read strictly before the answer, as they are by RPC. Driven with
-the service's own client in tests/interop/test_filebase_sdk.py.
-"""
+With a real S3 server behind it (SeaweedFS, which checks every signature) it only forwards and adds the
+CID; of a CAR only the header is read then, and its blocks are checked on the gateway's first access, which
+is later than the service would. Without a real server, objects are stored in memory, botocore checks
+signatures, and CARs are read strictly before the answer, as by RPC. tests/interop/test_filebase_sdk.py
+uses it with the service's own client."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Filebase(SmallS3):
         super().__init__()
         self.upstream = upstream
         self.blocks = CarStore()
-        self.cids: dict[str, str] = {}  #: CID of each object, by `bucket/key`
+        self.cids: dict[str, str] = {}  # CID of each object, by `bucket/key`
         self.looks: dict[str, int] = {}
         self.pins: dict[str, dict[str, Any]] = {}
         self.node_pins: set[CID] = set()
         self.names: dict[str, dict[str, Any]] = {}
         self.seen: list[str] = []
-        self.pending = 0  #: HEADs until an object's CID is there
-        self.plain = False  #: a bucket that is not IPFS: no CID ever
+        self.pending = 0  # HEADs until an object's CID is available
+        self.plain = False  # a bucket that is not IPFS: never a CID
         self.wrong_root: CID | None = None
         self.rooted = False
 
@@ -93,7 +93,7 @@ class Filebase(SmallS3):
         return answer
 
     async def _put(self, request: web.Request, place: str) -> web.Response:
-        """An object; with a real server behind, it is sent there while it arrives."""
+        """Store an object; with a real server, forward it while it arrives."""
         car = request.headers.get("x-amz-meta-import") == "car"
         arriving = self.blocks.arriving(strict=not self.upstream) if car else None
         try:
@@ -127,7 +127,7 @@ class Filebase(SmallS3):
         return str(self.wrong_root or arriving.keep())
 
     async def _forward(self, request: web.Request, body: bytes | AsyncIterator[bytes]) -> web.Response:
-        """The same request to the real server, the Host that was signed included."""
+        """Send the same request to the real server, including the signed Host."""
         headers = CIMultiDict(
             (k, v) for k, v in request.headers.items() if k.lower() not in ("expect", "connection")
         )
@@ -255,7 +255,9 @@ class Filebase(SmallS3):
         pin = await request.json()
         pinning_rules.check_pin(pin)
         row["pin"] = pin
-        return web.json_response(row)  # 200 where the API says 202: the service's client takes nothing else
+        return web.json_response(
+            row
+        )  # 200 where the API requires 202: the service's client accepts nothing else
 
     async def pin_delete(self, request: web.Request) -> web.Response:
         self._psa_token(request)

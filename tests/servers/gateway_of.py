@@ -1,7 +1,7 @@
 """A trustless gateway over a dictionary of blocks, for stand-ins: raw blocks, CARs, and paths.
 
-A CAR is sent while its tree is walked. With `rooted` it does what dedicated gateways do: it serves what is pinned as a root, and the rest only by path under it.
-"""
+A CAR is sent while its tree is walked. With `rooted` it behaves like a dedicated gateway: it serves pinned
+roots by CID, and other blocks only by path under them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PIECE = 256 * 1024
 
 
 def below(blocks: Blocks, root: CID, *, entity: bool = False) -> Iterator[tuple[CID, bytes]]:
-    """The blocks under a root, depth first, each once; what is missing is left out."""
+    """Yield the blocks under a root, depth first, each once; missing ones are skipped."""
     stack, seen = [root], set()
     while stack:
         cid = stack.pop()
@@ -71,7 +71,7 @@ async def answer(
 
 
 def _scope(blocks: Blocks, walked: list[CID], scope: str) -> Iterator[tuple[CID, bytes]]:
-    """The blocks on a path, then those that are asked for of what stands at its end."""
+    """Return the blocks on a path, then the requested ones of its target."""
     *way, cid = walked
     sent = dict.fromkeys(way)
     yield from ((step, blocks[step]) for step in sent)

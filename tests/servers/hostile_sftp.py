@@ -1,4 +1,5 @@
-"""An SFTP server that lies, as the program behind a pipe: `python hostile_sftp.py KIND`. It says that every file is there."""
+"""A lying SFTP server, as the program behind a pipe: `python hostile_sftp.py KIND`. It claims that every
+file exists."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A stand-in for today's Kubo, as far as the `kubo` provider speaks to it; the real program cannot be installed by a test.
+"""A stand-in for current Kubo, as far as the `kubo` provider uses it; a test cannot install the real program.
 
-It follows Kubo's documentation and source, clause by clause as docs/reference/providers.md lists them: one name a pin, a second
-`pin/add` renames it, an import that pins takes the name away, `name` filters by a part, errors are 500 with JSON,
-`name/put` refuses what is not greater, and `name/get` and `name/put` ask the network first, which takes as long as a
-test says. Older versions lack what they lacked. Nothing is a node here: no collection, and the network is a dictionary.
-"""
+It follows Kubo's documentation and source, clause by clause as in docs/reference/providers.md: one name
+per pin, a second `pin/add` renames it, an import that pins removes the name, `name` filters by substring,
+errors are 500 with JSON, `name/put` refuses records that are not greater, and `name/get` and `name/put`
+ask the network first, with a scripted delay. Older versions lack newer features. There is no garbage
+collection, and the network is a dictionary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.servers.faults import Faults
 
 
 class FakeKubo:
-    """What the node holds; `app()` serves it. `requests` lists commands in order."""
+    """The state of the node; `app()` serves it. `requests` lists commands in order."""
 
     def __init__(self, version: str = "0.43.1", authorization: str = "") -> None:
         self.version = version
@@ -33,14 +33,15 @@ class FakeKubo:
         self.authorization = authorization
         self.cloud = SimCloud()
         self.pins: dict[CID, str] = {}
-        self.let_go: list[CID] = []  #: roots that for a moment no pin held, themselves or above them
-        self.records: dict[str, bytes] = {}  #: in the node's own store
-        self.network: dict[str, bytes] = {}  #: in the DHT
-        self.delay = 0.0  #: seconds that a question to the DHT, or a put, takes
-        self.waits: list[tuple[float, float]] = []  #: from when to when each such question made somebody wait
-        #: Pins after which a list fails: streamed, it says so in an HTTP trailer alone, which no client reads.
+        self.let_go: list[CID] = []  # roots that were momentarily held by no pin, directly or indirectly
+        self.records: dict[str, bytes] = {}  # in the node's own store
+        self.network: dict[str, bytes] = {}  # in the DHT
+        self.delay = 0.0  # seconds that a DHT lookup or put takes
+        self.waits: list[tuple[float, float]] = []  # start and end of each lookup that a caller waited for
+        #: Number of pins after which a list fails: a streamed list reports it only in an HTTP trailer, which
+        #: clients ignore.
         self.breaks_after: int | None = None
-        self.nameless = False  #: as IPFS Cluster's proxy: takes names of pins and tells none
+        self.nameless = False  # like the proxy of IPFS Cluster: accepts names of pins and shows none
         self.keys = ["self"]
         self.published: list[tuple[str, str]] = []
         self.requests: list[str] = []
@@ -120,7 +121,7 @@ class FakeKubo:
         if self.number >= (0, 35):
             self.pins[root] = name
         elif self.number >= (0, 29):
-            self.pins.setdefault(root, name)  # a second name was not taken
+            self.pins.setdefault(root, name)  # a second name was refused
         else:
             self.pins[root] = ""
         return web.json_response({"Pins": [str(root)]})
@@ -188,7 +189,7 @@ class FakeKubo:
         return web.Response(body=record, content_type="application/vnd.ipfs.ipns-record")
 
     async def _routed(self, request: web.Request, name: str) -> bytes | None:
-        """The best record: the node's own store's, and that of the network unless it is told to stay offline."""
+        """Return the best record of the node's own store and, unless offline, of the network."""
         found = [self.records.get(name)]
         if request.query.get("offline") != "true":
             await self._asks(request)
@@ -198,7 +199,7 @@ class FakeKubo:
         return best.encoded if best is not None else None
 
     async def _asks(self, request: web.Request) -> None:
-        """The network takes its time, up to the `timeout` of the request."""
+        """Simulate the network's delay, up to the `timeout` of the request."""
         match = re.fullmatch(r"(\d+)s", request.query.get("timeout", ""))
         most = float(match[1]) if match else self.delay
         began = asyncio.get_running_loop().time()
@@ -208,7 +209,7 @@ class FakeKubo:
             raise _Failed("context deadline exceeded")
 
     def waited(self) -> int:
-        """How many times it made somebody wait since the last look: waits side by side are one."""
+        """Return the number of waits since the last call; concurrent waits count once."""
         times, until = 0, 0.0
         for began, ended in sorted(self.waits):
             times += began >= until
@@ -237,7 +238,7 @@ class FakeKubo:
         return web.json_response({"Name": "k51", "Value": request.query["arg"]})
 
     def is_held(self, root: CID) -> bool:
-        """Whether a collection of garbage would leave the tree of this root."""
+        """Return whether a garbage collection would keep the tree of this root."""
         return any(root in self.cloud.tree(pinned) for pinned in self.pins)
 
     def _argument(self, request: web.Request) -> CID:

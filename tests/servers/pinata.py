@@ -1,8 +1,8 @@
-"""A stand-in for Pinata: v3 (uploads, CARs, TUS, list, pin queue, delete), the legacy API, and a dedicated gateway.
+"""A stand-in for Pinata: v3 (uploads, CARs, TUS, list, pin queue, delete), the legacy API, and a dedicated
+gateway.
 
-Written after the service's published client and documentation, and driven with that client in
-tests/interop/test_pinata_sdk.py. What is not documented there is a choice of ours, said where it stands.
-"""
+It follows the service's published client and documentation, and tests/interop/test_pinata_sdk.py uses it
+with that client. Undocumented behaviour is our choice, marked in comments."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ LEGACY_KEY = "eyJhbGciOiJIUzI1NiJ9.legacy-key.signature"
 BARE_KEY = "eyJhbGciOiJIUzI1NiJ9.scopeless-key.signature"
 GATEWAY_TOKEN = "gateway-secret"
 _CHUNK = 256 * 1024
-#: Bytes of a request that is not resumable, and of one piece of a resumable one (docs.pinata.cloud, "Limits", "Upload"). The
-#: documents say 50 MiB for a piece; the SDK, 2.5.6, sends one byte more, and the service takes it.
+#: Maximum bytes of a request that is not resumable, and of one piece of a resumable one (docs.pinata.cloud,
+#: "Limits", "Upload"). The documentation says 50 MiB for a piece; SDK 2.5.6 sends one byte more, and the
+#: service accepts it.
 REQUEST_MAX = 100 * 1000**2
 PATCH_MAX = 50 * 1024**2 + 1
 _KEYVALUES_MAX = 10
@@ -52,21 +53,22 @@ class Pinata:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.uploads: dict[str, dict[str, Any]] = {}
         self.seen: list[str] = []
-        self.sizes: list[int] = []  #: bytes of each upload's body
-        self.paid = True  #: takes CARs
-        #: What v3 does with several files in one request: "refused", as its documents say that it does not support folders;
-        #: "kept" (a folder, as is seen in the field), "first" (one file of them stays), or "uncounted" (one stays and
-        #: nothing is said). The legacy API takes folders by its documents, unless one of the last two is said.
+        self.sizes: list[int] = []  # bytes of each upload's body
+        self.paid = True  # accepts CARs
+        #: How v3 treats several files in one request: "refused", as documented; "kept" (a folder, as
+        #: observed), "first" (one of the files is stored), or "uncounted" (one is stored, without saying so).
+        #: The legacy API accepts folders as documented, except with the last two.
         self.folders = "refused"
-        self.rooted = True  #: its gateway serves roots only
-        self.pending = 0  #: looks at an entry until a CAR's CID is there
-        self.lost = False  #: CARs vanish while they are processed
-        self.wrong_root: CID | None = None  #: what CARs get instead of their root
-        self.network_blocks: dict[CID, bytes] = {}  #: what pin_by_cid finds
+        self.rooted = True  # its gateway serves roots only
+        self.pending = 0  # lookups of an entry until a CAR's CID is available
+        self.lost = False  # CARs vanish while they are processed
+        self.wrong_root: CID | None = None  # the CID that CARs get instead of their root
+        self.network_blocks: dict[CID, bytes] = {}  # the blocks that pin_by_cid finds
         self.ignores_filters = False
-        self.page = 1000  #: the most that a page has
+        self.page = 1000  # maximum page size
         self.now: Callable[[], float] = time.monotonic
-        #: Requests a minute: of the plan (None: not looked at), and below `/data/`, which has a limit of its own in each.
+        #: Requests per minute: of the plan (None: unlimited), and below `/data/`, which has its own limit in
+        #: each plan.
         self.per_minute: int | None = None
         self.data_per_minute = 30
         self._asked: dict[str, deque[float]] = {"": deque(), "/data/": deque()}
@@ -85,7 +87,7 @@ class Pinata:
         add("GET", "/v3/files/{network}/{id}", self.file)
         add("PUT", "/v3/files/{network}/{id}", self.update)
         add("DELETE", "/v3/files/{network}/{id}", self.delete)
-        for base in ("", "/v3"):  # the SDK asks below its endpoint, whichever that is
+        for base in ("", "/v3"):  # the SDK sends requests below its endpoint, whichever that is
             add("GET", base + "/data/testAuthentication", self.test_authentication)
         add("POST", "/pinning/pinFileToIPFS", self.legacy_upload)
         add("POST", "/pinning/pinByHash", self.legacy_pin)
@@ -109,7 +111,7 @@ class Pinata:
             )
 
     def _count(self, path: str) -> None:
-        """Refuse what comes faster than the service's documents allow."""
+        """Refuse requests beyond the documented rates."""
         limits = {"": self.per_minute, "/data/": self.data_per_minute}
         for part, limit in limits.items():
             asked = self._asked[part]
@@ -196,7 +198,8 @@ class Pinata:
         return entry
 
     def _layout(self, files: list[tuple[str, bytes]]) -> CID:
-        """Pinata's own layout, which nobody knows: here every file of a folder is a dag-pb node of its own."""
+        """Return a layout other than ours, as Pinata's is unknown: every file of a folder is a separate
+        dag-pb node."""
         if len(files) == 1 and "/" not in files[0][0]:
             root, blocks = file_bytes(files[0][1])
             self.blocks |= dict(blocks)
@@ -225,7 +228,7 @@ class Pinata:
         return made.cid, made.tsize
 
     def _leaf(self, data: bytes) -> tuple[CID, int]:
-        """A file as older importers made it: nodes of 256 KiB, and one above them."""
+        """A file as older importers made it: nodes of 256 KiB below one node."""
         if len(data) <= _CHUNK:
             return self._node([], UnixFS(TYPE_FILE, data, len(data)))
         chunks = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
@@ -312,7 +315,7 @@ class Pinata:
         self._check(request, V3_KEY)
         shown = [job for job in self.jobs.values() if request.query.get("cid", job["cid"]) == job["cid"]]
         answer = web.json_response({"data": {"jobs": shown, "next_page_token": None}})
-        for job in shown:  # whoever looks finds it further on the next time
+        for job in shown:  # each lookup advances it
             cid = parse_cid(job["cid"])
             if job["status"] == "prechecking":
                 found = dict(gateway_of.below(self.network_blocks | self.blocks, cid))
@@ -355,7 +358,7 @@ class Pinata:
             return web.Response(status=409)
         if (request.content_length or 0) > PATCH_MAX:
             return web.Response(status=413)
-        async for piece in request.content.iter_any():  # what came before a break stays
+        async for piece in request.content.iter_any():  # bytes received before a break are kept
             upload["data"] += piece
         headers = {"Upload-Offset": str(len(upload["data"]))}
         if len(upload["data"]) == upload["length"]:
@@ -396,7 +399,7 @@ class Pinata:
             }
             for entry in self.files.values()
             if query.get("hashContains", "") in entry["cid"]
-            # the service's name filter finds parts of names
+            # the service's name filter matches substrings
             and query.get("metadata[name]", "") in entry["name"]
         ]  # fmt: skip
         rows.sort(key=lambda row: row["date_pinned"], reverse=True)
@@ -448,7 +451,8 @@ class Pinata:
 
 
 async def _form(request: web.Request) -> tuple[dict[str, str], list[tuple[str, bytes]]]:
-    """The parts of a form. Split by hand: aiohttp's reader takes longer for a folder of thousands than the client does."""
+    """Return the parts of a form. Split by hand, because aiohttp's reader is slow for a folder of
+    thousands of files."""
     boundary = parse_mimetype(request.headers["Content-Type"]).parameters["boundary"]
     fields: dict[str, str] = {}
     files: list[tuple[str, bytes]] = []
@@ -468,7 +472,7 @@ async def _form(request: web.Request) -> tuple[dict[str, str], list[tuple[str, b
 
 
 def _keyvalues(given: Any) -> dict[str, str]:
-    """What was said about a file: texts, ten at most."""
+    """Parse the key-values of a file: texts, ten at most."""
     if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
         raise _error(400, "INVALID_REQUEST", "keyvalues must be an object of strings")
     if len(given) > _KEYVALUES_MAX:

@@ -1,4 +1,4 @@
-"""What the Pinning Service API 1.0.0 says of a request, for stand-ins that have its `/pins`: each rule of its schema."""
+"""The rules of the Pinning Service API 1.0.0 for requests, for stand-ins with `/pins`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PARAMETERS = {"cid", "name", "match", "status", "before", "after", "limit", "me
 
 
 def bad(details: str) -> web.HTTPException:
-    """The answer to a request that is none."""
+    """The answer to an invalid request."""
     text = json.dumps({"error": {"reason": "BAD_REQUEST", "details": details}})
     return web.HTTPBadRequest(text=text, content_type="application/json")
 
 
 def check_query(query: MultiMapping[str]) -> None:
-    """Refuse what `GET /pins` does not take."""
+    """Refuse an invalid query of `GET /pins`."""
     if unknown := set(query) - _PARAMETERS:
         raise bad(f"no parameter {min(unknown)}")
     if not set(query.get("status", "pinned").split(",")) <= _STATUSES:
@@ -39,7 +39,7 @@ def check_query(query: MultiMapping[str]) -> None:
 
 
 def check_pin(pin: Any) -> None:
-    """Refuse what is no Pin object."""
+    """Refuse an invalid Pin object."""
     if not isinstance(pin, dict) or not isinstance(pin.get("cid"), str):
         raise bad("a pin has a cid")
     try:

@@ -1,4 +1,4 @@
-"""A relay in front of a real HTTP server, where faults are put: it sends each request on unchanged, and each answer back."""
+"""A relay for faults in front of a real HTTP server: it forwards requests and answers unchanged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from yarl import URL
 
 from tests.servers.faults import Faults
 
-#: Of one connection only, and what aiohttp writes for each body.
+#: Headers of one connection only, and those that aiohttp writes for each body.
 _OF_THE_CONNECTION = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "te", "trailer", "content-length"))  # fmt: skip
 
 
 def relay(server: str, faults: Faults) -> Callable[[], web.Application]:
-    """What makes the relay in front of the server at the URL `server`, which sees the host that the client named."""
+    """Return a function that makes a relay in front of the server at the URL `server`, which sees the
+    client's Host header."""
 
     async def forward(request: web.Request) -> web.StreamResponse:
         kept = [

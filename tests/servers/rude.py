@@ -1,4 +1,4 @@
-"""A server that answers each connection with given bytes and does what no proper server would."""
+"""A server that answers each connection with given bytes and misbehaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @contextlib.asynccontextmanager
 async def rude_here(talk: Talk) -> AsyncIterator[str]:
-    """The URL of a server that does `talk` with every connection, once the head of a request has come; in this loop."""
+    """Yield the URL of a server in this loop that runs `talk` with every connection, once the head of a
+    request has arrived."""
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(Exception, asyncio.CancelledError):
@@ -35,7 +36,7 @@ async def rude_here(talk: Talk) -> AsyncIterator[str]:
 
 @contextlib.contextmanager
 def rude(talk: Talk) -> Iterator[str]:
-    """The same in a thread, for tests that have event loops of their own."""
+    """Do the same in a thread, for tests with their own event loops."""
     ready = threading.Event()
     state: dict[str, object] = {}
 
@@ -61,7 +62,7 @@ def rude(talk: Talk) -> Iterator[str]:
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """Break the connection with a reset instead of an end."""
+    """Break the connection with a reset."""
     sock = writer.get_extra_info("socket")
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()

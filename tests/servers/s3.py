@@ -1,7 +1,6 @@
-"""A small S3 in memory, with real signatures: as strict as what the providers of the tests need of one, and no more.
+"""A small S3 in memory with real signatures, and only what the tested providers need.
 
-It puts, reads (ranges too), lists and deletes; every request is checked by botocore's own arithmetic.
-"""
+It stores, reads (ranges too), lists and deletes; botocore's own code checks every signature."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from aiohttp import web
 from tests.servers.faults import Faults
 
 KEY, SECRET, BUCKET = "FILEBASEKEY123456789", "filebase-secret-of-the-tests", "memories"
-#: Seconds that the clock of who signs may be wrong (S3, "Signature calculations").
+#: Maximum clock error of a signer in seconds (S3, "Signature calculations").
 _SKEW = 15 * 60
 _BEGAN = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 
@@ -32,14 +31,14 @@ class SmallS3:
         """`signed`: every request must be."""
         self.signed = signed
         self.faults = Faults()
-        self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  #: body, time and metadata by key
+        self.objects: dict[str, tuple[bytes, str, dict[str, str]]] = {}  # body, time and metadata by key
         self.page = 1000
-        self.lists = 0  #: pages of lists so far
-        self.sorts = True  #: a directory bucket of AWS lists in any order
-        self.ahead = 0.0  #: seconds that the service's clock is ahead of this machine's
-        self.policy: dict[str, Any] | None = None  #: of the key, as IAM's; None: it may do everything
+        self.lists = 0  # pages of lists so far
+        self.sorts = True  # a directory bucket of AWS lists in any order
+        self.ahead = 0.0  # seconds by which the service's clock is ahead of this machine's
+        self.policy: dict[str, Any] | None = None  # the key's IAM policy; None: all rights
         self._ticks = 0
-        #: Seconds since 1970 at which an object is put.
+        #: Seconds since 1970 at which an object is stored.
         self.clock = self._tick
 
     def _tick(self) -> float:
@@ -47,7 +46,7 @@ class SmallS3:
         return _BEGAN + self._ticks
 
     def bucket_app(self) -> web.Application:
-        """The application, of S3 alone."""
+        """The application, with S3 alone."""
         app = web.Application(middlewares=[self.faults.middleware], client_max_size=1 << 30)
 
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -76,7 +75,7 @@ class SmallS3:
             self.objects.pop(key, None)
             return web.Response(status=204)
         if key not in self.objects:
-            self._require("s3:ListBucket", "")  # as AWS, which tells only those that may list
+            self._require("s3:ListBucket", "")  # like AWS, which reveals absence only to those that may list
             raise xml_error(404, "NoSuchKey", "The specified key does not exist.")
         data, when, about = self.objects[key]
         headers = {
@@ -93,7 +92,8 @@ class SmallS3:
         return web.Response(status=206, body=data[start:end], headers=headers)
 
     def _require(self, action: str, resource: str, prefix: str | None = None) -> None:
-        """Refuse what `policy` does not allow, as IAM reads it: `*` is any text, and a missing prefix is like none."""
+        """Refuse what `policy` does not allow, as IAM reads it: `*` is any text, and a missing prefix is
+        like an empty one."""
         if self.policy is None:
             return
         for one in self.policy["Statement"]:
@@ -132,8 +132,8 @@ class SmallS3:
 
 
 def check_signature(request: web.Request, body: bytes, now: float) -> None:
-    """Raise the S3 error for a request that is not signed with the key, by botocore's own arithmetic, or not at about
-    the time `now` (seconds since 1970)."""
+    """Raise the S3 error for a request that is not signed with the key, by botocore's own code, or not at
+    about the time `now` (seconds since 1970)."""
     from botocore.auth import S3SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials

@@ -64,7 +64,7 @@ class Sshd:
         ends = time.monotonic() + PATIENCE
         while not self._answers([*command, "-p", str(self.port)], ends):
             assert time.monotonic() < ends and not self._has_begun, f"sshd does not answer: {self._said()}"
-            time.sleep(0.1)  # one that ends at once is not started again without a pause
+            time.sleep(0.1)  # the system does not restart a service that ends at once
             self.port = free_port()  # another program took the port between the choice and the start
             ssh_client(folder, self.port)
         self._has_begun = True

@@ -1,5 +1,5 @@
-"""Runs an aiohttp application on a free port of 127.0.0.1: in a thread, for tests that have event loops of their own, or in
-the loop that is there."""
+"""Runs an aiohttp application on a free port of 127.0.0.1: in a thread, for tests with their own event
+loops, or in the current loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aiohttp import web
 
 @contextlib.asynccontextmanager
 async def serve_here(app: web.Application, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The URL of the application in this loop, https with `tls`; it is shut down at the end."""
+    """Yield the URL of the application in this loop, https with `tls`; shut it down at the end."""
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
     try:
@@ -28,7 +28,8 @@ async def serve_here(app: web.Application, tls: ssl.SSLContext | None = None) ->
 
 @contextlib.contextmanager
 def serve(make: Callable[[], web.Application], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """The URL of the application that `make` builds inside a thread, https with `tls`; it is shut down at the end."""
+    """Yield the URL of the application that `make` builds inside a thread, https with `tls`; shut it down
+    at the end."""
     ready = threading.Event()
     url: list[str] = []
     stop: list[Callable[[], object]] = []
@@ -53,7 +54,7 @@ def serve(make: Callable[[], web.Application], tls: ssl.SSLContext | None = None
 
 
 def own_certificate(folder: Path) -> ssl.SSLContext:
-    """For a server of this machine, with a certificate that it signed itself; `folder` gets its files."""
+    """Return TLS settings of a local server with a self-signed certificate; its files are in `folder`."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,7 +1,7 @@
-"""Traces 20 to 33: ways in which devices would have disagreed or stopped, as far as commits and channels show them.
+"""Traces 20 to 33: sequences in which devices disagreed or stopped in an earlier draft, as far as commits and
+providers show them.
 
-What the ring alone decides (20, 22, 23) stands with the ring's traces; 27 and 28 with the prefix tree.
-"""
+Traces about the ring alone (20, 22, 23) are in test_ring_traces.py; 27 and 28 are with the prefix tree."""
 
 from __future__ import annotations
 
@@ -37,13 +37,14 @@ VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 
 def test_trace_20_two_devices_enrol_concurrently(lab: Lab) -> None:
-    """Laptop and phone enrol at once: two rings of one epoch, each refusing the other. -> a set of statements."""
+    """Laptop and phone enrol concurrently: two rings of one epoch, each refusing the other. -> a set of
+    statements."""
     a = lab.create("a")
     a.write("tone", "x")
     lab.sync(a)
     names, blocks = {n: list(r) for n, r in lab.cloud.names.items()}, dict(lab.cloud.blocks)
     b = lab.restore("b", hold=True)
-    # C sees the world as it was before B came.
+    # C sees the state before B joined.
     later = lab.cloud.names
     lab.cloud.names = names
     c = lab.restore("c", hold=True)
@@ -60,10 +61,11 @@ def test_trace_20_two_devices_enrol_concurrently(lab: Lab) -> None:
 
 
 def test_trace_20_two_rotations_are_concurrent(lab: Lab) -> None:
-    """Two rotations at once: two keys of one epoch. -> keys are named by id; one of them seals, both open."""
+    """Two concurrent rotations: two keys of one epoch. -> keys are named by id; one of them seals, both
+    open."""
     a, b, c = lab.three()
     b.unlock(ROOT)
-    # B does not hear of A's rotation before it has made its own.
+    # B rotates before it hears of A's rotation.
     lab.provider("b").faults.old_record = {name: len(r) - 1 for name, r in lab.cloud.names.items()}
     asyncio.run(a.members.rotate())
     asyncio.run(b.members.rotate())
@@ -76,7 +78,7 @@ def test_trace_20_two_rotations_are_concurrent(lab: Lab) -> None:
 
 
 def test_trace_21_last_words_under_the_old_key(lab: Lab) -> None:
-    """C publishes under the old ring while A rotates, then C dies: its last writes must count."""
+    """C publishes under the old ring while A rotates, then C dies: its last writes must remain valid."""
     a, b, c = lab.three()
     old = c.replica.codec.ek
     c.write("last", "words")
@@ -93,7 +95,8 @@ def test_trace_21_last_words_under_the_old_key(lab: Lab) -> None:
 
 
 def test_trace_24_devices_stop_publishing_when_nothing_changes(lab: Lab) -> None:
-    """Two devices whose commit counter is part of ctx republish for ever. -> c is outside ctx; no commit when equal."""
+    """Two devices whose commit counter is part of ctx republish forever. -> c is outside ctx; no commit
+    when equal."""
     a, b, c = lab.three()
     a.write("tone", "x")
     b.write("role", "y")
@@ -126,10 +129,11 @@ def test_trace_25_a_commit_that_only_deletes(lab: Lab) -> None:
 
 
 def test_trace_26_a_provider_with_a_layout_of_its_own(lab: Lab) -> None:
-    """A provider relays the layout and answers another root: no equivocation; commits name hashes of commits."""
+    """A provider changes the layout and returns another root: no equivocation; commits name hashes of
+    commits."""
 
     class Relaying(SimProvider):
-        """Wraps every root in the same tree made anew: one folder block with other link sizes."""
+        """Stores every root as the same tree with other link sizes in one folder block."""
 
         async def put_car(self, root: CID, blocks, *, name: str) -> CID:  # type: ignore[no-untyped-def, override]
             await super().put_car(root, blocks, name=name)
@@ -173,7 +177,7 @@ def test_trace_29_sixty_four_siblings_of_one_member(lab: Lab) -> None:
     assert f"more than {MAX_DOTS} values of device {m.device}" in says(report, "head-refused")
     lab.settle(b, a)
     assert body(a, "tone") == "by B"
-    # Four of each device are allowed, and one more by another device is joined beside them.
+    # Each device may have four, and one more by another device is joined as well.
     few = {under: value for under, value in entry.items() if not under.startswith(m.device)}
     few |= dict([item for item in entry.items() if item[0].startswith(m.device)][:4])
     forger.put({"m/tone": few})

@@ -1,4 +1,5 @@
-"""Every trace that broke an earlier draft has a test whose name has its number, and so has every way to lose data."""
+"""Every trace that broke an earlier draft, and every way to lose data, has a test whose name has its
+number."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 TESTS = Path(__file__).parents[1]
 EVERY = json.loads((Path(__file__).parent / "traces.json").read_text("utf-8"))
 TRACES = [trace for trace in EVERY if "part" not in trace]
-#: Those against which later parts of the format were written; a part is a letter.
+#: The later parts of the format, each named by a letter.
 LATER = [trace for trace in EVERY if "part" in trace]
 
 

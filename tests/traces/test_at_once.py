@@ -1,4 +1,4 @@
-"""Two devices do the same at the same moment, and a device has a clock that is a year off: nothing is lost, and all end alike."""
+"""Concurrent first syncs and restores, and a clock that is a year off, lose nothing and converge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ YEAR = 366 * 86400
 
 
 def at_once(*memories: Memory) -> None:
-    """Everybody syncs, each call of one between two calls of another."""
+    """Sync all devices with their calls interleaved."""
 
     async def all_of_them() -> None:
         await asyncio.gather(*(memory.sync() for memory in memories))
@@ -22,7 +22,7 @@ def at_once(*memories: Memory) -> None:
 
 
 def alike(lab: Lab, texts: set[str], kinds: set[str], *memories: Memory) -> None:
-    """All have come to rest with these texts and events, and so has a new device."""
+    """Check that all devices, and a new one, end with these texts and events."""
     lab.settle(*memories)
     lab.rest(*memories)
     same(*memories)

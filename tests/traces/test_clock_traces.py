@@ -1,4 +1,5 @@
-"""A clock that was years ahead for one write: named on both sides, put right by a person, and nothing lost by that."""
+"""A clock that was years ahead for one write is reported on both sides, corrected by a person, and nothing
+is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ YEARS = 10 * 365 * 86_400_000
 
 
 class Clocks(Lab):
-    """Devices whose clocks differ by what `off` says, in milliseconds."""
+    """Devices whose clocks are off by `off` milliseconds."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -101,7 +102,7 @@ def test_clock_ahead_is_corrected_and_ties_are_fair_again(lab: Clocks) -> None:
     assert body(b, "tone") == "c, an hour later" and {"a, first", "c, an hour later", "in 2035"} <= all_texts(
         b
     )
-    # What was written then is replaced like any other text, by whoever has seen it.
+    # A text written then is replaced like any other, by a writer that has seen it.
     c.write("x", "over it")
     lab.settle(a, b, c)
     same(a, b, c)
@@ -135,11 +136,11 @@ def test_corrected_clock_is_not_a_fork_and_survives_a_restart(lab: Clocks) -> No
         for memory in (a, b, c):
             report = lab.sync(memory)
             assert not kinds(report) & {"equivocation", "stale", "fork-joined", "identity"}
-    # A fresh device reads the roots of before and after beside each other.
+    # A new device reads the roots of before and after together.
     d = lab.restore("d")
     assert d.restored is not None and not kinds(d.restored) & {"equivocation", "stale"}
     assert body(d, "y") == "text 2" and body(d, "x") == "in 2035"
-    # Others pull its clock no further than five minutes.
+    # Others advance their clocks by at most five minutes.
     assert hlc_ms(a.replica.store.frame.hlc) < lab.clock.ms + 6 * 60_000
 
 

@@ -25,14 +25,14 @@ def lab(tmp_path):
 
 
 def place(memory: Memory, key: str) -> Loc:
-    """Where the only text of a key lies."""
+    """Return the location of the only text of a key."""
     (value,) = memory.replica.store.entry(f"m/{key}").values()
     assert value.loc is not None
     return value.loc
 
 
 def sealed_again(memory: Memory, key: str, how: str) -> tuple[str, bytes]:
-    """The text of a key as another compressor, or none, seals it."""
+    """Return the text of a key as sealed with another compressor, or with none."""
     ((_, value),) = memory.replica.store.entry(f"m/{key}").items()
     data = memory.replica.store.body(f"m/{key}", value)
     codec = memory.replica.codec
@@ -70,7 +70,7 @@ def test_one_text_sealed_by_two_compressors_at_one_dot(order: tuple[str, ...], l
 
 
 def test_object_with_false_compression_never_replaces_a_valid_object(lab: Lab) -> None:
-    """What does not open by the rules is no location, however great its hash."""
+    """An object that does not open by the rules is not a location, however great its hash."""
     from hashlib import sha256
 
     a, b, _ = lab.three()
@@ -82,7 +82,7 @@ def test_object_with_false_compression_never_replaces_a_valid_object(lab: Lab) -
     codec = b.replica.codec
     assert data is not None and isinstance(codec, SealedCodec)
     for n in range(64):
-        # Bytes after the end of the stream: some inflaters would not mind.
+        # Bytes after the end of the stream, which some inflaters ignore.
         stored = codec.sealers(codec.ek)[0].seal_deflated("tone", deflate(data) + bytes([n]))
         if sha256(stored).hexdigest() > good.sha:
             break

@@ -1,7 +1,6 @@
 """Traces 1 to 19: ways in which an earlier draft lost data, each with real devices on the simulated provider.
 
-6, 17 and 18 are about plain files and stand with the working copy and the plain layout.
-"""
+6, 17 and 18 are about plain files: see the tests of linked folders and of the plain layout."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from tests.support.device_lab import (
 
 
 def _publish_until(lab: Lab, memory: Memory, n: int) -> None:
-    """Write until this device has counted to `n`, then sync."""
+    """Write until this device's counter is `n`, then sync."""
     while memory.replica.store.frame.ctx.get(memory.device, 0) < n:
         memory.write(f"filler{n}", f"{n} {memory.replica.store.frame.ctx}")
     lab.sync(memory)
@@ -59,7 +58,7 @@ def test_trace_01_restored_backup_writes_offline(lab: Lab) -> None:
     lab.settle(a, b, c)
     same(a, b, c)
     assert {"first offline", "second offline"} <= all_texts(c)
-    assert body(b, "filler9") is not None  # what its lost self had published is back
+    assert body(b, "filler9") is not None  # the data of its lost copy is restored
 
 
 def test_trace_02_restored_and_already_past_the_published_counter(lab: Lab) -> None:
@@ -73,7 +72,7 @@ def test_trace_02_restored_and_already_past_the_published_counter(lab: Lab) -> N
     for n in range(3):
         b.write(f"offline{n}", f"text {n}")
     assert b.replica.store.frame.ctx[b.device] == 8
-    # Names of the past do not hide it: every verified ctx is looked at.
+    # Old names do not hide it: every verified ctx is checked.
     lab.provider("b").faults.old_record = {
         name: 0 for name in lab.cloud.names if name not in _names(lab, a, c)
     }
@@ -90,7 +89,7 @@ def _names(lab: Lab, *memories: Memory) -> set[str]:
 
 
 def _unlock_who_asks(lab: Lab, *memories: Memory) -> None:
-    """A ring keeps one successor of an id; the copy that was late needs the wallet once, and says so."""
+    """A ring has one successor per id, so the copy that was late needs the wallet once, and reports that."""
     for memory in memories:
         if "not-a-writer" in kinds(lab.sync(memory)):
             memory.unlock(ROOT)
@@ -108,7 +107,7 @@ def test_trace_03_two_live_clones_write_under_one_dot(lab: Lab) -> None:
     lab.sync(b)
     lab.sync(a)  # A has the first copy's head
     lab.sync(c)
-    # The second is shown names of the past: nothing tells it that somebody counted on.
+    # The second copy is shown old names: nothing shows that another copy counted further.
     lab.provider("b2").faults.old_record = {n: len(r) - 2 for n, r in lab.cloud.names.items() if len(r) > 1}
     lab.provider("b2").faults.drop = {lab.record_root(a.replica.device.sign_public)}
     assert not lab.sync(clone).new_identity
@@ -135,8 +134,8 @@ def test_trace_03_one_dot_in_two_entries_is_held_until_clone_has_new_id(lab: Lab
     clone.write("right", "by the second")
     lab.sync(b)
     lab.sync(a)
-    Forger(clone).publish()  # joins nothing: it has not heard of the other
-    report = lab.sync(c)  # C joins the clone's head or the first one's, and then meets A's
+    Forger(clone).publish()  # joins nothing: it has not seen the other
+    report = lab.sync(c)  # C joins the clone's head or the first one's, and then A's
     both = {body(c, "left"), body(c, "right")}
     assert both in ({"by the first", None}, {"by the second", None})
     assert "equivocation" in kinds(report) or "equivocation" in kinds(lab.sync(c))
@@ -193,7 +192,7 @@ def test_trace_07_resealing_under_a_new_key_is_not_a_write(lab: Lab) -> None:
     b.write("memory3", "edited meanwhile")
     asyncio.run(a.members.rotate())
     new = a.replica.codec.ek
-    # Some bodies lie under the new key at A, under their own dots.
+    # Some bodies are under the new key at A, under their own dots.
     forger = Forger(a)
     for n in range(10):
         name = f"m/memory{n}"
@@ -253,14 +252,14 @@ def test_trace_10_a_location_that_points_nowhere(lab: Lab) -> None:
     """M publishes B's value with a location that points nowhere, chosen to win a tie: the good object leaves every tree."""
     a, b, m = lab.three()
     b.write("tone", "precious")
-    lab.settle(b, m)  # A has not heard of it
+    lab.settle(b, m)  # A has not seen it
     ((under, value),) = m.replica.store.entry("m/tone").items()
     assert value.loc is not None
     nowhere = msgspec.structs.replace(value, loc=Loc(value.loc.ek, "f" * 64, value.loc.size))
     forger = Forger(m)
     forger.put({"m/tone": {under: nowhere}})
     forger.publish()
-    # A sees M's head alone at first: the text is not fetched, and never absent.
+    # A first sees only M's head: the text is not fetched, but never absent.
     lab.provider("a").faults.drop = {lab.record_root(b.replica.device.sign_public)}
     report = lab.sync(a)
     assert report.not_fetched == 1
@@ -271,13 +270,13 @@ def test_trace_10_a_location_that_points_nowhere(lab: Lab) -> None:
     assert body(a, "tone") == "precious"
     entry = a.replica.store.entry("m/tone")
     assert entry[under].loc == value.loc
-    # Nor does a device that has the good one take the other.
+    # Nor does a device with the good one accept the other.
     lab.sync(b)
     assert b.replica.store.entry("m/tone")[under].loc == value.loc
 
 
 def test_trace_11_forget_then_remember(lab: Lab) -> None:
-    """Forget, then remember the same key: the new text must replace the wish to forget."""
+    """Forget, then remember the same key: the new text must replace the forget."""
     a, b, c = lab.three()
     a.write("tone", "old")
     lab.settle(a, b, c)
@@ -301,7 +300,7 @@ def test_trace_12_equal_entries_are_not_equal_states(lab: Lab) -> None:
     lab.sync(c)
     assert body(c, "tmp") == "for a moment"
     delete(b, "tmp")
-    # A's head has the very same entries as B now, and less ctx.
+    # A's head now has the very same entries as B, and less ctx.
     report = lab.sync(b)
     assert report.published and not report.adopted
     lab.sync(c)
@@ -386,7 +385,8 @@ def test_trace_15_clock_in_the_future_deletes_no_timeline_events(lab: Lab) -> No
     lab.sync(b)
     lab.clock.advance(-10 * 365 * 86_400)
     lab.settle(a, b, c)
-    # The trimmed segment had grown: what B had not been shown is there on every device, with all lines of the segment.
+    # The trimmed segment had grown: the part that B had not seen remains on every device, with all lines of
+    # the segment.
     for memory in (a, b, c):
         assert {"unseen", "future"} <= set(events(memory))
     c.note("present")
@@ -401,7 +401,7 @@ def test_trace_16_event_id_is_valid_only_in_its_writers_segment(lab: Lab) -> Non
     line = event_line({"ts": "2026-01-01T00:00:00.000Z", "type": "forged", "id": claimed})
     blob = b'{"version":"memory/0.1","index":"","files":{},"timeline":[' + line.rstrip(b"\n") + b"]}"
     b.bundles.import_(blob)
-    # And one who writes it into its own segment by hand.
+    # And a member that writes it into its own segment by hand.
     forger = Forger(m)
     name = segment_entry("2026-01-01", m.device, 0)
     under = forger.next_dot()
@@ -413,7 +413,7 @@ def test_trace_16_event_id_is_valid_only_in_its_writers_segment(lab: Lab) -> Non
         by_id = {event["id"]: event["type"] for event in memory.timeline.read()}
         assert by_id[claimed] == "real"
         assert "forged" in by_id.values()
-    # In A's segment nobody else can write at all.
+    # Nobody else can write into A's segment.
     name = segment_entry("2026-01-02", a.device, 0)
     under = forger.next_dot()
     value, block = forger.value(name, under, line.decode())

@@ -1,7 +1,6 @@
-"""A writer that signs two states, and whose texts nobody has or for which there is no room: honest devices meet all the same.
+"""A writer that signs two states, with missing or crowding texts, does not keep honest devices apart.
 
-What somebody signed who is out, or whose key the ring dropped, is taken over entry by entry (format section 5).
-"""
+Statements of a revoked writer, or under a dropped key, are taken over entry by entry (format section 5)."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ KEY = "m/k"
 
 
 class Liar(Forger):
-    """A writer that goes back to where it stood and signs something else under the same numbers."""
+    """A writer that returns to an earlier state and signs something else under the same counters."""
 
     def __init__(self, memory: Memory) -> None:
         super().__init__(memory)
@@ -56,12 +55,12 @@ class Liar(Forger):
         return f"t/{day}/{self.me}/0"
 
     def nowhere(self) -> Loc:
-        """The place of an object that nobody ever had."""
+        """Return a location of an object that never existed."""
         assert self.replica.ring is not None and self.replica.ring.view.sealing is not None
         return Loc(self.replica.ring.view.sealing.id, os.urandom(32).hex(), 556)
 
     def state(self, name: str, *said: str, loc: Loc | None = None) -> CID:
-        """Publish a state in which the first numbers of this writer are these texts under one name."""
+        """Publish a state in which this writer's first counters are these texts under one name."""
         entry: Entry = {}
         blocks = []
         for n, text in enumerate(said, self.first + 1):
@@ -78,7 +77,7 @@ class Liar(Forger):
 def _show_each_another(
     lab: Lab, a: Memory, b: Memory, liar: Liar, name: str, *said: tuple[str, ...], nowhere: bool = False
 ) -> None:
-    """B joins the first of two states, A the second; then each writes something, and hears of the other again."""
+    """B joins the first of two states, A the second; then each writes, and sees the other's state."""
     liar.state(name, *said[0], loc=liar.nowhere() if nowhere else None)
     lab.sync(b)
     liar.state(name, *said[1], loc=liar.nowhere() if nowhere else None)
@@ -100,7 +99,7 @@ def _revoke(a: Memory, member: str, *, cascade: bool = False) -> None:
 
 
 def _met(lab: Lab, *memories: Memory) -> set[str]:
-    """All texts, when all devices stand on the same, and a new one does after them."""
+    """Return all texts, after checking that all devices and a new one have the same root."""
     lab.settle(*memories)
     same(*memories)
     for memory in memories:
@@ -119,7 +118,7 @@ def test_crowded_key_does_not_keep_honest_devices_apart(lab: Lab, many: int) -> 
     _revoke(a, m.device)
     met = _met(lab, a, b)
     assert met == {"honest a", "honest b", *(f"{tag} {n}" for tag in ("one", "two") for n in range(many))}
-    # There is room for what a person writes there.
+    # There is room for a user's text.
     for memory in (a, b):
         memory.write("k", "settled")
     assert body(lab.restore("later"), "of_a") == "honest a"

@@ -27,7 +27,7 @@ CALLS = ("put_car", "has", "get_blocks", "pin", "pins", "put_name", "get_name", 
 
 
 class Watched(DirectoryProvider):
-    """Does something else after its n-th call."""
+    """Runs a function after its n-th call."""
 
     calls = 0
     at = 0
@@ -54,14 +54,14 @@ for _name in CALLS:
 
 
 class Lab(FolderLab):
-    """One device's calls are watched; files have the times of the lab's clock."""
+    """A lab in which one device's calls are watched, and files have the times of its clock."""
 
     def provider(self, name: str) -> DirectoryProvider:  # type: ignore[override]
         kind = Watched if name == "c" else DirectoryProvider
         return kind(self.shared, clock=lambda: self.clock.ns)
 
     def copy(self, folder: Path) -> Lab:
-        """The same elsewhere, at the same time; files keep theirs."""
+        """Copy the lab to another folder at the same time; files keep their dates."""
         shutil.copytree(self.folder, folder)
         lab = Lab(folder)
         lab.clock.advance((self.clock.ms - lab.clock.ms) / 1000)
@@ -74,7 +74,7 @@ class Lab(FolderLab):
         self.clock.advance(days * DAY)
 
     def stamp(self) -> None:
-        """Files that are new have the time that it is."""
+        """Set the date of new files to the current time."""
         for path in (self.shared / "packs").glob("*"):
             if (
                 path.stat().st_mtime_ns > self.clock.ns
@@ -86,7 +86,7 @@ class Lab(FolderLab):
 
 
 def block_of(memory: Memory) -> str:
-    """The hash of the sealed block of the text that is shown."""
+    """Return the hash of the sealed block of the shown text."""
     entry = memory.replica.store.entry("m/t")
     (value,) = entry.values()
     assert value.loc is not None
@@ -95,8 +95,8 @@ def block_of(memory: Memory) -> str:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, bytes, str]:
-    """A and C of one vault: A wrote other texts over an old one, and C has yet to hear of the last. Also all that A had when
-    the old text was shown, and the hash of its sealed block."""
+    """A and C of one vault: A wrote other texts over an old one, and C has not seen the last. Also A's
+    files when the old text was shown, and the hash of its sealed block."""
     with pytest.MonkeyPatch.context() as patch:
         stay_in_place(patch)
         lab = Lab(tmp_path_factory.mktemp("collects"))
@@ -118,14 +118,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lab, bytes, str]:
 
 
 def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) -> bool:
-    """Whether the n-th call was reached."""
+    """Run one interleaving; return whether the n-th call was reached."""
     Watched.at = Watched.calls = 0
     prepared, old, before = world
     lab = prepared.copy(folder)
     a, c = lab.open("a", unlock=ROOT), lab.open("c")
     lab.sync(c)
     lab.later(3)
-    # C brings the old text back: the very block that stands in superseded roots only.
+    # C restores the old text: its block is only in superseded roots.
     c.bundles.import_(old, strategy="replace")
     assert block_of(c) == before
 

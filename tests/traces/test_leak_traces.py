@@ -1,7 +1,6 @@
-"""Traces 34 to 46 as far as commits and channels show them: what would have leaked or been taken over.
+"""Traces 34 to 46 as far as commits and providers show them: data that would have leaked or been taken over.
 
-What the ring alone decides (34, 39, 43, 44, 45) stands with the ring's traces.
-"""
+Traces about the ring alone (34, 39, 43, 44, 45) are in test_ring_traces.py."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ from tests.support.device_lab import (
 
 
 def _revoked(lab: Lab) -> tuple[Memory, Memory, Memory, Forger]:
-    """A has revoked M, B knows it; M still has its state, its keys and the old epoch key."""
+    """A has revoked M, and B has seen it; M still has its state, its keys and the old epoch key."""
     a, b, m = lab.three()
     m.write("mine", "by M")
     lab.settle(a, b, m)
@@ -61,7 +60,7 @@ def test_trace_35_anchor_is_signed_only_by_the_wallet(lab: Lab) -> None:
     anchor = ipns_name(ROOT.head_public)
     assert ROOT.head_seed not in {stolen.sign_seed, stolen.box_secret, stolen.row_key}
     forged = make_record(stolen.sign_seed, f"/ipfs/{old}", MAX_SEQUENCE, lab.clock.ns + 10**18)
-    # A provider that keeps anything serves it; whoever reads it refuses it.
+    # A provider may serve it; every reader refuses it.
     real = list(lab.cloud.names[anchor])
     lab.cloud.names[anchor].append(forged)
     for memory in (a, b):
@@ -75,7 +74,7 @@ def test_trace_35_anchor_is_signed_only_by_the_wallet(lab: Lab) -> None:
 def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops(lab: Lab) -> None:
     """A new device is enrolled under EK1 while another admin rotates: it sees an epoch that it cannot open, and stops."""
     a, b, c = lab.three()
-    # The wallet on a second machine rotates without having heard of C's enrolment.
+    # The wallet on a second machine rotates without having seen C's enrolment.
     with a.replica.transaction():
         ring = a.replica.ring
         assert ring is not None
@@ -119,14 +118,14 @@ def test_trace_37_every_commit_of_a_revoked_member_is_refused(lab: Lab) -> None:
     value, block = forger.value("m/mine", under, "rewritten after the fact")
     forger.put({"m/mine": {under: value}}, blocks=[block])
     forger.publish()
-    # Its name is not even followed any more; where a pin list shows the root, its commit is refused.
+    # Its name is no longer followed; where a pin list shows the root, its commit is refused.
     for memory in (a, b):
         provider = lab.providers["a" if memory is a else "b"]
         provider.change(names=False)
         report = lab.sync(memory)
         assert "which was revoked" in says(report, "head-refused")
         provider.change(names=True)
-        assert body(memory, "mine") == "by M"  # what was joined stays
+        assert body(memory, "mine") == "by M"  # joined data remains
     assert body(lab.restore("d"), "mine") == "by M"
 
 
@@ -141,7 +140,7 @@ def test_trace_38_key_ring_is_valid_only_where_it_is_named(lab: Lab) -> None:
     assert new is not None
     before, after = json.loads(old.serialise()), json.loads(new.serialise())
     mixed = encode({**after, "body": before["body"]})
-    # As a root of its own in the pin list, for a device that finds nothing else.
+    # As a separate root in the pin list, for a device that finds nothing else.
     root = _ring_root(lab, a, mixed)
     asyncio.run(lab.provider("a").pin(root, pin_name(ROOT.head_public)))
     known = b.replica.ring
@@ -155,7 +154,7 @@ def test_trace_38_key_ring_is_valid_only_where_it_is_named(lab: Lab) -> None:
     assert b.replica.ring is not None and known is not None and b.replica.ring.keys == known.keys
     assert not b.replica.ring.view.revoked and b.replica.ring.view.members == known.view.members
     assert b.replica.ring == known or "cannot-publish" in kinds(report)
-    # Beside a true commit: the commit names other bytes.
+    # Next to a true commit: the commit names other bytes.
     head = lab.record_root(a.replica.device.sign_public)
     links = {link.name: link.cid for link in decode_node(lab.cloud.blocks[head]).links}
     with a.replica.transaction():
@@ -200,7 +199,7 @@ def test_trace_38_parts_of_two_rings_that_open(lab: Lab) -> None:
 
 
 def _ring_root(lab: Lab, memory: Memory, keyring: bytes) -> CID:
-    """A root with these bytes alone, put into the cloud by somebody who is no member."""
+    """A root with these bytes alone, uploaded by a stranger."""
     db = memory.replica.db
     with memory.replica.transaction():
         root = decode_cid(add_folder(db, [(b"keyring.json", *add_file(db, keyring))])[0])
@@ -227,7 +226,7 @@ def test_trace_39_recovery_phrase_finds_the_vault_and_may_sign(lab: Lab, names: 
     b.write("role", "by the one with the words")
     lab.settle(b, a)
     same(a, b)
-    # The words can also end the membership of a device that was stolen.
+    # The words can also revoke a stolen device.
     b.unlock(words)
     asyncio.run(b.members.revoke(a.device))
     c = lab.restore("c")
@@ -248,7 +247,7 @@ def test_trace_40_an_old_root_opens_for_a_member_of_that_time(lab: Lab) -> None:
     lab.settle(a, b)
     ring, later = m.replica.ring, a.replica.ring
     assert ring is not None and later is not None and old is not None
-    # The old root still opens with what M kept, and nothing of the new epoch does.
+    # The old root still opens with M's data, but nothing of the new epoch does.
     assert m.versions.diff(old) == []
     assert all_texts(m) == {"shared with M"}
     with pytest.raises(OpenError):
@@ -281,7 +280,7 @@ def test_trace_42_concurrent_unlocks_lose_no_device(lab: Lab) -> None:
     lab.provider("c").faults.old_record = {name: n - 1 for name, n in before.items()}
     for name in lab.cloud.names:
         lab.provider("c").faults.old_record.setdefault(name, -1)
-    # Nor does it see the list of roots: that would show B's ring, and nobody would lose.
+    # It does not see the list of roots either, which would show B's ring.
     provider = lab.provider("c")
     provider.change(list=False)
     c = lab.restore("c")
@@ -301,7 +300,7 @@ def test_trace_42_concurrent_unlocks_lose_no_device(lab: Lab) -> None:
     lab.settle(a, b, c)
     same(a, b, c)
     assert {"b", "c", "x"} <= all_texts(a)
-    # And a new device with nothing but the wallet finds all of it.
+    # And a new device with only the wallet finds everything.
     assert {"b", "c", "x"} <= all_texts(lab.restore("d"))
 
 

@@ -1,8 +1,8 @@
 """The eleven ways in which "last write wins, additive on load" loses data, each tried on real devices.
 
-The list stands in docs: two pointers, skipped files, the index as an input, limits read as deletes, stale devices, deletes
-beside edits, dates as clocks, clocks that are wrong, unpinning, restored backups, two processes on one state.
-"""
+They are: two pointers, skipped files, the index as an input, limits read as deletes, stale devices,
+deletes next to edits, dates as clocks, wrong clocks, unpinning, restored backups, two processes on one
+state."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_loss_04_limits_elsewhere_are_not_deletes(lab: Lab) -> None:
     for n in range(160):
         a.write(f"memory{n}", f"text {n}")
     lab.settle(a, b, c)
-    # Somebody brings back a blob that holds a part of it.
+    # A user imports an export that has a part of it.
     whole = read_blob(b.bundles.export())
     few = dict(sorted(whole.files.items())[:10])
     b.bundles.import_(write_blob(few, whole.events[:20], ""))
@@ -99,7 +99,7 @@ def test_loss_05_stale_device_revives_no_forgotten_memory(lab: Lab) -> None:
     for memory in (a, b, c):
         assert memory.read("user_name") is None
         assert "forgot" in events(memory)
-    # Also a delete without a trace stays one.
+    # A delete without a trace remains one, too.
     a.write("tmp", "x")
     lab.settle(a, b, c)
     delete(a, "tmp")
@@ -121,7 +121,7 @@ def test_loss_06_delete_or_forget_next_to_an_edit_keeps_the_edit(lab: Lab) -> No
     b.write("forgotten", "edited meanwhile")
     lab.settle(a, b, c)
     same(a, b, c)
-    assert body(a, "deleted") == "edited meanwhile"  # whoever deleted had not been shown it
+    assert body(a, "deleted") == "edited meanwhile"  # the deleting device had not seen it
     assert a.read("forgotten") is None  # the user's wish
     assert ("forgotten", True) in [(item.key, item.forgotten) for item in c.conflicts()]
     assert texts(c)["forgotten"] == {"edited meanwhile"}  # listed, not lost
@@ -145,7 +145,7 @@ def test_loss_07_two_edits_of_one_day(lab: Lab) -> None:
 
 
 def test_loss_08_text_of_a_wrong_clock_can_be_replaced(lab: Lab) -> None:
-    """A clock in the future wins for ever, a slow one never."""
+    """A clock in the future wins forever, a slow one never."""
     a, b, c = lab.three()
     lab.clock.advance(10 * 365 * 86_400)
     a.write("tone", "written in 2036")
@@ -171,7 +171,7 @@ def test_loss_09_unpinning_never_deletes_the_only_copy(lab: Lab) -> None:
         b.write(f"of_b{n}", f"b {n}")
         lab.sync(b)
         a.write(f"of_a{n}", f"a {n}")
-        lab.sync(a)  # does not always know what B has published meanwhile
+        lab.sync(a)  # does not always know B's latest version
         lab.clock.advance(40 * 3_600)
         for memory in (a, b):
             asyncio.run(memory.maintenance.gc(keep_roots=1, keep_days=1))

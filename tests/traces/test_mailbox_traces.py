@@ -1,4 +1,5 @@
-"""Traces of mailbox entries, by the numbers of the design of sharing: 1 to 9, 14, 16, 17 and 19, as far as pure rules decide them."""
+"""Traces of mailbox entries, by the numbers of the sharing design: 1 to 9, 14, 16, 17 and 19, as far as
+pure rules decide them."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def test_sharing_trace_07_replayed_entry_of_a_deleted_text() -> None:
 
 
 def test_sharing_trace_08_five_writers_of_one_key() -> None:
-    """Five containers write one key, one device admits: the fifth is refused. -> beside, and a dot left for its person."""
+    """Five containers write one key, one device admits: the fifth is refused. -> another key, and a dot
+    reserved for its person."""
     entries = [stored(live(f"text {n}", n), start=_start(n)) for n in range(5)]
     state = _admitted(State(), *entries).state
     everywhere = {one.body for entry in state.entries.values() for one in entry.values()}
@@ -126,7 +128,8 @@ def test_sharing_trace_08_five_writers_of_one_key() -> None:
 
 
 def test_sharing_trace_09_clock_of_2090_does_not_win() -> None:
-    """A container's clock says 2090: its text is shown for ever. -> the time is zero, the text is an alternative."""
+    """A container's clock says 2090: its text is shown forever. -> the time is zero, the text is an
+    alternative."""
     ahead = msgspec.structs.replace(live("ahead"), h=later(0, 64 * 365 * 24 * 3_600_000))
     state = _admitted(State(), stored(ahead), stored(live("now", 5), start=_start(2))).state
     assert {one.h[:12] for one in state.entries[E].values()} == {ZERO[:12], later(5)[:12]}

@@ -1,7 +1,7 @@
-"""Presence (format section 7): published data is still there, or every device that can tell reports what is missing.
+"""Presence (format section 7): published data is still there, or every device that can tell reports what is
+missing.
 
-Over a simulated provider and over a real folder.
-"""
+On a simulated provider and on a real folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shared(tmp_path: Path) -> Iterator[FolderLab]:
 
 
 def two(lab: Lab, texts: int = 8, at_once: int = 1) -> tuple[Memory, Memory]:
-    """A and C in step, with so many texts, each published by itself, or so many at once."""
+    """A and C in sync, with `texts` published one by one, or `at_once` together."""
     a = lab.create("a")
     lab.sync(a)
     c = lab.restore("c")
@@ -67,16 +67,16 @@ def block_of(value: Value) -> CID:
 
 
 def forget_block(memory: Memory, cid: CID) -> None:
-    """A device's disk loses a block."""
+    """Lose a block on a device's disk."""
     with memory.replica.transaction():
         memory.replica.db.connection.execute("DELETE FROM blocks WHERE digest=?", (cid.digest,))
 
 
-# -- nothing is named that is not there -------------------------------------------------------------------------------
+# -- every named block exists -----------------------------------------------------------------------------------------
 
 
 class Full(DirectoryProvider):
-    """A folder that takes no block while `full`."""
+    """A folder that accepts no block while `full`."""
 
     full = False
 
@@ -216,7 +216,7 @@ def test_anchor_is_not_updated_where_its_ring_was_not_stored(tmp_path: Path) -> 
     lab.close()
 
 
-# -- lost blocks are noticed and sent again ----------------------------------------------------------------------------
+# -- lost blocks are noticed and sent again ---------------------------------------------------------------------------
 
 
 def test_every_lost_pack_is_sent_again_at_the_next_sync(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_loss_of_all_packs_is_repaired(shared: FolderLab) -> None:
 
 
 @pytest.mark.parametrize("how", ["sync", "by hand"])
-def test_retained_older_versions_are_sent_again_too(shared: FolderLab, how: str) -> None:
+def test_missing_blocks_of_older_versions_are_uploaded(shared: FolderLab, how: str) -> None:
     a, c = two(shared, 4)
     for n in range(4):
         a.write(f"k{n}", f"another text {n}")
@@ -293,7 +293,7 @@ def test_retained_older_versions_are_sent_again_too(shared: FolderLab, how: str)
     for pack in shared.packs():
         shared.lose_pack(pack)
     assert asyncio.run(a.maintenance.gc()).problems
-    for memory in (a, c):  # each has what it published itself
+    for memory in (a, c):  # each has its own publications
         if how == "sync":
             report = shared.sync(memory)
             assert "repaired" in kinds(report) and not report.missing
@@ -347,7 +347,7 @@ def read_blocks_of(pack: Path) -> list[Block]:
     return list(read_car(pack.read_bytes()))
 
 
-# -- the rolling part ---------------------------------------------------------------------------------------------------
+# -- rolling checks ---------------------------------------------------------------------------------------------------
 
 
 def test_one_random_block_is_named_and_sent_again_within_the_round(lab: Lab) -> None:
@@ -373,7 +373,7 @@ def test_missing_structure_is_detected_within_a_day(lab: Lab) -> None:
         lab.clock.advance(86_400)
         report = lab.sync(a)
         assert lost in lab.cloud.blocks and "repaired" in kinds(report)
-        # What was sent again twice and is gone once more would be left to a person.
+        # A block lost again after two repairs would be left to a person.
         lab.clock.advance(31 * 86_400)
         lab.sync(a)
 
@@ -517,7 +517,7 @@ def test_full_check_reads_retained_older_roots_too(lab: Lab, name: str) -> None:
         assert (found.state, found.sent) == ("ok", 1) and lost in lab.cloud.blocks
     else:
         assert (found.state, found.missing) == ("missing", 1)
-        assert lab.sync(device).exit_code == 0  # nothing that lives is missing
+        assert lab.sync(device).exit_code == 0  # no live block is missing
 
 
 def test_provider_without_list_and_read_is_reported_as_unchecked(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) 
     b.write("late", "b's text")
     lab.sync(b)
     lost = body_block(b, "late")
-    # C joins what it says, and cannot have its text: not from the provider, not from B, who is off.
+    # C joins it without its text, which neither the provider nor B, which is off, can serve.
     held = lab.cloud.blocks.pop(lost)
     c.write("mine", "c goes on")
     report = lab.sync(c)
@@ -550,10 +550,10 @@ def test_head_with_missing_object_is_published_complete_by_its_holder(lab: Lab) 
     incomplete = newest(c)
     paths = live_set(c.replica.db, incomplete)
     assert lost not in paths.objects
-    # A device with nothing gets the same, and says what it lacks.
+    # A new device gets the same, and reports what is missing.
     fresh = lab.restore("d")
     assert fresh.status().not_fetched == 1 and body(fresh, "mine") == "c goes on"
-    # B comes back, and within the round its text is there again.
+    # B returns, and its text is uploaded within the round.
     for _ in range(7):
         lab.clock.advance(86_400)
         lab.sync(b)
@@ -613,11 +613,11 @@ def test_known_presence_is_forgotten_when_a_provider_is_another_one(lab: Lab) ->
     assert {one.provider for one in a.status().presence} == {"simulator", "second"}
 
 
-# -- a move checks everything, and a guard reaches the others ---------------------------------------------------------------
+# -- a move checks everything, and others learn of a guard ------------------------------------------------------------
 
 
 class Dropping(DirectoryProvider):
-    """A folder that loses every block but texts and the roots themselves."""
+    """A folder that loses every block except texts and the roots themselves."""
 
     keep: frozenset[bytes] | None = None
 

@@ -50,7 +50,7 @@ def test_concurrent_restores_over_a_synced_folder_converge(lab: FolderLab) -> No
 
 
 def rolled_back(lab: FolderLab) -> tuple[Memory, Memory]:
-    """A's home and its provider go back together, as a machine with its disk does; C is ahead of both."""
+    """A's home and its provider are reset together, like a machine with its disk; C is ahead of both."""
     a = lab.create("a")
     lab.sync(a)
     c = lab.restore("c")
@@ -90,7 +90,7 @@ def test_version_of_rolled_back_device_at_rolled_back_provider_is_found(lab: Fol
 
 
 def test_name_that_was_set_back_causes_an_immediate_list_read(lab: FolderLab) -> None:
-    """Within the hour too: the record of A's name that is shown is older than the one that C knows."""
+    """Also within an hour: the shown record of A's name is older than the one that C knows."""
     a, c = rolled_back(lab)
     a.close()
     assert "equivocation" in kinds(lab.sync(c))
@@ -150,7 +150,7 @@ def test_list_next_to_names_is_read_once_an_hour(tmp_path: Path) -> None:
     before = lists(b)
     lab.sync(b)
     assert lists(b) > before
-    # With the wallet at hand every list is looked at.
+    # With the wallet available every list is read.
     b.unlock(ROOT)
     before = lists(b)
     lab.sync(b)
@@ -182,7 +182,7 @@ def test_old_roots_in_a_list_are_neither_reread_nor_reported(tmp_path: Path) -> 
 
 
 def test_invalid_root_in_a_list_is_reported_once_per_ring(tmp_path: Path) -> None:
-    """It is refused under one ring and read again under another, where it may be of a member by then."""
+    """It is refused under one ring and read again under another, in which it may be a member's."""
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
     rubbish = build_tree({"keyring.json": b"{}"})
@@ -266,9 +266,9 @@ def test_rolled_back_device_continues_its_commit_numbers(tmp_path: Path) -> None
     for n in range(4):
         for memory in (a, c):
             memory.write(memory.device, f"of {memory.device} {n}")
-            Forger(memory).publish()  # at the same moment: neither has heard of the other
+            Forger(memory).publish()  # at the same moment: neither has seen the other
         lab.clock.advance(1)
-        assert lab.sync(b).published  # which brings both together, and adds nothing
+        assert lab.sync(b).published  # it joins both, and adds nothing
     b = lab.put_back("b", "before")
     b.write("second", "of b, later")
     report = lab.sync(b)
@@ -281,7 +281,7 @@ def test_rolled_back_device_continues_its_commit_numbers(tmp_path: Path) -> None
 
 
 def test_device_with_an_exhausted_counter_takes_a_new_id(tmp_path: Path) -> None:
-    """The thief of a backup publishes a commit with the greatest number that there is."""
+    """The thief of a backup publishes a commit with the greatest possible number."""
     lab = Lab(tmp_path)
     a, b, _ = lab.three()
     lab.save("b", "stolen")
@@ -297,8 +297,8 @@ def test_device_with_an_exhausted_counter_takes_a_new_id(tmp_path: Path) -> None
 
 
 def test_new_device_joins_contradicting_members_last(tmp_path: Path) -> None:
-    """A member writes something else under a number that all know. Joined first, its head would have kept back all others
-    from a device that is brought back meanwhile."""
+    """A member writes something else under a known counter. Joined first, its head would hold back all
+    others from a device that is being restored."""
     lab = Lab(tmp_path)
     a, b, m = lab.three()
     m.write("k", "of m")

@@ -85,7 +85,7 @@ GRAFTS = (
 
 
 def graft(lab: Lab, name: str, root: CID, change: Callable[[Lab, _Links], None]) -> None:
-    """The provider shows this device the top of a true root under a folder of its own, and nothing newer by name."""
+    """The provider shows this device the top of a true root under another folder, and no newer names."""
     links = folder_of(lab, root)
     change(lab, links)
     made = directory(links.values())
@@ -96,7 +96,7 @@ def graft(lab: Lab, name: str, root: CID, change: Callable[[Lab, _Links], None])
 
 
 def pins(lab: Lab) -> set[CID]:
-    """The pinned roots that have a head; one with a ring alone says nothing of texts."""
+    """Return the pinned roots that have a head; a root with a ring alone says nothing about texts."""
     return {pin.cid for pin in lab.cloud.pins if "head.ipm" in folder_of(lab, pin.cid)}
 
 
@@ -163,7 +163,7 @@ def test_older_heads_behind_refused_ones_are_found(lab: Lab) -> None:
 
 
 def _stuffed(lab: Lab, name: str, blocks: list[bytes], *, first: bool, tail: bool) -> None:
-    """This device's connection answers for a tree with these blocks too."""
+    """This device's connection also answers requests for a tree with these blocks."""
     provider = lab.provider(name)
     honest = provider.get_dag
 

@@ -1,7 +1,8 @@
-"""Removed members: a lost laptop stays removed, and one command cancels removals by a finder of recovery words.
+"""Removed members: a lost laptop stays removed, and one command cancels removals by a finder of recovery
+words.
 
-A removal by words, or another wallet, is theirs. Only a person who names the device makes it the wallet's own word.
-"""
+A removal by words, or by another wallet, ends with them. Only a user who names the device makes it the
+wallet's own statement."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.support.device_lab import ROOT, Lab, all_texts, kinds, new_words, say
 
 
 def unlocked(memory: Memory, work: Callable[[Memory], object]) -> SyncReport:
-    """What a command with the wallet does on this device, and its report."""
+    """Run a command with the wallet on this device; return its report."""
     memory.unlock(ROOT)
     try:
         done = asyncio.run(work(memory))  # type: ignore[arg-type]
@@ -44,7 +45,7 @@ def three(lab: Lab) -> tuple[Memory, Memory, Memory]:
 
 
 def removes(lab: Lab, name: str, words: RootKeys, *targets: Memory) -> Memory:
-    """Somebody with nothing but words brings the memory back on a device of theirs, and removes others with it."""
+    """Somebody with only words restores the vault on a device of theirs, and removes others with it."""
     memory = lab.restore(name, unlock=words, hold=True)
     for one in targets:
         asyncio.run(memory.members.revoke(one.device))
@@ -53,7 +54,7 @@ def removes(lab: Lab, name: str, words: RootKeys, *targets: Memory) -> Memory:
 
 
 def is_in(lab: Lab, memory: Memory, other: Memory) -> bool:
-    """Whether what a device writes arrives at another one, and what that one writes arrives here."""
+    """Return whether each of two devices receives the other's writes."""
     mine, theirs = f"by {memory.device} at {lab.clock.ms}", f"for {memory.device} at {lab.clock.ms}"
     memory.write("from", mine)
     other.write("to", theirs)
@@ -81,11 +82,11 @@ def test_removal_by_stolen_words_is_reverted_by_one_command_on_new_device(lab: L
     m = removes(lab, "m", words, b, c)
     if step in STEPS:
         told = unlocked(a, STEPS[step](b, m))
-        # What the sync inside the command was told is in the command's report.
+        # Notices of the sync inside the command are in the command's report.
         assert all(one.device in says(told, "removed") and made.id in says(told, "removed") for one in (b, c))
     lab.sync(b)
     assert "removed" not in kinds(lab.sync(b)) and made.id in says(lab.sync(b), "revoked")
-    # Nothing is at hand but the wallet: what is to be done stands in what a new device says.
+    # Only the wallet is available: a new device reports what to do.
     n = lab.restore("n")
     assert n.restored is not None
     said = says(n.restored, "removed")
@@ -119,7 +120,7 @@ def test_lost_laptop_stays_revoked_when_the_revoking_words_are_revoked(lab: Lab)
         assert not is_in(lab, laptop, a)
     n = lab.restore("n")
     assert laptop.device not in {person.id for person in n.members.list()} and is_in(lab, d, n)
-    # A person says so, and then it is the wallet's own word.
+    # A user confirms it, and then it is the wallet's own statement.
     report = unlocked(n, lambda n: n.members.revoke(laptop.device))
     assert laptop.device in says(report, "revoked")
     lab.settle(a, c, d, n)
@@ -175,7 +176,7 @@ def test_removal_by_the_wallet_is_reported_once_per_other_device(lab: Lab) -> No
     assert "removed" not in kinds(report) and b.device in says(report, "revoked")
     said = says(lab.sync(c), "removed")
     assert f"b ({b.device})" in said and "the first key of this vault, permanently" in said
-    # Once; not on the device that did it, and not on one that was not there.
+    # Once; not on the device that did it, and not on one that did not exist.
     n = lab.restore("n")
     assert n.restored is not None and "removed" not in kinds(n.restored)
     assert not any("removed" in kinds(lab.sync(one)) for one in (a, c, n))
@@ -183,7 +184,7 @@ def test_removal_by_the_wallet_is_reported_once_per_other_device(lab: Lab) -> No
 
 
 def test_notice_of_a_failed_sync_is_repeated_by_the_next(lab: Lab) -> None:
-    """A notice that is said once must be in a report that arrives."""
+    """A notice that is shown once must be in a report that arrives."""
     a, b, c = three(lab)
     made, words = new_words(a)
     lab.settle(a, b, c)

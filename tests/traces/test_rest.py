@@ -1,5 +1,5 @@
-"""Quiet devices come to rest (format section 7): who writes nothing more sends nothing more after a few syncs, whatever was lost
-meanwhile, wherever the memory is kept, and however many devices hold the wallet at once."""
+"""Idle devices stop sending (format section 7): after a few syncs without writes nothing is sent, whatever
+was lost meanwhile, with any provider, and with any number of devices that hold the wallet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANCHOR = ipns_name(ROOT.head_public)
 
 
 class ManyLab(Lab):
-    """Several providers, each with a cloud of its own."""
+    """Several providers, each with its own cloud."""
 
     def __init__(self, folder: Path, *names: str) -> None:
         super().__init__(folder)
@@ -36,7 +36,7 @@ class ManyLab(Lab):
         return list(self.opened[name])
 
     def down(self, which: str, *, offline: bool = True) -> None:
-        """One provider does not answer anybody."""
+        """Take one provider offline for everybody."""
         for provider in (one for each in self.opened.values() for one in each if one.name == which):
             provider.faults.offline = offline
 
@@ -55,12 +55,13 @@ class ManyLab(Lab):
 
 
 def anchored(lab: Lab) -> tuple[int, CID]:
-    """The number of the anchor's record, and the root that it leads to."""
+    """Return the sequence of the anchor's record, and its root."""
     return parse_record(lab.cloud.names[ANCHOR][-1]).sequence, lab.record_root(ROOT.head_public)
 
 
 def rotated_and_lost(lab: Lab) -> tuple[Memory, Memory, CID]:
-    """A and B hold the wallet. A made a new key, and its keyring.json was lost before B read it: that block."""
+    """A and B hold the wallet. A made a new key, and its keyring.json was lost before B read it; returns
+    that block."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b", hold=True)
@@ -89,7 +90,8 @@ def test_lost_ring_is_sent_again_and_the_anchor_stays(lab: Lab, locked: bool) ->
 
 
 def test_device_alone_unable_to_read_ring_leaves_anchor_unchanged(lab: Lab) -> None:
-    """The provider gives it to everybody but B: nothing can be sent again, and B moves the anchor once, not for ever."""
+    """The provider serves it to all but B: nothing can be sent again, and B moves the anchor once, not
+    repeatedly."""
     a, b, keyring = rotated_and_lost(lab)
     lab.sync(b)
     lab.sync(a)
@@ -99,7 +101,7 @@ def test_device_alone_unable_to_read_ring_leaves_anchor_unchanged(lab: Lab) -> N
     assert anchored(lab) == (number, root)
     lab.settle(a, b, rounds=3)
     lab.rest(a, b)
-    # What B has to say later it says, once more.
+    # Later statements of B are sent once.
     asyncio.run(b.members.rotate())
     assert anchored(lab)[0] == number + 1
     lab.provider("b").faults.drop = set()

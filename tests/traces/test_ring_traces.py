@@ -1,7 +1,7 @@
 """Step sequences that broke earlier drafts of the key ring, as far as the ring alone can show them.
 
-Those that need commits or channels (35, 37, 38, 42, 46) stand with the sync engine, 29 with the causal state.
-"""
+Those that need commits or providers (35, 37, 38, 42, 46) are with the tests of syncs, 29 with those of the
+causal state."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_trace_21_membership_decides_not_epochs() -> None:
     base = new_ring(LAPTOP, PHONE)
     old = base.view.sealing
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
-    # The phone published under the old ring and died: it is still a member, and what it sealed still opens.
+    # The phone published under the old ring and died: it is still a member, and its objects still open.
     met = rotated.join(base)
     assert met.view.may_write(PHONE.id)
     assert old is not None
@@ -92,7 +92,7 @@ def test_trace_22_admins_that_revoke_each_other_change_nothing() -> None:
     assert after.view.revoked == frozenset()
     assert all(after.view.may_administer(one.id) for one in (A, B, D, ROOT))
     assert after.view.sealing == ring.view.sealing
-    # Nor does an admin rise or fall by another admin's enrolment.
+    # Nor is an admin promoted or demoted by another admin's enrolment.
     assert (
         Ring(VAULT, [*after.statements, says_member(A, LAPTOP, "admin")], ()).view.members[LAPTOP.id].role
         == "writer"
@@ -103,16 +103,16 @@ def test_trace_23_revoke_is_permanent() -> None:
     ring = _with_admins(LAPTOP, PHONE)
     stolen = _revoke(ring, A, LAPTOP, 1)
     assert LAPTOP.id in stolen.view.revoked
-    # A root that has seen it lets it stand.
+    # A root that has seen it keeps it.
     gone = _revoke(stolen, ROOT, A, 2)
     assert {A.id, LAPTOP.id} == gone.view.revoked == gone.join(stolen).view.revoked
-    # One that had not ends it with the admin who said it (the price of not believing revoked admins); unless a
-    # person had said it with a root too.
+    # A root that had not seen it ends it together with the admin (the price of not believing revoked admins),
+    # unless a user also confirmed it with a root.
     unseen = _revoke(ring, ROOT, A, 2)
     assert unseen.join(stolen).view.revoked == stolen.join(unseen).view.revoked == {A.id}
     named = _revoke(stolen, ROOT, LAPTOP, 6)
     assert unseen.join(named).view.revoked == {A.id, LAPTOP.id}
-    # Whom A enrolled in time stays; whom it enrols after it was revoked never comes in.
+    # A member enrolled by A in time stays; one enrolled after A's revocation is never admitted.
     late = Ring(VAULT, [*gone.statements, says_member(A, TABLET)], gone.keys)
     assert PHONE.id in late.view.members
     assert late == gone and TABLET.id not in late.view.keys_of
@@ -122,9 +122,9 @@ def test_trace_34_a_key_in_eks_only_opens() -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, "reader")
     planted = epoch_key(4_000_000_000, b"\x77" * 32, VAULT)
     after = ring.join(ring.add((), [planted]))
-    # No epoch names it: it is no part of the ring.
+    # No epoch names it: it is not part of the ring.
     assert after is ring and planted.id not in after.view.eks
-    # Nor does its number use up the epochs of everybody else.
+    # Nor does its number use up the epochs of others.
     assert after.view.next_epoch == 2
     gone = _revoke(after, ROOT, PHONE, 1)
     assert gone.view.sealing is not None
@@ -147,7 +147,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     assert "admin must unlock" in warned.view.reason
     with pytest.raises(MembershipError):
         warned.serialise()
-    # One unlock by an admin that sees both brings it back in.
+    # One unlock by an admin that sees both gives it the key.
     met = give_key(with_tablet.join(rotated), ROOT.signer, ek(9), box=fixed_box)
     back = warned.join(TABLET.opens(met.serialise()))
     assert back.view.sealing == met.view.sealing == rotated.view.sealing
@@ -159,7 +159,7 @@ def test_trace_39_the_recovery_words_are_a_root_with_an_anchor() -> None:
     assert RECOVERY_KEYS.head_public in ring.view.anchors()
     found = RECOVERY.opens(ring.serialise())
     assert found == ring
-    # With the words alone a new device comes in, and a stolen one goes.
+    # With the words alone a new device is enrolled, and a stolen one removed.
     after = _revoke(enrolled(found, RECOVERY, PHONE), RECOVERY, LAPTOP, 1)
     assert after.view.may_write(PHONE.id)
     assert LAPTOP.id in after.view.revoked
@@ -203,7 +203,8 @@ def test_trace_44_revoking_a_successor_revokes_the_whole_family() -> None:
         assert not after.view.may_write(LAPTOP.id)
         with pytest.raises(OpenError):
             LAPTOP.opens(after.serialise())
-        # The thief names yet another successor, with whatever hash: the chain stays revoked, and the key goes on.
+        # The thief names another successor, with whatever hash: the chain stays revoked, and the key is used
+        # on.
         for n in range(12):
             again = party(f"thief {n}", box_of=LAPTOP)
             tricked = after.add([says_heir(LAPTOP, again, under)])
@@ -224,7 +225,7 @@ def test_trace_45_two_admins_that_enrol_each_other_stay_admins() -> None:
     ring = _with_admins()
     after = ring.add([says_member(A, B, "writer", since=99), says_member(B, A, "reader", since=99)])
     assert after.view.members[A.id].role == after.view.members[B.id].role == "admin"
-    # Even a root's later word does not make an admin less: only a revoke does.
+    # Even a later statement of a root does not demote an admin: only a revocation does.
     demoted = after.add([says_member(ROOT, A, "reader", since=100, label="demoted")])
     assert demoted.view.members[A.id].role == "admin"
     assert demoted.view.members[A.id].label == "demoted"

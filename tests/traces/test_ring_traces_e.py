@@ -1,8 +1,7 @@
-"""The twenty step sequences against which the rules of the key ring were written, on rings and on real devices.
+"""The twenty step sequences of the key ring's rules, on rings and on real devices.
 
-Numbers are those of part E in traces.json. The ones before them (20 to 46) stand in test_ring_traces.py and beside the
-sync engine.
-"""
+The numbers are those of part E in traces.json. Traces 20 to 46 are in test_ring_traces.py and with the
+tests of syncs."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ def _revoke(ring: Ring, by: Party, who: Party, key: int) -> Ring:
 
 
 def _carrying(ring: Ring, more: list[Statement], keys: list[EpochKey] | None = None) -> bytes:
-    """keyring.json of a member that puts into it whatever it likes."""
+    """Return a keyring.json of a member with arbitrary additions."""
     sealing = ring.view.sealing
     assert sealing is not None
     every = sorted({st.hash: st for st in (*ring.statements, *more)}.values(), key=lambda st: st.hash)
@@ -100,13 +99,13 @@ def _carrying(ring: Ring, more: list[Statement], keys: list[EpochKey] | None = N
 
 
 def _publish_with(memory: Memory, more: list[Statement], keys: list[EpochKey] | None = None) -> None:
-    """Let a member publish its state with such a ring."""
+    """Publish a member's state with such a ring."""
     _ring(memory)._bytes = _carrying(_ring(memory), more, keys)
     Forger(memory).publish()
 
 
 def _later_words(owner: Memory) -> RootKeys:
-    """Words made after init, which are an admin."""
+    """Return words made after init, which are an admin."""
     made = asyncio.run(owner.members.new_words())
     return RootKeys.from_recovery(from_words(" ".join(made.words)))
 
@@ -264,7 +263,7 @@ def test_trace_e07_text_under_a_dropped_key_is_kept(lab: Lab, order: tuple[str, 
     c.write("late", "by C")
     lab.sync(c)
     assert _ring(c).view.sealing == dropped
-    # B knows nothing of it.
+    # B has not seen it.
     _set(b, _revoked_by(b, WALLET, member_id(words.admin_public)))
     lab.provider("b").faults.offline = False
     Forger(b).publish()
@@ -308,7 +307,7 @@ def test_trace_e08_successor_stated_by_another_device_is_ignored() -> None:
             sign_statement(m.signer, _replaced(mine, **said), VAULT)
         with pytest.raises(SignatureError):
             sign_statement(m.signer, _replaced(mine, **{**said, "box": mine.box}), VAULT)
-    # Nor as an enrolment of its own making: it has no right to one.
+    # Nor as an enrolment of its own: it has no right to make one.
     assert ring.add([says_member(m, heir, "reader", since=99)]) == ring
     gone = _revoke(ring, ROOT, m, 1)
     assert gone.view.revoked == {m.id}
@@ -330,12 +329,12 @@ def test_trace_e09_the_same_box_key_makes_no_family() -> None:
     ring = enrolled(new_ring(v), ROOT, admin, "admin")
     with pytest.raises(MembershipError, match="box key"):
         enrolled(ring, admin, m)
-    ring = ring.add([says_member(admin, m)])  # what an admin that lies can do all the same
+    ring = ring.add([says_member(admin, m)])  # the remaining power of a dishonest admin
     ring = add_successor(ring, v.signer, heir.signer, v.id, since=hlc(7))
     mine = next(st.body for st in ring.statements if isinstance(st.body, Member) and st.body.heir_of)
     with pytest.raises(SignatureError):
         sign_statement(m.signer, _replaced(mine, by=m.key, heir_of=m.key, under=enrolment_of(ring, m)), VAULT)
-    # Under V's enrolment it is not M's to say.
+    # Under V's enrolment M may not state it.
     assert ring.add([says_heir(m, party("x"), enrolment_of(ring, v))]) == ring
     gone = ring.add([says_revoked(ROOT, m)])
     assert heir.id in gone.view.members and v.id in gone.view.members
@@ -357,7 +356,7 @@ def test_trace_e11_one_snapshot_started_three_times(lab: Lab, seed: int) -> None
     a, b, c = lab.three()
     e = lab.restore("e")
     lab.settle(a, b, c, e)
-    lab._runs["c"] = 100 * seed  # another seed, other keys, another order of hashes
+    lab._runs["c"] = 100 * seed  # another seed: other keys, another order of hashes
     lab.save("c", "s")
     c.write("run", "first start")
     lab.sync(c)
@@ -423,7 +422,7 @@ def test_trace_e12_a_thief_pushes_a_successor_out(lab: Lab) -> None:
     _set(a, _ring(a).add([st for st in ring.statements if st.body.t == "member"]).add(flood))
     report = lab.sync(a)
     assert body(a, "tone") == "by B" and a.read("mine") is None
-    # Only V's own head is refused: its maker has no key here. B's is joined but for V's texts.
+    # Only V's own head is refused, because its maker has no key here. B's is joined without V's texts.
     refused = [line for line in says(report, "head-refused").splitlines() if mine not in line]
     assert not refused
     assert mine in says(report, "in-part")
@@ -432,7 +431,7 @@ def test_trace_e12_a_thief_pushes_a_successor_out(lab: Lab) -> None:
     assert mine in says(report, "orphan")
     lab.settle(a, b)
     assert body(a, "mine") == body(b, "mine") == "after the restore"
-    # V is enrolled anew, and goes on.
+    # V is enrolled again, and continues.
     assert "not-a-writer" in kinds(lab.sync(v))
     v.write("more", "by V again")
     v.unlock(WALLET)
@@ -441,7 +440,7 @@ def test_trace_e12_a_thief_pushes_a_successor_out(lab: Lab) -> None:
 
 
 def says_heir_in(ring: Ring, by: Party, who: Party, label: str) -> Statement:
-    """A successor in the vault of another ring than the workshop's."""
+    """A successor in the vault of another ring than the fixture's."""
     box = by.box
     head = ring.view.members[member_id(by.signer.public)]
     return sign_statement(
@@ -467,7 +466,7 @@ def test_trace_e13_public_part_names_the_admins() -> None:
     after = mine.join_open_part(parse_keyring(gone.serialise()))
     assert after.view.sealing is None and after.view.must_exclude == {x.id}
     assert w2.id in after.view.rights.admin_ids
-    # A stranger's epoch, or one of a member, does none of that.
+    # An epoch of a stranger or a member does none of that.
     assert mine.add([says_epoch(party("stranger"), ek_of(9, 9), [d], [x])]) == mine
 
 
@@ -499,7 +498,7 @@ def test_trace_e14_words_that_sign_against_themselves() -> None:
     for gone in ([WORDS], []):
         said = says_epoch(WORDS, key, [LAPTOP], gone, old=ring.view.names)
         assert ring.add([said], [key]) == ring
-    # Before the revoke is known neither: it is dropped for what it says of its signer.
+    # Before the revocation is known neither is valid: it is dropped for what it says of its signer.
     before = enrolled(new_ring(LAPTOP), ROOT, WORDS, "admin")
     assert before.add([says_epoch(WORDS, key, [LAPTOP], [WORDS])], [key]) == before
 
@@ -550,7 +549,7 @@ def test_trace_e15_a_finder_of_old_words_floods(lab: Lab) -> None:
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_trace_e16_words_revoke_a_laptop_and_are_revoked(lab: Lab, seen: bool) -> None:
-    """Seen by the root: the laptop stays out. Unseen: the laptop is back, and that is said once."""
+    """Seen by the root: the laptop stays out. Unseen: the laptop returns, and that is reported once."""
     a, b, laptop = lab.three()
     a.unlock(WALLET)
     words = _later_words(a)
@@ -607,7 +606,7 @@ def test_trace_e18_two_floods_of_one_rogue() -> None:
     for one, other in ((a, b), (b, a)):
         with pytest.raises(LimitError):
             one.join(other)
-    # Beyond what is within reach of the roots' numbers it was never taken.
+    # Numbers out of reach of the roots' numbers are never used.
     assert rotate(a, ROOT.signer, ek(9), box=fixed_box).view.seals == (2, ek_of(2, 9).id)
     freed = a.add([says_revoked(ROOT, rogue)])
     assert freed.view.next_epoch == 2 and freed.used < 0.1
@@ -648,7 +647,7 @@ def test_trace_e19_a_thousand_revokes(capsys: pytest.CaptureFixture[str]) -> Non
     size = len(full.serialise())
     assert len(full.view.members) == 64 and len(full.keys) > 1_000
     assert size < MAX_RING and full.used > 0.5
-    # As a program that starts: the ring from this disk, then the same one from a provider, then an older one.
+    # As a starting program: the ring from this disk, then the same one from a provider, then an older one.
     data, older, dump = full.serialise(), one_more.serialise(), full.dump()
     statements._cache._items.clear()
     times = {}
@@ -683,7 +682,7 @@ def test_trace_e20_one_wallet_makes_its_vault_twice() -> None:
     two = create(ROOT_KEYS, words, PHONE.device, ek=ek(2), since=hlc(2), box=fixed_box)
     both = one.join(two)
     assert both == two.join(one) and both.view.sealing is None
-    # One wallet is one person, whichever device it first was unlocked on.
+    # One wallet is one person, on whichever device it was first unlocked.
     assert len({person.owner for person in both.view.members.values()}) == 1
     unlocked = give_key(both, ROOT.signer, ek(3), box=fixed_box)
     assert unlocked.view.sealing == epoch_key(2, ek(3), VAULT)

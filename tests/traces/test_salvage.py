@@ -1,7 +1,7 @@
-"""Damaged heads are never joined and never lead to an empty memory; their readable part is restored on request.
+"""Damaged heads are never joined and never lead to an empty vault; their readable part is restored on
+request.
 
-The devices are real, and the blocks are removed from the provider.
-"""
+The devices are real, and the blocks are removed from the provider."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def root_of(memory: Memory) -> CID:
 
 
 def nodes(lab: Lab, root: CID) -> dict[str, CID]:
-    """The state nodes of a published root by prefix ("" is the top)."""
+    """Return the state nodes of a published root by prefix ("" is the top)."""
     files = drive(Reader().walk(root), from_mapping(lab.cloud.blocks))
     found = {}
     for path, cid in files.items():
@@ -48,26 +48,26 @@ def nodes(lab: Lab, root: CID) -> dict[str, CID]:
 
 
 def lose(lab: Lab, cid: CID) -> None:
-    """A block is gone at the provider, and no device sends it again behind the test's back."""
+    """Remove a block at the provider so that no device sends it again."""
     for name in ("a", "b", "c", "d", "e", "f"):
         lab.provider(name).faults.drop.add(cid)
 
 
 def find(lab: Lab) -> None:
-    """All blocks can be had again."""
+    """Make all blocks available again."""
     for name in ("a", "b", "c", "d", "e", "f"):
         lab.provider(name).faults.drop.clear()
 
 
 def leaf_of(lab: Lab, root: CID, name: str) -> tuple[str, CID]:
-    """The prefix and block of the leaf that holds an entry."""
+    """Return the prefix and block of the leaf that holds an entry."""
     digits, there = name_digits(name), nodes(lab, root)
     prefix = max((p for p in there if digits.startswith(p)), key=len)
     return prefix, there[prefix]
 
 
 def large(memory: Memory, count: int = 90) -> None:
-    """Enough memories that the state is a tree of many leaves."""
+    """Write enough memories that the state is a tree of many leaves."""
     for n in range(count):
         memory.write(f"memory{n}", f"text {n}")
 
@@ -180,7 +180,8 @@ def test_trace_newest_root_with_one_damaged_leaf_and_an_older_root_whole(lab: La
 
 
 def test_salvager_with_own_id_in_damaged_context_takes_a_new_id(lab: Lab) -> None:
-    """Trace: a device goes back to a snapshot; the head that would tell is damaged. It takes a new id all the same."""
+    """Trace: a device is reset to a snapshot; the head that would show it is damaged. It takes a new id
+    nevertheless."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -192,7 +193,7 @@ def test_salvager_with_own_id_in_damaged_context_takes_a_new_id(lab: Lab) -> Non
     b.write("memory3", "newer text 3 by b")
     lab.sync(b)
     lab.sync(a)
-    # Only what A published on top of B's later writes is there, and one leaf of it is lost.
+    # Only A's version on top of B's later writes remains, and one leaf of it is lost.
     prefix, leaf = leaf_of(lab, root_of(a), "m/memory3")
     lose(lab, leaf)
     old = b.replica.device.id
@@ -234,7 +235,7 @@ def test_signed_only_text_is_listed_and_salvaged_when_picked(lab: Lab) -> None:
 
 
 def behind_a_damaged_head(lab: Lab) -> tuple[Memory, Memory]:
-    """A and B were in step; then A published another text, and one leaf of that is lost."""
+    """A and B were in sync; then A published another text, and one leaf of that is lost."""
     a = lab.create("a")
     large(a)
     lab.sync(a)
@@ -263,7 +264,7 @@ def test_damaged_head_of_a_writer_deletes_nothing_elsewhere(lab: Lab) -> None:
 
 
 def test_damaged_head_is_reported_until_it_is_complete(lab: Lab) -> None:
-    """Format 7.1: each sync says so and counts it; once the nodes are there again it is a head like any other."""
+    """Format 7.1: each sync reports it; once the nodes exist again it is an ordinary head."""
     _, b = behind_a_damaged_head(lab)
     assert [lab.sync(b).damaged for _ in range(3)] == [1, 1, 1]
     find(lab)

@@ -47,7 +47,7 @@ def test_cost_of_a_sync_depends_on_the_change_only(lab: Lab) -> None:
     sent = lab.sync(a)
     assert sent.published and 0 < sent.blocks_sent <= 14 and sent.bytes_sent < 48 * 1024
     got = lab.sync(b)
-    # Root, ring, commit, a path of the state, the body; the folder blocks of `o` are not looked at.
+    # Root, ring, commit, a path of the state, the body; the folder blocks of `o` are not read.
     assert 0 < got.blocks_received <= 14 and got.entries_changed == 1
     assert got.blocks_sent == 0 and got.adopted
     quiet = [lab.sync(memory) for memory in (a, b)]
@@ -57,7 +57,7 @@ def test_cost_of_a_sync_depends_on_the_change_only(lab: Lab) -> None:
 def test_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
     a, b, c = lab.three()
     for name in "abc":
-        lab.provider(name).wire.clear()  # looking for the vault reads the anchor's root once more
+        lab.provider(name).wire.clear()  # searching for the vault reads the anchor's root once more
     for n in range(6):
         (a, b, c)[n % 3].write(f"memory{n}", f"text {n}")
         for memory in (a, b, c):
@@ -67,7 +67,7 @@ def test_block_is_fetched_once_and_sent_once(lab: Lab) -> None:
         asked: list[bytes] = []
         for exchange in provider.wire:
             if exchange.call == "get_blocks":
-                # CIDs of 36 bytes, with a line feed between them.
+                # CIDs of 36 bytes, separated by line feeds.
                 asked += [exchange.sent[i : i + 36] for i in range(0, len(exchange.sent), 37)]
         assert asked and len(asked) == len(set(asked))
 
@@ -164,7 +164,7 @@ def test_second_provider_receives_everything(lab: Lab) -> None:
     assert a.status().root == b.status().root
 
 
-# -- providers that lie --------------------------------------------------------------------------------------------
+# -- dishonest providers ----------------------------------------------------------------------------------------------
 
 
 def test_flipped_bit_of_a_head_is_refused_and_named(lab: Lab) -> None:
@@ -194,7 +194,7 @@ def test_old_names_revert_nothing(lab: Lab) -> None:
     lab.provider("b").faults.old_record = dict.fromkeys(lab.cloud.names, 0)
     report = lab.sync(b)
     assert body(b, "tone") == "new" and not report.published
-    # A device that has kept no record of a name says that what it is shown is old.
+    # A device without a stored record of a name reports that the shown one is old.
     lab.provider("b").faults.old_record = {ipns_name(a.replica.device.sign_public): 0}
     with b.replica.transaction():
         b.replica.db.connection.execute("DELETE FROM meta WHERE name='names'")
@@ -214,7 +214,7 @@ def test_old_anchor_is_replaced_by_the_newest(lab: Lab) -> None:
     lab.cloud.names[anchor] = lab.cloud.names[anchor][:1]
     b.write("tone", "x")
     lab.sync(b)
-    # B cannot sign it and has kept it: it puts it again.
+    # B cannot sign it but has stored it: it publishes it again.
     assert lab.cloud.names[anchor][-1] == current
     assert body(lab.restore("d"), "tone") == "x"
     assert a.replica.ring is not None
@@ -233,7 +233,7 @@ def test_another_vault_under_our_names(lab: Lab) -> None:
     root = other.record_root(x.replica.device.sign_public)
     device = a.replica.device
     name = ipns_name(device.sign_public)
-    # A's own key, stolen or careless, lets its name lead there.
+    # A's own key, stolen or misused, lets its name lead there.
     record = make_record(device.sign_seed, f"/ipfs/{root}", 10_000, lab.clock.ns + 10**15)
     kept = list(lab.cloud.names[name])
     lab.cloud.names[name].append(record)
@@ -264,18 +264,17 @@ def test_unreadable_own_version_stops_publishing(lab: Lab) -> None:
     assert {"published by the lost copy", "after the restore"} <= all_texts(a)
 
 
-# -- members that lie ----------------------------------------------------------------------------------------------
+# -- dishonest members ------------------------------------------------------------------------------------------------
 
 
 def test_another_signature_under_a_known_value_is_checked(lab: Lab) -> None:
-    """The signature is no part of a value's identity, and of two the greater is kept: so both must hold."""
+    """The signature is not part of a value's identity, and of two the greater is kept: so both must be
+    valid."""
     a, b, m = lab.three()
     b.write("tone", "x")
     lab.settle(a, b, m)
     ((under, value),) = m.replica.store.entry("m/tone").items()
-    garbage = canonical.b64(
-        b"\xcf\x3c\xf3" * 21 + b"\xcf"
-    )  # zzz..., which no text of base64url is greater than
+    garbage = canonical.b64(b"\xcf\x3c\xf3" * 21 + b"\xcf")  # zzz...: no base64url text is greater
     assert garbage > value.s
     forger = Forger(m)
     forger.put({"m/tone": {under: replaced(value, s=garbage)}})
@@ -322,7 +321,7 @@ def test_reader_does_not_publish(lab: Lab) -> None:
 
 
 def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
-    """Threat 15: a commit of a reader is refused, wherever it stands."""
+    """SECURITY row 15: a commit of a reader is refused wherever it is found."""
     a, b, m = lab.three()
     asyncio.run(_demote(lab, a, m))
     lab.settle(a, b)
@@ -403,7 +402,7 @@ def test_nine_successors_of_one_member_invalidate_no_other_heads(lab: Lab) -> No
     with_all = ring
     for _, grown in rings:
         with_all = with_all.join(grown)
-    # The one that will be pushed out comes first.
+    # The one that will be displaced comes first.
     first, with_first = next(item for item in rings if item[0].id not in with_all.view.members)
     with m.replica.transaction():
         m.replica.set_device(first)
@@ -433,7 +432,7 @@ def test_nine_successors_of_one_member_invalidate_no_other_heads(lab: Lab) -> No
 
 
 def _first_key(ring: Ring) -> bytes:
-    """The key under which the device C was enrolled."""
+    """Return the key under which device C was enrolled."""
     return next(person.sign for person in ring.view.members.values() if person.label == "c")
 
 

@@ -118,7 +118,7 @@ def test_time_is_counted_for_the_innermost_named_frame() -> None:
     kinds: list[str] = []
 
     class Text(str):
-        def encode(self, *_: object) -> bytes:  # called by the tree for its label
+        def encode(self, *_: object) -> bytes:  # the tree calls it for its label
             kinds.append(shares._kind(sys._getframe()))
             return b"m/a"
 

@@ -21,7 +21,7 @@ VAULT = bytes(16)
 
 
 def grown(work: Callable[[], object]) -> int:
-    """Bytes that stay when the work is done."""
+    """Return the bytes that remain after the work."""
     tracemalloc.start()
     try:
         work()
@@ -31,7 +31,8 @@ def grown(work: Callable[[], object]) -> int:
 
 
 def test_foreign_statements_use_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pinned rings with huge epochs that they signed themselves: 358 MB at three hundred of them. An eighth of the bound here."""
+    """Pinned rings with huge self-signed epochs: three hundred of them would use 358 MB. The bound here is
+    an eighth of the real one."""
     most = statements._CACHE_CHARACTERS // 8
     cache = statements._StatementCache(most)
     monkeypatch.setattr(statements, "_cache", cache)

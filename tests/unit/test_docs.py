@@ -114,7 +114,7 @@ def test_lists_and_numbers_of_the_format_equal_the_code() -> None:
 
 def test_every_vector_file_belongs_to_a_section() -> None:
     files = {path.name for path in (ROOT / "fixtures" / "vectors").glob("*.json")}
-    # What recall finds and a model is given is the same in every face, and no part of the format.
+    # Results of recall and contexts are the same in every interface, but not part of the format.
     assert files - {"context.json", "graph.json", "ranking.json", "time_ranges.json"} == set(
         re.findall(r"\(\.\./\.\./fixtures/vectors/(\w+\.json)\)", FORMAT)
     )

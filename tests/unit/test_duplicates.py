@@ -1,4 +1,4 @@
-"""Texts that say nearly the same: the result equals a comparison of every pair, without comparing every pair."""
+"""Near-duplicate texts: the result equals a comparison of every pair, without comparing every pair."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ spoken = st.lists(
 
 
 def by_every_pair(texts: dict[str, str], least: float) -> list[Pair]:
-    """The same by its definition, slowly."""
+    """Return the same by its definition, slowly."""
     found, first = [], dict[tuple[str, ...], str]()
     for id in sorted(texts):
         words = tuple(split(texts[id]))
@@ -97,7 +97,7 @@ def test_prepared_texts_are_the_same_with_and_without_numpy(rows: list[frozenset
 
 
 def test_not_every_pair_of_many_texts_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten thousand notes of one form, and two that are the same but for one word."""
+    """Ten thousand notes of one form, two of which differ in one word."""
     texts = {
         f"n{n}": f"The station {n} lies at kilometre {n * 7 % 1000} of line {n % 31}" for n in range(10_000)
     }

@@ -1,8 +1,8 @@
-"""Texts for people use everyday words; words of the format stay in its documents, `--json` and `inspect`.
+"""Texts for people use everyday words; words of the format occur only in its documents, `--json` and
+`inspect`.
 
-The list of both is the table at the end of docs/reference/cli.md. Texts are read from the source, so that one that is written later is
-looked at too.
-"""
+The table at the end of docs/reference/cli.md lists both. Texts are read from the source, so later ones are
+checked too."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from tests.cli.test_outcomes import leaves
 from tests.support.hints import texts
 
 ROOT = Path(__file__).parents[2]
-#: Words of the format that everybody uses, in these senses too.
+#: Words of the format that are also everyday words in these senses.
 COMMON = {"block", "node", "object", "value", "entry", "statements", "join", "enrol", "revoke"}
-#: Rooms whose texts speak of bytes of the format. What they raise reaches people as a reason in words (sync/refusal_reasons.py),
-#: and as a notice's detail; `cid` and `inspect` are for whoever looks at those bytes.
+#: Packages whose texts are about bytes of the format. People see their errors as a reason in words
+#: (sync/refusal_reasons.py) and as a notice's detail; `cid` and `inspect` are about such bytes.
 OF_THE_FORMAT = (
     "ipfsmem/bundle/", "ipfsmem/causal/", "ipfsmem/content/", "ipfsmem/http/", "ipfsmem/ring/", "ipfsmem/seal/", "ipfsmem/testing/", "ipfsmem/wallet/",
     "ipfsmem/cli/format_cid_cmd.py", "ipfsmem/cli/format_inspect_cmd.py", "ipfsmem/vault/inspection.py", "ipfsmem/published/commit.py",
     "ipfsmem/published/root_verification.py", "ipfsmem/published/ipns_record.py", "ipfsmem/published/ipns_data.py", "ipfsmem/published/root_reader.py", "providers/",
 )  # fmt: skip
-#: Said of files of the format, by name.
+#: Used for files of the format, by name.
 SAID_OF_FILES = {"The IPFS address (root CID) of any file or folder, and its CAR."}
-#: Errors about bytes of others: a sync tells their reason in words and keeps these texts as the detail.
+#: Errors about foreign bytes: a sync reports their reason in words and keeps these texts as the detail.
 OF_BYTES = {"FormatError", "LimitError", "SignatureError", "OpenError"}
 
 
 def format_words() -> set[str]:
-    """The words of the second column of the table, each by itself."""
+    """Return the words of the second column of the table."""
     table = (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8").split("\n## Words\n")[1]
     rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|", table, re.M)[2:]
     words = {word for row in rows for phrase in re.split(r"[;,]", row) for word in (phrase.strip(),) if word}
@@ -55,12 +55,13 @@ def format_words() -> set[str]:
 
 
 def details() -> set[tuple[str, str]]:
-    """Places of texts that people are not shown: the detail of a notice, and errors about bytes of others."""
+    """Return the places of texts that people are not shown: the detail of a notice, and errors about
+    foreign bytes."""
     found: set[tuple[str, str]] = set()
     for path in sorted((ROOT / "ipfsmem").rglob("*.py")):
         text = path.read_text("utf-8")
         if not path.is_relative_to(ROOT / "ipfsmem" / "sync") and not re.search(r"\bsay\b|\bdetail\b", text):
-            continue  # nothing below is in it
+            continue  # no such text below it
         for node in ast.walk(ast.parse(text)):
             hidden: list[ast.AST] = []
             if (
@@ -88,7 +89,7 @@ def details() -> set[tuple[str, str]]:
 
 
 def shown() -> Iterator[tuple[str, str]]:
-    """Every text of several words that somebody may be shown, without options and addresses of documents."""
+    """Return every text of several words that people may see, without options and addresses of documents."""
     hidden = details()
     for where, text in texts():
         path, _, line = where.partition(":")
@@ -101,20 +102,21 @@ def shown() -> Iterator[tuple[str, str]]:
         yield where, text
 
 
-#: The kernel's and the system's places for secrets, and the package for the latter: none of them is a vault's.
+#: The places for secrets of the kernel and the system, and the package for the latter: none of them is a
+#: vault's.
 _OF_THE_SYSTEM = r"(kernel|system)'s keyring|keyring of the kernel|(package|extra) keyring|ipfsmem\[keyring\]|keyring\.backends\.\w+"
 
 
 def told(text: str, words: set[str]) -> set[str]:
-    """The words of the format in a text; options (`--root CID`, `--keep-roots`) and other programs' things are called what
-    they are called."""
+    """Return the words of the format in a text; options (`--root CID`, `--keep-roots`) and names of other
+    programs are allowed."""
     plain = re.sub(rf"--[a-z-]+( CID)?|git commit|another commit was|{_OF_THE_SYSTEM}", "", text)
     return {word for word, pattern in patterns(frozenset(words)) if word in plain and pattern.search(plain)}
 
 
 @cache
 def patterns(words: frozenset[str]) -> list[tuple[str, re.Pattern[str]]]:
-    """Each word and how it is found as a word, one or several of it."""
+    """Return each word with a pattern for its singular and plural."""
     return [(word, re.compile(rf"(?<![\w-]){re.escape(word)}s?(?![\w-])")) for word in words]
 
 
@@ -138,11 +140,11 @@ def test_list_of_format_words_is_complete() -> None:
     assert told("a wiring diagram; --root CID; headings", words) == set()
 
 
-#: Names of rows and columns that are kept, never printed.
+#: Names of stored rows and columns, which are never printed.
 KEPT = {"kept root", "anchor pins", "guard pins", "guarded ", "joined in part"}
 
 
-@pytest.mark.xdist_group("texts")  # in one worker: to read all texts takes two seconds
+@pytest.mark.xdist_group("texts")  # in one worker: reading all texts takes two seconds
 def test_messages_use_no_words_of_the_format() -> None:
     words = format_words()
     rows = {table._COLUMNS for table in (heads, placed, tracked_files)}

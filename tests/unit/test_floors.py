@@ -14,7 +14,8 @@ from tests.support.statements import statements
 
 PACKAGE = Path(__file__).parents[2] / "ipfsmem"
 PROVIDERS = Path(__file__).parents[2] / "providers" / "ipfsmem_providers"
-#: The rooms from the ground up. A room imports rooms below its own floor only; those of one floor do not know each other.
+#: The packages from the ground up. A package imports packages below its own floor only; those of one floor do
+#: not import each other.
 FLOORS = (
     ("errors", "lazy_pattern"),
     ("locations", "mode"),
@@ -57,7 +58,7 @@ FLOORS = (
     ("__main__",),
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
-#: Values and functions of values: no disk, no clock, no chance, no network.
+#: Pure values and functions: no disk, clock, randomness or network.
 PURE = (
     "bundle",
     "content",
@@ -73,7 +74,7 @@ PURE = (
 )
 HEAVY = {"cryptography", "eth_account", "eth_keys", "aiohttp", "keyring", "multiformats", "watchfiles"}
 HEAVY |= {"mcp", "pydantic", "anthropic", "langgraph", "llama_index", "agents", "pydantic_ai"}
-#: Modules that are nothing but classes of one package, and are imported inside functions themselves.
+#: Modules that consist of subclasses of one package, and are imported inside functions.
 CLASSES_OF = {
     "anthropic_tool": {"anthropic", "pydantic"},
     "langgraph_store": {"langgraph"},
@@ -87,18 +88,19 @@ def room_of(path: Path) -> str:
 
 
 class Imports(NamedTuple):
-    """Names of the modules that a file imports: as soon as it is imported itself, and at all."""
+    """Names of the modules that a file imports: at import time, and anywhere."""
 
     at_once: set[str]
     at_all: set[str]
 
 
-#: The modules that an import can mean, and the one that it loads where these are names of that module.
+#: The modules that an import can mean, and the module it loads if they are names of that module.
 Meaning: TypeAlias = tuple[set[str], str]
 
 
 class Source(NamedTuple):
-    """Parts of a module's tree, which is not kept itself: each search for garbage would go through all of them."""
+    """Parts of a module's tree, which is not kept itself, because each garbage collection would traverse
+    it."""
 
     imports: Imports
     meanings: list[Meaning]
@@ -202,12 +204,13 @@ def meanings(tree: ast.Module) -> list[Meaning]:
 
 
 def imported_modules(found: Iterable[Meaning], known: Set[str]) -> set[str]:
-    """The modules of these that the imports load."""
+    """Return those of the known modules that the imports load."""
     return {name for names, module in found for name in names & known or {module} & known}
 
 
 def in_circles(arrows: Mapping[str, Collection[str]]) -> set[str]:
-    """The modules that are left when those which import none of the others are removed, again and again, and those which none imports."""
+    """Return the modules that remain after repeatedly removing those that import none of the others, and
+    those that none imports."""
     left = {name: set(arrows[name]) for name in arrows}
     while True:
         imported = {name for names in left.values() for name in names}
@@ -241,15 +244,15 @@ def test_providers_import_the_contract_only() -> None:
         "ipfsmem.canonical",
         "ipfsmem.content",
         "ipfsmem.errors",
-        "ipfsmem.device.directory_handle",  # a folder held open: one way through links, not two
+        "ipfsmem.device.directory_handle",  # a folder held open: one path through links, not two
         "ipfsmem.device.lock",  # a cache repository that programs on this device share
         "ipfsmem.device.shared_folder",
         "ipfsmem.provider.base",
         "ipfsmem.provider.contract",
         "ipfsmem.provider.small_objects",  # names and limits of the contract
         "ipfsmem.published.ipns_record",
-        "ipfsmem.dream.chat",  # what a model that answers promises
-        "ipfsmem.recall.embedder",  # what a model of embeddings promises
+        "ipfsmem.dream.chat",  # the contract of a model that answers
+        "ipfsmem.recall.embedder",  # the contract of an embedding model
         "ipfsmem.recall.vectors",
     )
     paths = sorted(PROVIDERS.rglob("*.py"))

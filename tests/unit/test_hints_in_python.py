@@ -38,7 +38,7 @@ def local(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def sealed(tmp_path: Path, stick: Path) -> Iterator[Memory]:
-    """A published memory of a wallet, which is not held any more."""
+    """A published vault of a wallet that is locked again."""
     options: dict[str, Any] = {"home": tmp_path / "sealed", "provider": str(stick), "passphrase": False}
     with Memory.create("m", "encrypted-ipfs", unlock=WALLET, **options) as memory:
         asyncio.run(memory.sync())
@@ -135,7 +135,7 @@ def test_hint_about_texts_with_similar_hashes_works(local: Memory) -> None:
 
 
 class Signs:
-    """A wallet whose signatures are changed by `how`; `of` says whose they are."""
+    """A wallet whose signatures `how` changes; `of`: its address."""
 
     def __init__(self, how: Callable[[bytes], bytes], of: int = 11) -> None:
         self.address = RawKeySigner(bytes(31) + bytes([of])).address

@@ -22,7 +22,7 @@ from tests.support.hints import Refused
 pytestmark = pytest.mark.skipif(
     not hasattr(time, "tzset"), reason="this system has no way to set the zone of one process"
 )
-#: Zones with changes at night and at midnight, half hours, a day that was left out, and both ends of the map.
+#: Zones with clock changes at night and at midnight, half hours, a skipped day, and both ends of the map.
 ZONES = ("UTC", "America/Los_Angeles", "Europe/Berlin", "America/Santiago", "Asia/Tokyo", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Kiritimati", "Pacific/Apia", "Pacific/Pago_Pago")  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Errors, hints, notices and progress, and the texts of the page, use the field's nouns, and none of the phrases that `test_document_words.py` bans."""
+"""Errors, hints, notices, progress and the texts of the page use the field's nouns, and no phrase that
+`test_document_words.py` bans."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ import pytest
 from tests.support.hints import texts
 from tests.unit.test_document_words import BANNED, REPLACED
 
-#: Instructions to models, whose effect is measured in their words, and texts in the words of other programs.
+#: Instructions to models, whose wording is measured, and texts in the words of other programs.
 APART = (
     "ipfsmem/bundle/fence.py", "ipfsmem/compat/", "ipfsmem/dream/asking.py", "ipfsmem/exchange/readers/", "ipfsmem/operations/sessions/summaries.py",
     "ipfsmem/sessions/notices.py", "ipfsmem/tools/peers.py", "ipfsmem/tools/toolset.py",
 )  # fmt: skip
-#: What a banned phrase is part of, and still says it plainly.
+#: Plain phrases that contain a banned one.
 ALLOWED = (
     "Say what is wrong first.",  # an example of a memory's text
     "and --namespace name", "namespace=VALUE",  # a name in the code
@@ -26,7 +27,7 @@ ALLOWED = (
     "rewrote the whole of it",  # a memory of the demo
     "a namespace is a tuple of texts",  # LangGraph's word
 )  # fmt: skip
-#: Phrases of earlier messages, with the words to use instead.
+#: Phrases of earlier messages, with their replacements.
 REWORDED = {
     r"\b(?:asks?|asked) to be left alone\b|\bwas left alone\b": "accepts no requests, was not changed",
     r"\bno provider '": "unknown provider",
@@ -55,7 +56,8 @@ def stumbles(text: str) -> list[str]:
 
 
 def page_texts() -> Iterator[tuple[str, str]]:
-    """The texts of the browser client and its page, each with its file; not its code, nor the fence, which is a text to models."""
+    """Return the texts of the browser client and its page with their files, without code and the fence,
+    which is for models."""
     for path in sorted(WEB.rglob("*.ts")):
         code = re.sub(r"^\s*(//|\*|/\*).*$|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.M)
         for found in LITERAL.finditer(code):
@@ -70,7 +72,7 @@ def page_texts() -> Iterator[tuple[str, str]]:
                 yield path.relative_to(WEB).as_posix(), text
 
 
-@pytest.mark.xdist_group("texts")  # in one worker: to read all texts takes two seconds
+@pytest.mark.xdist_group("texts")  # in one worker: reading all texts takes two seconds
 def test_message_has_no_banned_phrase() -> None:
     found = {
         where: said

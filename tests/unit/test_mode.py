@@ -20,9 +20,10 @@ ADDRESS = "ipfs"
 
 
 def compared(source: str) -> Iterator[str]:
-    """Every expression of this source that compares a mode with its text, or with one of the four values."""
+    """Return every expression of this source that compares a mode with its text, or with one of the four
+    values."""
     if "Mode" not in source and not any(f'"{mode}"' in source for mode in Mode):
-        return  # nothing to parse for
+        return  # it cannot contain one
     for node in ast.walk(ast.parse(source)):
         sides: list[ast.expr] = []
         if isinstance(node, ast.Compare):
@@ -37,7 +38,7 @@ def compared(source: str) -> Iterator[str]:
 
 
 def parts(side: ast.expr) -> list[ast.expr]:
-    """What is compared: the elements of a tuple, list or set, else the expression itself."""
+    """Return the compared values: the elements of a tuple, list or set, else the expression itself."""
     return side.elts if isinstance(side, (ast.Tuple, ast.List, ast.Set)) else [side]
 
 

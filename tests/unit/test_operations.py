@@ -71,7 +71,7 @@ GROUPS = {
 
 
 def command_of(op: Operation[..., Any]) -> click.Command | None:
-    """Its command; None for none."""
+    """Return its command; None if it has none."""
     found: click.Command | None = group if op.command else None
     for word in op.command.split():
         assert isinstance(found, click.Group)
@@ -202,7 +202,7 @@ def test_interfaces_call_operations_only_with_their_checks() -> None:
             continue
         text = path.read_text("utf-8")
         if "ipfsmem.operations" not in text:
-            continue  # most modules, and to parse them takes two seconds
+            continue  # most modules are irrelevant, and parsing them takes two seconds
         tree = ast.parse(text)
         imported = {
             alias.asname or alias.name

@@ -59,7 +59,7 @@ def test_provider_table_of_wrong_type_is_an_error(file: Path) -> None:
 
 
 def test_provider_settings_reach_the_provider_and_not_the_vault(file: Path, tmp_path: Path) -> None:
-    stick = tmp_path / "stick"  # made because the table says so
+    stick = tmp_path / "stick"  # created because the table says so
     with Memory.create(
         "x", provider=str(stick), mode="encrypted-ipfs", unlock=WALLET, passphrase=False, home=tmp_path / "a"
     ) as memory:
@@ -77,7 +77,7 @@ def test_provider_settings_are_passed_by_every_way_of_opening(
 
     def opener(spec: str, settings: Mapping[str, Any] | None = None) -> SimProvider:
         chosen = dict(settings or {})
-        # Not chosen by anybody: what else is in use, and whether anything is.
+        # Providers already in use, and whether there are any.
         assert callable(chosen.pop("beside")) and isinstance(chosen.pop("company"), bool)
         assert chosen.pop("home") == tmp_path
         given.append((spec, chosen))
@@ -91,10 +91,10 @@ def test_provider_settings_are_passed_by_every_way_of_opening(
     assert [one.spec for one in memory.providers.list()] == ["pinata", "/stick"]
     memory.close()
     with Memory.load("x", home=tmp_path) as again:
-        assert len(given) == 3  # what only reads and writes here opens none
+        assert len(given) == 3  # local reads and writes open none
         assert [one.spec for one in again.providers.list()] == ["pinata", "/stick"]
-    directory = ("/stick", {"create": True})  # written down, and opened, as the folder that it is
-    # What is open is used again; a trial, and a memory that is loaded anew, open their own.
+    directory = ("/stick", {"create": True})  # stored and opened as the folder that it is
+    # An open provider is reused; a provider test, and a reloaded vault, open their own.
     assert given == [pinata, directory, pinata, pinata, directory]
 
 

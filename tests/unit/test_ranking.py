@@ -74,7 +74,7 @@ OPERATORS = '"', "NEAR(a b)", "a AND", "*", "col:x", "-", "^a", "(", "' OR 1=1 -
 
 @contextmanager
 def ranked(arrays: bool) -> Iterator[pytest.MonkeyPatch]:
-    """Every index ranked with NumPy, or none."""
+    """Rank every index with NumPy, or none."""
     if arrays:
         need_extra("semantic", "numpy")
     with pytest.MonkeyPatch.context() as patch:
@@ -127,7 +127,7 @@ def test_terms_of_other_scripts_are_split() -> None:
     assert terms("Привет, שלום") == ["привет", "שלום"]
     assert terms("🙂 — …") == []
     assert terms("المكتبة والمكتبة بالمكتبة للمكتبة") == ["مكتبة"] * 4
-    assert terms("الآن لله ألم") == ["الان", "لله", "الم"]  # too short to be without
+    assert terms("الآن لله ألم") == ["الان", "لله", "الم"]  # too short to be omitted
 
 
 def test_question_about_a_distance_prefers_a_number() -> None:
@@ -214,7 +214,7 @@ spoken = st.lists(
     ),
     max_size=9,
 ).map(" ".join)
-#: As agents answer: many lines and sentences, of which one is the answer.
+#: As agents answer: many lines and sentences, one of which is the answer.
 long_spoken = st.builds(
     lambda some, end, times: end.join(some * times),
     st.lists(spoken, min_size=1, max_size=7),
@@ -307,7 +307,7 @@ def test_index_image_ranks_and_is_patched_like_its_index(
 
 @contextmanager
 def sorted_by(arrays: bool) -> Iterator[None]:
-    """Whether NumPy sorts all terms, or none."""
+    """Sort all terms with NumPy, or none."""
     with patch.object(postings_module, "_SORTED", 0 if arrays else 1 << 60):
         yield
 
@@ -344,7 +344,7 @@ IMAGE_OF = [
 
 
 def damaged(*replaced: tuple[int, object], rows: tuple[int, object] | None = None) -> bytes:
-    """The image with some of its fields replaced; `rows`: one of the postings' fields."""
+    """Return the image with some of its fields replaced; `rows`: one of the postings' fields."""
     fields = msgspec.msgpack.decode(Index(IMAGE_OF).image())
     for at, value in replaced:
         fields[at] = value
@@ -456,7 +456,7 @@ def test_index_image_stores_high_counts_and_no_text() -> None:
         damaged((3, b"\0" * 12 + b"\xff" * 4)),  # a day that no calendar has
         damaged((4, b"\0\0" * 3 + b"\xff\xff")),
         damaged((5, b"\0\0\0\x40")),
-        damaged((7, b"\0" * 12 + b"\x02\0\0\0")),  # a group that is not there
+        damaged((7, b"\0" * 12 + b"\x02\0\0\0")),  # a missing group
         damaged((7, b"\1" + b"\0" * 15)),
         damaged(rows=(0, "\nalpha\n")),
         damaged(rows=(0, ["alpha"])),
@@ -571,7 +571,7 @@ def test_memory_files_rank_by_words_then_priority_and_age() -> None:
 
 
 likeness = st.none() | st.dictionaries(st.integers(0, 99).map(str), st.floats(-1, 1), max_size=20)
-#: As the settings may have them: some parts in place of the usual ones, also none at all.
+#: Weights in settings: some parts replaced, or none at all.
 weights = st.builds(
     weigh,
     st.dictionaries(
@@ -677,7 +677,7 @@ def test_invalid_weights_are_refused() -> None:
         weigh({"colour": 1.0})
     with pytest.raises(ConfigError, match="the weight of words is 0 or more"):
         weigh({"words": -1.0})
-    assert weigh({"before": 2.0, "length": 1.0}) == USUAL  # parts that there were: settings stay good
+    assert weigh({"before": 2.0, "length": 1.0}) == USUAL  # former parts: settings remain valid
     assert weigh({}) == USUAL and weigh({"question": -3.0}, 14.0).half_life == 14
 
 

@@ -20,7 +20,7 @@ TEXT = (ROOT / "README.md").read_text("utf-8")
 
 
 def block(marker: str) -> str:
-    """The code block behind `<!-- test: marker -->`."""
+    """Return the code block after `<!-- test: marker -->`."""
     match = re.search(rf"<!-- test: {marker} -->\n```\w+\n(.*?)```", TEXT, re.S)
     assert match, f"README has no block {marker}"
     return match[1]
@@ -36,7 +36,7 @@ def test_python_example_of_the_readme_works(
     monkeypatch.setenv("IPFSMEM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     code = block("python").replace("/media/stick", str(stick))
-    for _ in range(2):  # the second time the memory is there already
+    for _ in range(2):  # the second time the memory already exists
         exec(compile(code, "README.md", "exec"), {})
         shown = capsys.readouterr().out
         assert shown.startswith("wants direct critique\n# Agent Memory\n")
@@ -77,7 +77,7 @@ def test_first_steps_print_the_documented_output(tmp_path: Path) -> None:
 
 
 def steps(console: str) -> list[tuple[str, list[str]]]:
-    """Commands, and comments that begin a line, with what stands below each."""
+    """Yield commands, and comments that begin a line, with the lines below each."""
     found: list[tuple[str, list[str]]] = []
     for line in console.splitlines():
         if line.startswith(("$ ", "#")):
@@ -88,7 +88,7 @@ def steps(console: str) -> list[tuple[str, list[str]]]:
 
 
 def read_all(terminal: int) -> str:
-    """What a terminal shows in the end: a line that was written over shows what came last."""
+    """Return the final content of a terminal: a rewritten line shows the last text."""
     seen = b""
     while True:
         try:

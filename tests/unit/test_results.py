@@ -1,5 +1,5 @@
-"""Answers of operations are frozen, keyword-only, documented and JSON throughout, and every interface shows them
-unchanged."""
+"""Answers of operations are frozen, keyword-only, documented and JSON throughout, and every interface
+shows them unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipfsmem.operations.sync import Synced
 from ipfsmem.sync.report import Notice, SyncReport
 
 ROOT = Path(__file__).parents[2]
-#: An event has fields of its own, and a file has none.
+#: An event has its own fields, and a file has none.
 WITHOUT_FIXED_FIELDS = ("timeline.add", "bundles.export", "bundles.export_for")
 #: `SyncReport` is not frozen: each step of a command adds its notices.
 ANSWERS = sorted(
@@ -85,7 +85,7 @@ def test_documented_fields_are_those_of_the_answers() -> None:
     }
     assert rows.keys() == pairs.keys() | {"command"} - {"command"}
     for row, answer in pairs.items():
-        outside = re.sub(r"\([^()]*\)", "", rows[row])  # what stands in brackets explains a field
+        outside = re.sub(r"\([^()]*\)", "", rows[row])  # text in brackets explains a field
         named = set(re.findall(r"`(\w+)`", outside))
         assert named and named <= set(answer.__struct_encode_fields__), row
 

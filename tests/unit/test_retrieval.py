@@ -1,7 +1,8 @@
-"""The ranking finds what it is known to find, on a set made from a seed; and the bench reads public sets as they are published.
+"""The ranking finds a minimum share on a set made from a seed, and the bench reads public sets in their
+published form.
 
-The figures are fixed a little below what was measured: a change that loses more has to say why, and lower them.
-"""
+The figures are slightly below the measured ones: a change that loses more must give a reason and lower
+them."""
 
 from __future__ import annotations
 
@@ -40,11 +41,11 @@ from tests.support import effort
 from tests.support.extras import need_extra
 
 MADE = "eea719232ceeb37ec1b6c37519969c1f3272d11e28ffdcdf7abd312853b28746"
-#: Of the questions of a collection, one of so many is asked.
+#: One of this many questions of a collection is asked.
 STEP = effort.every(3)
-#: One worker: what the recipe finds is three seconds' work, which several tests look at.
+#: One worker: the hits of the recipe take three seconds, and several tests use them.
 pytestmark = pytest.mark.xdist_group("retrieval")
-#: Words that say nothing: that a question shares one with its answer gives nothing away.
+#: Function words: sharing one with its answer does not give a question away.
 _SMALL = frozenset(("a", "an", "and", "as", "at", "by", "for", "i", "in", "is", "it", "me", "my", "no", "not", "of", "on", "one", "only", "or", "our", "the", "to", "two", "was", "we", "with", "you"))  # fmt: skip
 _word = re.compile(r"\w+")
 
@@ -56,7 +57,7 @@ def made() -> list[Collection]:
 
 @pytest.fixture(scope="module")
 def drawn(made: list[Collection]) -> list[Collection]:
-    """Whole collections with all their questions in a thorough run, in a short one with a third of each kind."""
+    """Whole collections with all questions in a thorough run, in a short one with a third of each kind."""
 
     def some(at: int, one: Collection) -> tuple[Question, ...]:
         return tuple(sorted(one.questions, key=lambda question: question.kind)[at % STEP :: STEP])
@@ -66,7 +67,7 @@ def drawn(made: list[Collection]) -> list[Collection]:
 
 @pytest.fixture(scope="module")
 def people(drawn: list[Collection]) -> list[Collection]:
-    """Those with memory files and chats of two, of the half to tune on."""
+    """Collections with memory files and chats of two, of the tuning half."""
     return [one for one in drawn if one.name.startswith("person")]
 
 

@@ -1,5 +1,5 @@
-"""docs/internals/rows.md has every row of the four systems once, with its state, and names only existing calls and
-tests."""
+"""docs/internals/rows.md has every row of the four systems once, with its state, and names only existing
+calls and tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = (ROOT / "docs" / "internals" / "rows.md").read_text("utf-8")
 ROWS = re.findall(
     r"^\| ([IRAL])(\d+) \| (.+?) \| (.+?) \| (works|differs|not) \| (.*?) \| (.*?) \|$", TEXT, re.M
 )
-#: How many rows each of them has.
+#: The number of rows of each system.
 MANY = {"I": 18, "R": 26, "A": 26, "L": 32}
 
 
@@ -58,7 +58,7 @@ def test_every_row_quotes_its_document_or_says_that_it_cannot() -> None:
 
 
 def routes() -> list[str]:
-    """Each `METHOD path` of the HTTP interface."""
+    """Return each `METHOD path` of the HTTP interface."""
     from ipfsmem.api.document import document
     from ipfsmem.api.serving import ROUTES as SERVED
 
@@ -67,7 +67,7 @@ def routes() -> list[str]:
 
 
 def command(words: list[str]) -> click.Command | None:
-    """The command that words begin with; of `add|list` the first."""
+    """Return the command at the beginning of words; of `add|list` the first."""
     found: click.Command | None = group
     context = click.Context(group)
     while isinstance(found, click.Group) and words:
@@ -76,7 +76,7 @@ def command(words: list[str]) -> click.Command | None:
 
 
 def is_command(call: str) -> bool:
-    """Whether a line of the command line names a command, its subcommands, options and choices that there are."""
+    """Return whether a command line names an existing command, subcommands, options and choices."""
     words = call.removeprefix("ipfsmem ").split()
     options = [word for word in words if word.startswith("-")]
     names = words[: words.index(options[0])] if options else list(words)
@@ -99,7 +99,8 @@ def is_command(call: str) -> bool:
 
 
 def is_there(call: str, cell: str) -> bool:
-    """Whether what a row calls exists: a command, a setting, a variable, a route, a tool, or something of Python."""
+    """Return whether the target of a row exists: a command, setting, variable, route, tool, or Python
+    name."""
     if call in all_settings() or call in VARIABLES.values() or call in ("IPFSMEM_HOME", "IPFSMEM_VAULT"):
         return True
     if re.match("(GET|POST|PUT|DELETE) ", call):

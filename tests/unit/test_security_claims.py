@@ -1,7 +1,6 @@
 """The promises of SECURITY.md about a provider, a thief and a former member, end to end with real devices.
 
-Most rows of the table point at the tests of a room; these are the rows that only a whole memory can show.
-"""
+Most rows of the table name unit tests; these are the rows that only a whole vault can show."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ CANARIES = (b"zanzibar", b"Quillfeather", b"canarykey", b"marmalade")
 
 
 class Place:
-    """A home for several devices, one provider that all of them use."""
+    """A home for several devices with one common provider."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +34,7 @@ class Place:
         self.providers: dict[str, SimProvider] = {}
 
     def load(self, name: str, root: RootKeys = ROOT) -> Memory:
-        """The device of this name, made or restored when it is not there, its root locked again."""
+        """Return the device of this name with its root locked; create or restore it if missing."""
         provider = self.providers.setdefault(name, SimProvider(self.cloud))
         memory = Memory.load(
             "m",
@@ -153,7 +152,7 @@ def test_old_head_is_reported_and_reverts_nothing(place: Place) -> None:
         place.sync(b)
         shown = shown or len(place.cloud.names[name]) - 1
     place.providers["b"].faults.old_record[name] = shown
-    with b.replica.transaction():  # as on a device that kept no record of its own
+    with b.replica.transaction():  # as on a device without a record of its own
         b.replica.db.set_meta("names", b'{"records":{}}')
     report = place.sync(b)
     assert "stale" in kinds(report)
@@ -210,14 +209,14 @@ def test_revoked_device_reaches_nobody_and_reads_nothing_new(place: Place) -> No
     place.sync(a)
     assert text_of(a, "k") == "after"
     assert "by the thief" not in str([a.read(k) for k in ("k", "secret")])
-    # What it can still open is what it had: no key that it holds opens the new text.
+    # It can still open what it had: no key that it holds opens the new text.
     (value,) = a.replica.store.entry("m/secret").values()
     assert value.loc is not None and thief.replica.ring is not None
     assert value.loc.ek not in thief.replica.ring.view.eks
 
 
 def _forge(memory: Memory, signer: Signer25519, device: str) -> None:
-    """Put a value under another device's name among one's own, as a dishonest member would."""
+    """Put a value under another device's name among its own, as a dishonest member would."""
     replica = memory.replica
     vault = replica.vault_tag
     assert vault is not None

@@ -17,7 +17,7 @@ from tests.support.mentions import Name
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-#: An import of ours, as ruff writes it: the package, and what of it.
+#: An import of the package as ruff formats it: the module, and the names.
 IMPORT = re.compile(r"^ *(?:from|import) (ipfsmem[\w.]*)(?: import ([\w, ]+))?", re.M)
 #: The name of a test function.
 TEST_NAME = re.compile(r"^ *(?:async )?def (test_\w+)", re.M)
@@ -86,8 +86,8 @@ def test_name_of_every_test_has_at_most_70_characters() -> None:
 
 
 def test_every_package_has_a_quick_test() -> None:
-    """A room is a folder right below the package, as in docs/internals/modules.md; the modules beside them are reached
-    through `memory` and the commands."""
+    """A package is a folder right below `ipfsmem`, as in docs/internals/modules.md; modules next to them
+    are reached through `memory` and the commands."""
     rooms = {path.parent.name for path in (ROOT / "ipfsmem").glob("*/__init__.py")} | {"ipfsmem_providers"}
     seen: set[str] = set()
     for path in (path for prefix in quick.PATHS for path in files(prefix)):
@@ -149,7 +149,7 @@ def test_free_port_is_free_in_both_address_families(monkeypatch: pytest.MonkeyPa
     [
         ("property.test_causal_join", "test_join_is_commutative_associative_idempotent", True),
         ("property.test_causal_join", "test_write_keeps_alternatives_that_were_not_shown", False),
-        ("property.test_directory_machine", "TestFolder", True),  # its settings are set below it
+        ("property.test_directory_machine", "TestFolder", True),  # its settings are below it
         ("faults.test_stick", "test_folder_that_disappears_at_any_call_loses_nothing", True),
         ("faults.test_stick", "test_damaged_folder_never_gives_wrong_texts", False),
         (

@@ -15,7 +15,7 @@ from tests.support.effort import cases
 
 
 class Given(Shares):
-    """A term that gives these shares."""
+    """A term with these shares."""
 
     def __init__(self, given: dict[int, float]) -> None:
         self.given = given
@@ -30,7 +30,7 @@ class Given(Shares):
 
 
 def drawn(rng: Random, size: int) -> list[Shares]:
-    """Some terms: rare and common ones, that say much and next to nothing, of which many give the same."""
+    """Return some terms: rare and common ones, with high and low shares, many of which are equal."""
     rows: list[Shares] = []
     for _ in range(rng.randint(1, rng.choice((2, 6, 64)))):
         worth = rng.choice((1e-6, 0.01, 1.0, 7.0, 11.0)) * 2.2

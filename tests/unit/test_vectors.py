@@ -14,11 +14,11 @@ from tests.support.format_text import FORMAT, headings
 FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
 README = (FOLDER / "README.md").read_text("utf-8")
 FILES = sorted(path.name for path in FOLDER.glob("*.json"))
-#: What every row may have, told at the top of the page.
+#: Fields that every row may have, described at the top of the page.
 EVERYWHERE = {"about", "name", "why"}
-#: Objects whose names are data, not fields: texts by hash, records by name, and the like.
+#: Objects whose names are data, not fields: texts by hash, records by name, and similar.
 MAPS = {"cars", "entries", "keyrings", "persons", "statements", "streams", "texts", "five_dots_of_one_device"}
-#: Objects of the format itself, told there.
+#: Objects of the format, described there.
 OBJECTS = {"location_is_not_signed"}
 
 

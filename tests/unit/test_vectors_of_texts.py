@@ -189,7 +189,9 @@ def test_vectors_added_and_removed_singly_equal_new_ones(how: str, monkeypatch: 
         anew = Vectors.restore(store.dump())
         mine, theirs = store.comparable(), anew.comparable()
         assert mine.at.keys() == theirs.at.keys() == set(store.ids)
-        if how == "plain":  # of many only those are exact whose signs agree best, and of equal ones the first
+        if (
+            how == "plain"
+        ):  # of many only those with the best matching signs are exact, and of equal ones the first
             laid_out = [
                 {id: (one._rows[row], *one._bits[row : row + 1]) for id, row in one.at.items()}
                 for one in (mine, theirs)

@@ -21,7 +21,7 @@ from ipfsmem.mode import Mode
 from ipfsmem.open_vault import creating
 from ipfsmem.open_vault.method_group import MethodGroup
 
-#: What no parameter takes.
+#: A value that no parameter accepts.
 WRONG = object()
 GROUPS = ("sessions", "facts", "values", "hidden", "graph", "dreams", "scopes", "usage", "folders", "bundles")
 PARTS = (
@@ -36,12 +36,13 @@ PARTS = (
     "maintenance",
     "operations",
 )
-#: Methods that need something else than an open memory.
+#: Methods that need something other than an open vault.
 ALWAYS = {"close", "aclose", "load", "aload", "create", "recover", "reach", "open_foreign"}
 
 
 def public(owner: type) -> list[str]:
-    """Its own methods, those of the part that it extends, and those generated for its declared operations."""
+    """Return its own methods, those of the part that it extends, and those generated for its declared
+    operations."""
     return [
         name
         for kind in owner.__mro__
@@ -55,7 +56,7 @@ def methods() -> Iterator[str]:
     for name in public(Memory):
         if name not in ALWAYS:
             yield name
-    # A memory imports them when they are asked for.
+    # A memory imports them on access.
     for module in (
         "groups",
         "linked_folders",
@@ -81,7 +82,7 @@ def method_of(memory: Memory, name: str) -> Callable[..., Any]:
 
 
 def called(method: Callable[..., Any], *given: object, **named: object) -> None:
-    """Call it, and wait for what has to be waited for."""
+    """Call a method, and await its result if necessary."""
     answer = method(*given, **named)
 
     async def entered() -> None:
@@ -99,7 +100,7 @@ async def _awaited(answer: Any) -> None:
 
 
 def parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Those that a caller gives."""
+    """Return the parameters that a caller passes."""
     every = inspect.signature(method).parameters.values()
     return [one for one in every if one.name != "self" and one.kind is not one.VAR_KEYWORD]
 
@@ -114,7 +115,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Memory:
-    """Opened and closed again without any use: no part of it was begun."""
+    """A vault that was opened and closed without any use."""
     home = tmp_path_factory.mktemp("home")
     with Memory.create("alex", "local", home=home) as memory:
         memory.write("tone", "direct")
@@ -153,7 +154,7 @@ def test_argument_of_wrong_type_is_named(memory: Memory, name: str) -> None:
     every = parameters(method)
     for wrong in every:
         if wrong.name in ("unlock",) or wrong.annotation == "Any":
-            continue  # whatever signs may unlock: what it lacks is said by the method itself
+            continue  # any signer may unlock: the method itself reports what is missing
         given: list[object] = []
         named: dict[str, object] = {}
         for one in every:

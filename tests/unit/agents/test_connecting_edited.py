@@ -299,7 +299,7 @@ def test_edits_of_codex_in_our_table_are_kept_and_removed_with_it(place: str, ma
     assert left == {"model": "x"} | ({"tui": {"x": 1}} if "other" in place else {})
 
 
-# -- the copy of the original --
+# -- the copy of the original -----------------------------------------------------------------------------------------
 
 
 def test_missing_copy_does_not_block_connect_and_disconnect_forever(machine: Machine) -> None:
@@ -341,7 +341,7 @@ def test_copy_is_kept_while_an_interrupted_change_may_need_it(
     assert file.read_text() == '{"numStartups": 7}\n'
 
 
-# -- refusals and leftovers --
+# -- refusals and leftovers -------------------------------------------------------------------------------------------
 
 
 def test_file_with_two_hard_links_is_unchanged(machine: Machine) -> None:

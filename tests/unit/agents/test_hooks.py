@@ -646,7 +646,7 @@ def test_notes_drop_the_oldest_sessions_and_survive_damage(hook: Hooks) -> None:
     assert not background_notes(hook.place).tried
 
 
-# -- background syncs --
+# -- background syncs -------------------------------------------------------------------------------------------------
 
 
 def sync(hook: Hooks, folder: Path | str = "") -> None:

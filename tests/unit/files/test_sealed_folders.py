@@ -279,7 +279,7 @@ def test_home_of_another_vault_opens_no_row(tmp_path: Path) -> None:
     assert rows[0] and not rows[0] & rows[1]
 
 
-# -- a folder named at creation --
+# -- a folder named at creation ---------------------------------------------------------------------------------------
 
 
 def test_create_with_unusable_folder_leaves_no_vault_behind(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_failed_restore_leaves_the_folder_usable_for_the_next_one(tmp_path: Path
     lab.close()
 
 
-# -- other operations --
+# -- other operations -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["ipfs", MODE])

@@ -334,7 +334,7 @@ def test_forget_removes_the_file_and_its_copies(lab: Lab) -> None:
     assert lab.memory.read("tone").data == b"remembered anew\n"
 
 
-# -- ignored files --
+# -- ignored files ----------------------------------------------------------------------------------------------------
 
 
 def test_links_pipes_huge_files_and_other_encodings_are_named(lab: Lab, tmp_path: Path) -> None:
@@ -514,7 +514,7 @@ def test_edited_index_of_our_own_folder_is_restored_and_the_edit_kept(lab: Lab) 
     assert [item.key for item in lab.memory.list()] == ["a"]
 
 
-# -- writers with an outdated text --
+# -- writers with an outdated text ------------------------------------------------------------------------------------
 
 
 def test_whole_file_written_over_an_unread_text_is_merged(lab: Lab) -> None:

@@ -56,7 +56,7 @@ def many(lab: Lab, count: int, word: str = "text") -> None:
     lab.look()
 
 
-# -- files that can no longer be imported --
+# -- files that can no longer be imported -----------------------------------------------------------------------------
 
 
 def spoiled(path: Path) -> None:
@@ -607,7 +607,7 @@ def test_trace_foreign_name_next_to_a_key_on_a_case_folding_disk(
     memory.close()
 
 
-# -- rollbacks --
+# -- rollbacks --------------------------------------------------------------------------------------------------------
 
 
 def versions(lab: Lab, count: int) -> dict[str, bytes]:
@@ -803,7 +803,7 @@ def test_file_restored_within_a_minute_is_accepted(lab: Lab) -> None:
     assert lab.texts() == {b"firmware\n"}
 
 
-# -- long absence --
+# -- long absence -----------------------------------------------------------------------------------------------------
 
 
 def test_trace_vault_locked_for_two_weeks_merges_both_sides(lab: Lab) -> None:

@@ -22,7 +22,7 @@ CANARY = b"CANARY-4f1d"
 
 
 def holding(lab: Lab) -> list[str]:
-    """The files anywhere below this device's folders in which the canary stands."""
+    """Return the files below this device's folders that contain the canary."""
     places = [lab.home, lab.dir] if lab.adopt else [lab.home]
     return [
         str(path)
@@ -66,7 +66,7 @@ def test_forgotten_text_leaves_no_byte_on_the_disk_in_mode_local(
 
 
 def test_merge_bases_of_plain_files_survive_forgetting_of_another_memory(tmp_path: Path) -> None:
-    """A merged text is no value of the state; an edit of its file is merged with it all the same."""
+    """A merged text is not a value of the state, but an edit of its file is still merged with it."""
     lab = Lab(tmp_path)
     memory = lab.start()
     memory.write_text("tone", b"a\nb\nc\n")

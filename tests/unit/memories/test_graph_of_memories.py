@@ -1,5 +1,5 @@
-"""The graph is derived from texts, follows them, is changed by writing them, and excludes pending texts and other
-scopes."""
+"""The graph is derived from texts, follows them, is changed by writing them, and excludes pending texts
+and other scopes."""
 
 from __future__ import annotations
 

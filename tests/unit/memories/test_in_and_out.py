@@ -58,7 +58,7 @@ def _contested(lab: Lab) -> Memory:
 
 
 def _lose(memory: Memory, key: str) -> None:
-    """The texts of a key are not fetched."""
+    """Mark the texts of a key as not downloaded."""
     for value in memory.replica.store.entry(f"m/{key}").values():
         assert value.loc is not None
         with memory.replica.transaction():
@@ -67,7 +67,7 @@ def _lose(memory: Memory, key: str) -> None:
             )
 
 
-# -- out ---------------------------------------------------------------------------------------------------------
+# -- export -----------------------------------------------------------------------------------------------------------
 
 
 def test_export_file_names_omitted_alternatives(lab: Lab) -> None:
@@ -176,7 +176,7 @@ def test_invalid_stored_text_does_not_block_an_export(
     assert bytes_ in [file.read_bytes() for file in (tmp_path / "out").rglob("*odd*")]
 
 
-# -- in ----------------------------------------------------------------------------------------------------------
+# -- import -----------------------------------------------------------------------------------------------------------
 
 
 def test_fifth_concurrent_text_is_reported_and_the_rest_imported(memory: Memory) -> None:
@@ -308,7 +308,7 @@ def test_unreadable_folder_is_reported(
     closed = tmp_path / "b" / "scopes" / "work"
     (closed / "memory").mkdir(parents=True)
     (closed / "memory" / "c.md").write_text("text of a scope\n")
-    if os.geteuid() == 0:  # root may look everywhere
+    if os.geteuid() == 0:  # root may read every folder
         real, inode = os.open, (closed / "memory").stat().st_ino
 
         def refused(path: Any, *args: Any, **more: Any) -> int:

@@ -29,7 +29,7 @@ def images(home: Path) -> list[Path]:
 
 
 def shown(graph: graphs.Graph) -> Any:
-    """All that a reader sees of it."""
+    """Return everything that a reader sees of the graph."""
     return (
         sorted(graph.entities.items()),
         graph.relations(),

@@ -23,7 +23,7 @@ def each_header_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the texts that are opened."""
+    """Record the names of the texts that are opened."""
     found: list[str] = []
     body = StateStore.body
 
@@ -104,7 +104,7 @@ def test_cached_headers_of_sealed_vault_are_sealed_and_damage_is_repaired(
     assert len(found) == 2
     for path in lab.home("a").rglob("*"):
         assert "zebra" not in path.name and (path.is_dir() or b"zebra" not in path.read_bytes().lower())
-    # Each under the other's name, torn, and of nothing.
+    # Each under the other's name, truncated, and empty.
     one, other = (path.read_bytes() for path in found)
     for data in ((other, one), (one[:-1], other[:40]), (b"", b"x")):
         for path, stored in zip(found, data, strict=True):

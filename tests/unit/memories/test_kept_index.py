@@ -46,7 +46,7 @@ def images(home: Path) -> list[Path]:
 
 
 def answers(memory: Memory) -> list[Any]:
-    """All that a reader sees of it, in each stack."""
+    """Return everything that a reader sees of it, in each stack."""
     found: list[Any] = []
     for tokens in STACKS:
         stack = memory.stack(*tokens)
@@ -98,7 +98,7 @@ step = st.one_of(
 
 
 def blocks(memory: Memory) -> list[Any]:
-    """What sessions begin with, in each stack and with room for all, some or one."""
+    """Return the blocks at the start of a session, in each stack and with room for all, some or one."""
     return [
         (layout, tokens, room, memory.stack(*tokens).context(layout=layout, max_tokens=room))  # type: ignore[arg-type]
         for layout in ("index", "full")
@@ -200,7 +200,7 @@ def test_first_recall_opens_each_text_once(
         assert len(answer.hits) == 6 and (asked.get("kind") is None or "noon" in str(answer))
         of_memories = [key for key in read if not key.startswith("session")]
         assert sorted(of_memories) == sorted([INDEX_KEY, *(f"k{n}" for n in range(5))])
-    with Memory.load("alex", "local", home=tmp_path) as memory:  # the words as of a second reading
+    with Memory.load("alex", "local", home=tmp_path) as memory:  # the words as if reread
         memory.recall("tea", type="reference")
         assert memory.recall("tea green", **asked) == answer
 
@@ -270,7 +270,7 @@ def test_forgotten_text_is_in_no_saved_index(tmp_path: Path) -> None:
         memory.recall("tea")
     with Memory.load("alex", "local", home=tmp_path) as memory:
         before = recall_image.load_image(memory.replica)
-        assert before is not None and b"zebrax" in bytes(before.index)  # else none of this says anything
+        assert before is not None and b"zebrax" in bytes(before.index)  # else the test would pass trivially
     with Memory.load("alex", "local", home=tmp_path) as memory:
         memory.forget("k")
         assert images(tmp_path) == []
@@ -391,7 +391,7 @@ def test_index_is_saved_after_forgetting_however_little_changed(
         (image,) = images(tmp_path)
         saved = image.read_bytes()
         memory.forget("k")
-    image.write_bytes(saved)  # as a process leaves it that wrote it a moment later
+    image.write_bytes(saved)  # as left by a process that saved it a moment later
     with Memory.load("alex", "local", home=tmp_path) as memory:
         assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -410,7 +410,7 @@ def test_index_of_few_memories_is_saved_without_text_forgotten_elsewhere(
         (image,) = images(tmp_path)
         saved = image.read_bytes()
         memory.forget("k")
-    image.write_bytes(saved)  # as a process leaves it that wrote it a moment later
+    image.write_bytes(saved)  # as left by a process that saved it a moment later
     with Memory.load("alex", "local", home=tmp_path) as memory:
         assert [hit.key for hit in memory.recall("tea").hits] == ["other"]
     with Memory.load("alex", "local", home=tmp_path) as memory:
@@ -497,7 +497,7 @@ def test_context_with_a_saved_index_does_not_read_every_entry(
         for _ in range(events):
             memory.note("said", text="Tea with milk and rain.")
         assert memory.context("tea milk", layout="ranked").said == events
-    monkeypatch.setattr(StateStore, "names", None)  # they lie in all parts of the tree
+    monkeypatch.setattr(StateStore, "names", None)  # they are spread over the tree
     with Memory.load("alex", home=tmp_path) as memory:
         block = memory.context("tea milk", layout="ranked")
         assert (block.shown, block.said) == (("tea",), events)
@@ -578,7 +578,7 @@ doing = st.one_of(
 
 
 def do(memory: Memory, n: int, one: tuple[Any, ...]) -> None:
-    """One step of a draw."""
+    """Run one drawn step."""
     what, *of = one
     if what == "index":
         look(memory, "all")
@@ -757,7 +757,7 @@ def test_session_start_lists_equal_priorities_newest_first_in_both_ways(
 def test_session_without_index_of_many_memories_lists_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hook that reads all of them is over its time, and gives nothing."""
+    """A hook that read all of them would exceed its time and print nothing."""
     monkeypatch.setattr(context, "_HEADS", 3)
     with Memory.load("alex", "local", home=tmp_path) as memory:
         for n in range(40):

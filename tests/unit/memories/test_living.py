@@ -18,7 +18,7 @@ KINDS = frozenset({"event", "message"})
 
 
 def brought_up(living: Living, memory: Memory) -> Living:
-    """A `Living` with everything read."""
+    """Return a `Living` that has read everything."""
     with memory.replica.reading():
         follow_at_once(living)
         for group in living.unread(KINDS):
@@ -32,7 +32,7 @@ def brought_up(living: Living, memory: Memory) -> Living:
 
 
 def change(memory: Memory, rng: random.Random, number: int) -> None:
-    """One change of any kind."""
+    """Make one change of any kind."""
     part = memory if rng.random() < 0.6 else memory.scope("work")
     session, key = f"talk{rng.randrange(3)}", f"note{rng.randrange(6)}"
     match rng.randrange(7):
@@ -69,7 +69,7 @@ def test_incrementally_tracked_texts_equal_a_full_scan(tmp_path: Path, seed: int
                 kept |= {*living.files, *(key for one in living.spoken.values() for key in one.each())}
         brought_up(living, memory)
         anew = brought_up(Living(memories), memory)
-        # Another process takes over what the one before had read.
+        # Another process continues with what the one before had read.
         taken = brought_up(Living(memories, living.spoken.values()), memory)
         assert living.files == anew.files == taken.files
         assert living.spoken == anew.spoken == taken.spoken

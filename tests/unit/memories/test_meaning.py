@@ -1,5 +1,5 @@
-"""Recall by meaning: vectors of one model, stored sealed; when the endpoint fails, recall uses words and reports it
-once."""
+"""Recall by meaning: vectors of one model, stored sealed; when the endpoint fails, recall uses words and
+reports it once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def url(server: EmbeddingsServer) -> Iterator[str]:
 
 @pytest.fixture
 def name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Name:
-    """Writes the table `[embeddings]`."""
+    """A function that writes the table `[embeddings]`."""
     file = tmp_path / "config.toml"
     monkeypatch.setenv("IPFSMEM_CONFIG", str(file))
     monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
@@ -74,8 +74,8 @@ def memory(tmp_path: Path, name: Name) -> Iterator[Memory]:
         yield made
 
 
-def made_all(memory: Memory, count: int, dimension: int = 256) -> None:
-    """Ask until so many vectors are kept."""
+def wait_for_vectors(memory: Memory, count: int, dimension: int = 256) -> None:
+    """Ask until `count` vectors are stored."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         memory.recall("kitchen")
@@ -94,12 +94,12 @@ def test_paraphrase_without_a_common_word_is_found(memory: Memory, name: Name, u
     assert keys(memory.recall("wayfaring")) == []
     name(model="hashed-words", base_url=url)
     assert "on this machine" in memory.recall("kitchen").notice
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     found = memory.recall("lisboa trains", explain=True)
     assert keys(found)[0] == "travel" and found.by_meaning
     assert found.hits[0].parts["meaning"] == pytest.approx(
         7.5 / 2
-    )  # as much as words, though "lisboa" is a slip
+    )  # as much as words, though "lisboa" is a typo
     assert keys(memory.recall("expresso machines", threshold=0.25)) == ["drinks"]
     assert keys(memory.recall("kitchen", threshold=1.0)) == []
 
@@ -127,12 +127,12 @@ def test_question_is_not_embedded_while_few_searched_texts_have_vectors(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     assert memory.recall("the first question").by_meaning and "the first question" in server.texts
     server.refuses = lambda text: 400 * ("refused" in text)
     memory.write("plans", "A text that is refused")
     memory.recall("a question that is refused")
-    ended(memory)
+    wait_until_idle(memory)
     for question in ("the second question", "in which kitchen"):
         found = memory.recall(question)
         assert not found.by_meaning and question not in server.texts
@@ -146,7 +146,7 @@ def test_question_is_not_embedded_while_few_searched_texts_have_vectors(
 def test_fact_is_embedded_once(memory: Memory, name: Name, url: str, server: EmbeddingsServer) -> None:
     name(model="hashed-words", base_url=url)
     memory.facts.add("The user likes espresso from the machine")
-    made_all(memory, 3)
+    wait_for_vectors(memory, 3)
     server.texts.clear()
     added = memory.facts.add("The user really likes espresso from that machine")
     assert added is not None and added.by == "meaning"
@@ -157,11 +157,11 @@ def test_new_or_changed_texts_are_embedded_and_forgotten_ones_erased(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     server.texts.clear()
     memory.write("travel", "The ferry to Oslo leaves at ten")
     memory.write("third", "A third text")
-    made_all(memory, 3)
+    wait_for_vectors(memory, 3)
     sent = [text for text in server.texts if "\n" in text]
     assert sorted(text.split("\n")[0].split()[0] for text in sent) == ["third", "travel"]
     before = load_vectors(memory.replica)
@@ -175,7 +175,7 @@ def test_another_model_replaces_all_vectors_and_two_are_never_mixed(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     name(model="other-words", base_url=url)
     said = [line for line in memory.status().notices if "other-words" in line]
     assert "the earlier model hashed-words are not used" in said[0] and "2 texts not embedded yet" in said[0]
@@ -215,7 +215,7 @@ def test_vectors_of_two_models_are_kept_and_forgotten_ones_erased(
     models = {"hashed-words": 256, "other-words": 128}
     for model, dimension in models.items():
         name(model=model, base_url=url)
-        made_all(memory, 2, dimension)
+        wait_for_vectors(memory, 2, dimension)
     assert memory.replica.folder is not None
     folder = memory.replica.folder.parent
     memory.close()
@@ -242,7 +242,7 @@ def test_vectors_of_other_models_are_few_and_deleted_after_a_week(
     memory: Memory, name: Name, url: str
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     own = vectors_file(memory.replica)
     now = own.stat().st_mtime
     others = [own.with_name(f"recall-{n:016x}.vectors") for n in range(4)]
@@ -250,11 +250,11 @@ def test_vectors_of_other_models_are_few_and_deleted_after_a_week(
         path.write_bytes(b"another program reads this")
         os.utime(path, (now - days * 86_400, now - days * 86_400))
     memory.write("third", "A third text")
-    made_all(memory, 3)
+    wait_for_vectors(memory, 3)
     assert [path.exists() for path in others] == [True, True, False, False]
     os.utime(others[1], (now - 8 * 86_400, now - 8 * 86_400))
     memory.write("fourth", "A fourth text")
-    made_all(memory, 4)
+    wait_for_vectors(memory, 4)
     assert [path.exists() for path in others] == [True, False, False, False]
 
 
@@ -265,7 +265,7 @@ def test_sealed_vault_stores_no_readable_words_or_vectors(tmp_path: Path, name: 
         "m", "encrypted-ipfs", home=home, provider=str(tmp_path / "at"), passphrase=False
     ) as memory:
         memory.write("drinks", "An espresso machine stands in the kitchen")
-        made_all(memory, 1)
+        wait_for_vectors(memory, 1)
         kept = load_vectors(memory.replica)
         assert kept is not None
         (row,) = kept._rows.values()
@@ -282,7 +282,7 @@ def test_temporarily_unreadable_vectors_are_not_recomputed(
 ) -> None:
     """As with too many open files."""
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
 
     def too_many_files(path: Path, begin: int, limit: int) -> tuple[bytes, bytes]:
         raise StorageError(f"cannot read {path}: Too many open files")
@@ -339,7 +339,7 @@ def test_recall_falls_back_to_words_with_one_notice_if_endpoint_fails(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer, ill: Any
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     server.sick = ill
     found = memory.recall("kitchen")
     assert keys(found) == ["drinks"] and not found.by_meaning
@@ -360,16 +360,16 @@ def test_text_refused_by_the_model_delays_no_other_vector(
     memory.write("long", "sourdough " * 300 + "TOO LONG")
     server.refuses = lambda text: 400 if "POISON" in text or "TOO LONG" in text else 0
     name(model="hashed-words", base_url=url)
-    made_all(memory, 23)
+    wait_for_vectors(memory, 23)
     found = memory.maintenance.reindex()
     assert (found.vectors, found.without_vector) == (23, 1)
     assert found.problem == "the model rejected 1 text; recall finds them by words only"
     asked = len(server.asked)
-    # One question more: whether the model has the same dimensions still.
+    # One further request: whether the model still has the same dimensions.
     assert memory.maintenance.reindex().without_vector == 1 and len(server.asked) == asked + 1
     assert keys(memory.recall("poison"))[:1] == ["refused"]
     assert keys(memory.recall("lisboa trains"))[:1] == ["travel"]
-    assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # by its beginning
+    assert keys(memory.recall("sourdoughs"))[:1] == ["long"]  # matched by its beginning
 
 
 def test_question_refused_by_the_model_blocks_no_other_question(
@@ -377,7 +377,7 @@ def test_question_refused_by_the_model_blocks_no_other_question(
 ) -> None:
     server.refuses = lambda text: 400 if "POISON" in text else 0
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     refused = memory.recall("POISON kitchen")
     assert keys(refused) == ["drinks"] and not refused.by_meaning
     assert "query ranked by words only" in refused.notice
@@ -392,7 +392,7 @@ def test_endpoint_that_refuses_everything_is_not_asked_for_each_text(
     server.refuses = lambda text: 403
     name(model="hashed-words", base_url=url)
     assert "answered 403" in memory.maintenance.reindex().problem
-    assert server.refused == 2  # the texts, and then one that every model takes
+    assert server.refused == 2  # the texts, and then one that every model accepts
 
 
 @pytest.mark.usefixtures("short_pauses")
@@ -410,7 +410,7 @@ def test_unreachable_endpoint_or_missing_key_is_not_an_error(
     assert caught.value.hint == "export MY_KEY=<the key>"
     monkeypatch.setenv("MY_KEY", "a-key")
     until = time.monotonic() + 60
-    while True:  # now it is asked, and nobody is there
+    while True:  # now a request is sent, and nobody answers
         with pytest.raises((ProviderError, UsageError)) as told:
             memory.recall("kitchen", threshold=0.5)
         if isinstance(told.value, ProviderError):
@@ -426,7 +426,7 @@ def test_api_key_is_read_from_its_variable_and_sent_to_one_address(
     with serve(server.app) as address:
         monkeypatch.setenv("MY_KEY", "a-long-key")
         name(model="hashed-words", base_url=f"{address}/v1", api_key_env="MY_KEY")
-        made_all(memory, 2)
+        wait_for_vectors(memory, 2)
         monkeypatch.setenv("MY_KEY", "another-key")
         said = memory.recall("kitchen").notice
         assert "recall ranks by words only" in said and "another-key" not in said
@@ -456,7 +456,7 @@ def test_status_names_the_embedding_host_and_whether_it_is_local(memory: Memory,
     ("provider", "variable", "model", "host"),
     [
         ("openai", "OPENAI_API_KEY", "text-embedding-3-small", "api.openai.com"),
-        # Google turned text-embedding-004, which InitRunner names, off on 14 January 2026.
+        # Google turned off text-embedding-004, InitRunner's default, on 14 January 2026.
         ("google", "GOOGLE_API_KEY", "gemini-embedding-001", "generativelanguage.googleapis.com"),
         ("ollama", "", "nomic-embed-text", "127.0.0.1"),
     ],
@@ -515,7 +515,7 @@ def test_changed_vector_length_under_same_name_is_another_model(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     server.models["hashed-words"] = 100
     with pytest.raises(ProviderError, match="returns vectors of another model or dimension"):
         memory.recall("kitchen", threshold=0.1)
@@ -523,7 +523,7 @@ def test_changed_vector_length_under_same_name_is_another_model(
     assert kept is not None and kept.dimension == 256
     name(model="hashed-words", base_url=url, dimensions=100)
     with Memory.load("m", home=memory.replica.folder.parent) as again:  # type: ignore[union-attr]
-        made_all(again, 2, 100)
+        wait_for_vectors(again, 2, 100)
         kept = load_vectors(again.replica)
         assert kept is not None and kept.dimension == 100
         assert keys(again.recall("kitchen", threshold=0.1)) == ["drinks"]
@@ -540,7 +540,7 @@ def test_embeddings_without_a_provider_follow_that_of_the_model(
     assert "sent to api.openai.com, which can read them" in said
     file.write_text(f'[embeddings]\nprovider = "ollama"\n{agent}')
     assert [line for line in memory.status().notices if "nomic-embed-text" in line]
-    # Nobody who names a model for dreams alone sends it all texts.
+    # A model that is named for dreams alone does not get all texts.
     file.write_text(agent)
     assert not [line for line in memory.status().notices if "api.openai.com" in line]
 
@@ -549,7 +549,7 @@ def test_reindex_with_other_dimensions_rebuilds_all_vectors(
     memory: Memory, name: Name, url: str, server: EmbeddingsServer
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     server.models["hashed-words"] = 100
     with Refused(
         "Rebuild all vectors: ipfsmem index rebuild. Or set model or dimensions under [embeddings] in the settings file."
@@ -572,7 +572,7 @@ def test_collection_erases_vectors_of_forgotten_scope_without_a_model(
         memory.write("a", "tea")
         memory.scope("work").write("b", "milk")
         name(model="hashed-words", base_url=url)
-        made_all(memory, 2)
+        wait_for_vectors(memory, 2)
         name()
         memory.scopes.forget("work")
         asyncio.run(memory.sync())
@@ -584,10 +584,10 @@ def test_collection_erases_vectors_of_forgotten_scope_without_a_model(
 PET = "We adopted a puppy from the shelter"
 
 
-def asked_until(
+def ask_until(
     memory: Memory, true: Callable[[Recalled], bool], question: str = "puppies", **how: Any
 ) -> Recalled:
-    """Ask until an answer is as it is to be."""
+    """Ask until the answer is as expected."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         found = memory.recall(question, **how)
@@ -603,18 +603,18 @@ def test_messages_and_events_are_found_by_meaning_once_requested(
     name(model="hashed-words", base_url=url)
     memory.sessions.add("talk", [{"role": "user", "content": PET}, {"role": "assistant", "content": "Nice!"}])
     memory.note("note", text="The roof was mended", speaker="Ana")
-    made_all(memory, 3)  # a part of a session is a file too
+    wait_for_vectors(memory, 3)  # a part of a session is a file too
     assert not [text for text in server.texts if text.startswith(PET)]
     server.texts.clear()
     memory.recall("anything", kind="message")
-    found = asked_until(memory, lambda one: one.by_meaning, kind="message", explain=True)
+    found = ask_until(memory, lambda one: one.by_meaning, kind="message", explain=True)
     assert found.moments[0].text == PET and "meaning" in found.moments[0].parts
     sent = [text for text in server.texts if text not in ("puppies", "anything")]
     assert sorted(sent) == [PET, f"{PET}\nNice!"]
     server.texts.clear()
-    assert asked_until(memory, lambda one: one.by_meaning, "mended", kind="event").moments
+    assert ask_until(memory, lambda one: one.by_meaning, "mended", kind="event").moments
     assert [text for text in server.texts if text.startswith("Ana")] == ["Ana: The roof was mended"]
-    assert asked_until(memory, lambda one: one.by_meaning, kind="all").moments
+    assert ask_until(memory, lambda one: one.by_meaning, kind="all").moments
     server.refuses = lambda text: 400 if "otter" in text else 0
     memory.sessions.add("other", [{"role": "user", "content": f"The otter number {n}"} for n in range(9)])
     assert memory.maintenance.reindex().without_vector >= 9
@@ -677,7 +677,7 @@ def test_vectors_of_an_earlier_version_are_used(
 ) -> None:
     """They cover memories only."""
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
+    wait_for_vectors(memory, 2)
     kept = load_vectors(memory.replica)
     assert kept is not None and memory.replica.folder is not None
     memory.close()
@@ -691,12 +691,12 @@ def test_vectors_of_an_earlier_version_are_used(
         assert again.maintenance.reindex().without_vector == 0
         assert not [text for text in server.texts if "\n" in text]
         again.write("third", "A third text")
-        made_all(again, 3)  # in the file of the model
+        wait_for_vectors(again, 3)  # in the file of the model
         assert len(vector_files(again.replica)) == 2 and path.exists()
 
 
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Gets an item whenever somebody looks through what is there for what has no vector."""
+def searches_for_missing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets an item for each search for missing vectors."""
     seen: list[str] = []
     follow = Living.follow
 
@@ -708,8 +708,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def ended(memory: Memory) -> None:
-    """Wait until no thread makes vectors."""
+def wait_until_idle(memory: Memory) -> None:
+    """Wait until no thread computes vectors."""
     for thread in threading.enumerate():
         if thread.name == "ipfsmem-vectors":
             thread.join(PATIENCE)
@@ -720,26 +720,26 @@ def test_process_with_complete_vectors_searches_for_no_missing_ones(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
-    ended(memory)
+    wait_for_vectors(memory, 2)
+    wait_until_idle(memory)
     memory.close()
     assert memory.replica.folder is not None
-    home, seen = memory.replica.folder.parent, looks(monkeypatch)
+    home, seen = memory.replica.folder.parent, searches_for_missing(monkeypatch)
     with Memory.load("m", home=home) as again:
         assert again.recall("lisboa trains").by_meaning
-        ended(again)
+        wait_until_idle(again)
         assert not seen
         again.write("pets", "Our greyhound is called Biscuit")
-        made_all(again, 3)
-        ended(again)
+        wait_for_vectors(again, 3)
+        wait_until_idle(again)
     assert seen
     seen.clear()
     with Memory.load("m", home=home) as again:
         again.recall("lisboa trains")
-        ended(again)
+        wait_until_idle(again)
         assert not seen
         again.recall("lisboa trains", kind="message")
-        ended(again)
+        wait_until_idle(again)
     assert seen, "of messages nobody had asked before"
 
 
@@ -748,8 +748,8 @@ def test_note_of_complete_vectors_is_valid_for_its_state_file_and_model(
     memory: Memory, name: Name, url: str, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     name(model="hashed-words", base_url=url)
-    made_all(memory, 2)
-    ended(memory)
+    wait_for_vectors(memory, 2)
+    wait_until_idle(memory)
     memory.close()
     folder, count, dimension = memory.replica.folder, 2, 256
     assert folder is not None
@@ -765,7 +765,7 @@ def test_note_of_complete_vectors_is_valid_for_its_state_file_and_model(
         name(model="other-words", base_url=url)
         dimension = 128
     with Memory.load("m", home=folder.parent) as again:
-        made_all(again, count, dimension)
+        wait_for_vectors(again, count, dimension)
 
 
 def test_text_refused_by_model_is_retried_after_change_or_on_demand(
@@ -774,19 +774,19 @@ def test_text_refused_by_model_is_retried_after_change_or_on_demand(
     name(model="hashed-words", base_url=url)
     server.refuses = lambda text: 400 if "Lisbon" in text else 0
     assert memory.maintenance.reindex().without_vector == 1
-    ended(memory)
+    wait_until_idle(memory)
     memory.close()
     server.refuses = lambda text: 0
     assert memory.replica.folder is not None
     home = memory.replica.folder.parent
     with Memory.load("m", home=home) as again:
         again.write("new", "A text of its own")
-        made_all(again, 2)
+        wait_for_vectors(again, 2)
         assert not any("Lisbon" in text for text in server.texts[-1:])
         travel = again.read("travel")
         assert travel is not None
         again.write("travel", "The train to Porto leaves at nine", if_match=travel.sha256)
-        made_all(again, 3)
+        wait_for_vectors(again, 3)
     server.refuses = lambda text: 400 if "Porto" in text else 0
     with Memory.load("m", home=home) as again:
         again.write("other", "The bus to Porto leaves at ten")
@@ -856,7 +856,7 @@ def test_vector_of_memory_forgotten_during_save_is_not_restored(
     assert memory.maintenance.reindex().without_vector == 0
     for thread in threading.enumerate():
         if thread.name == "ipfsmem-vectors":
-            thread.join()  # what is written down below is written down by the one call
+            thread.join()  # the single call below stores everything
     before = load_vectors(memory.replica)
     assert before is not None and memory.replica.folder is not None
     memory.write("third", "A third text")
@@ -884,7 +884,7 @@ def test_vectors_are_stored_while_those_of_the_previous_model_are_pending(
     def waiting(replica: Any, kept: Any) -> Any:
         made = prepared(replica, kept)
         if len(kept.vectors) == 1:
-            time.sleep(0.1)  # after a save that took this long the next one is the last
+            time.sleep(0.1)  # after such a long save the next one is the last
         elif not reached.is_set():
             reached.set()
             assert go.wait(PATIENCE)

@@ -19,7 +19,7 @@ def tree(path: Path) -> list[str]:
 
 
 def use_everything(memory: Memory) -> None:
-    """Every call that a memory takes."""
+    """Make every call that a vault accepts."""
     reading = memory.write("tone", "direct", name="Tone", description="d", type="feedback", tags=["a"])
     memory.write("tone", "more direct", seen=reading, if_match=reading.sha256)
     memory.write_text("raw", b"whole file\n")
@@ -34,7 +34,7 @@ def use_everything(memory: Memory) -> None:
     assert memory.forget("raw", reason="because")
     assert memory.read("raw") is None
     events = [event["type"] for event in memory.timeline.read()]
-    assert [one for one in events if one != "used"] == ["waved", "forgot"]  # a new day counts what was used
+    assert [one for one in events if one != "used"] == ["waved", "forgot"]  # a new day counts earlier uses
     assert memory.status().memories == 1
     memory.folders.scan()
     memory.folders.render()

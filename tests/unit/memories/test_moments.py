@@ -57,7 +57,7 @@ def test_each_kind_is_found_on_request(memory: Memory) -> None:
     found = memory.recall("is the boat sailing to Lisbon", kind="all")
     assert [hit.key for hit in found.hits] == ["boat"] and len(found.moments) == 4
     assert found.searched == 5
-    assert not memory.recall("secret", kind="message").moments  # what the system says is none of it
+    assert not memory.recall("secret", kind="message").moments  # system messages are not included
 
 
 def test_neighbours_of_an_entry_add_to_its_score(memory: Memory) -> None:
@@ -379,7 +379,7 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     there = kept()
     assert "gold in the harbour" in there and 100 < sum(map(len, there)) <= 300
     memory.sessions.forget("gold")
-    assert kept() == []  # something changed: nothing is taken from what was read before it is known what
+    assert kept() == []  # after a change no cached message is used until the changed one is known
     assert texts(memory, "waves of gold", kind="message")
     assert "gold" not in repr(index._sources) and "waves" in repr(index._sources)
 

@@ -1,7 +1,6 @@
 """No operation shows a reader of some scopes another scope's words, names or word frequencies.
 
-Which operations read is asked of the classes and of the tools, so that a new one fails here until it has its row.
-"""
+The reading operations are taken from the classes and tools, so a new one fails here until it has a row."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ DOINGS = ("note", "say", "forget", "scope goes", "fact", "value", "entity", "rel
 
 
 def fares(read: Any, key: str, word: str) -> Any:
-    """What `why` says of a key that may be there."""
+    """Return the result of `why` for a key that may exist."""
     try:
         return read.why(key, word)
     except NotFoundError:
@@ -52,14 +51,14 @@ def fares(read: Any, key: str, word: str) -> Any:
 
 
 def asked(read: Callable[..., Any], *given: Any) -> Any:
-    """What it answers, None where there is no such thing."""
+    """Return the answer of an operation; None if it does not exist."""
     try:
         return read(*given)
     except NotFoundError:
         return None
 
 
-#: How each operation of a stack is called; it gives what it shows for all keys and words.
+#: Each operation of a stack; the function returns what it shows for all keys and words.
 OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
     "read": lambda stack: [stack.read(key) for key in KEYS],
     "list": lambda stack: stack.list(),
@@ -75,7 +74,7 @@ OF_STACK: dict[str, Callable[[MemoryStack], Any]] = {
     ],
     "timeline": lambda stack: [stack.timeline.read(), stack.timeline.days()],
 }
-#: Of one scope.
+#: Operations of one scope.
 OF_SCOPE: dict[str, Callable[[Memory], Any]] = {
     "read": lambda texts: [texts.read(key) for key in KEYS],
     "list": lambda texts: texts.list(),
@@ -98,7 +97,7 @@ OF_SCOPE: dict[str, Callable[[Memory], Any]] = {
     "pending": lambda texts: texts.pending(),
     "files": lambda texts: texts.files(),
 }
-#: Of the parts of one scope that read memories; what a way of asking lacks is no answer.
+#: Operations of the parts of one scope that read memories; an unsupported filter is skipped.
 OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
     Facts: {
         "list": lambda facts: facts.list(),
@@ -157,7 +156,7 @@ OF_PARTS: dict[type, dict[str, Callable[[Any], Any]]] = {
         "list": lambda dreams: dreams.list(),
     },
 }
-#: What changes something.
+#: Operations that change something.
 WRITING: dict[type, set[str]] = {
     Facts: {"add", "edit", "delete", "restore", "keep", "keeping"},
     MemoryTimeline: {"add"},
@@ -177,7 +176,7 @@ WRITING: dict[type, set[str]] = {
     Usage: {"add"},
     Dreams: {"ask", "apply", "run", "run_due", "undo", "switch", "abort"},
 }
-#: The part of a memory that each of these is.
+#: The part of a memory that has each operation.
 PARTS: dict[type, str] = {
     Facts: "facts",
     MemoryTimeline: "timeline",
@@ -188,7 +187,7 @@ PARTS: dict[type, str] = {
     Usage: "usage",
     Dreams: "dreams",
 }
-#: What changes something, or only says where one stands.
+#: Operations that change something, or only return the current place.
 NOT_READING = {
     "sync",
     "status",
@@ -226,7 +225,7 @@ OF_TOOLS: dict[str, list[dict[str, Any]]] = {
     "show_dream": [{}],
     "usage": [{"by": by} for by in ("model", "day")],
 }
-#: All that a model may be offered.
+#: All tools that a model may be offered.
 SETS = ("everyday", "timeline", "peers", "graph", "life")
 
 operations = st.lists(
@@ -253,13 +252,13 @@ def test_every_reading_operation_has_a_row() -> None:
 
 
 def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -> Memory:
-    """A memory in which that was done in some scopes. Each text and event has a word that nothing else has."""
+    """A vault in which these steps were done in some scopes. Each text and event has a unique word."""
     memory = Memory.load("alex", "none")
     for n, (scope, key, what) in enumerate(done):
         if scope not in only:
             continue
         if scope in memory.scopes.names(forgotten=True):
-            continue  # nothing is written there
+            continue  # no text is written there
         there = memory.scope(scope) if scope else memory
         mark = f"zq{SCOPES.index(scope)}n{n}zq"
         if what == "note":
@@ -297,7 +296,7 @@ def filled(done: Iterable[tuple[str, str, str]], only: Iterable[str] = SCOPES) -
 
 
 def marks(value: Any) -> set[int]:
-    """The scopes whose words stand in a value."""
+    """Return the scopes whose words occur in a value."""
     text = repr(value)
     return {at for at in range(len(SCOPES)) if f"zq{at}n" in text}
 
@@ -383,7 +382,7 @@ def test_tool_rows_show_the_texts_of_their_scope() -> None:
         model = Model(memory, names=SETS, scope="work")
         for name in OF_TOOLS.keys() - {"read_memory", "list_memories", "recall", "context", "dream_status"}:
             if name.startswith("memory_") or name == "fact_history":
-                continue  # no value by key and no earlier text is there
+                continue  # there is no value by key and no earlier text
             said = [model(name, **given) for given in OF_TOOLS[name]]
             assert marks([(one.text, one.structured) for one in said]) == {1}, name
 

@@ -21,7 +21,7 @@ from tests.support.operation_world import NAME, Answer, by_cli, by_http, by_pyth
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A memory that no test may change."""
+    """A vault that no test may change."""
     made = tmp_path_factory.mktemp("bounds") / "home"
     world(made)
     return made
@@ -32,16 +32,16 @@ def before(home: Path) -> str:
     return state(home)
 
 
-def tries(op: Op, face: str, memory: Memory) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each parameter with each of its values out of bounds, and the arguments of the call."""
+def invalid_calls(op: Op, face: str, memory: Memory) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield each parameter with each of its values out of bounds, and the arguments of the call."""
     for name in parameters(op, face, memory):
         given = {one: value for one, value in op.call(face).items() if one not in names_of(op, face, name)}
         for what, value in bad_values(op, face, name):
             yield name, what, {**given, name: value}
 
 
-def judged(op: Op, face: str, name: str, what: str, given: Mapping[str, Any], answer: Answer) -> str:
-    """The fault of an answer, "" for none."""
+def fault_of(op: Op, face: str, name: str, what: str, given: Mapping[str, Any], answer: Answer) -> str:
+    """Return the fault of an answer, "" for none."""
     said, value = answer.said.lower(), given[name]
     value = str(value[0] if isinstance(value, list) else value)
     if answer.broken:
@@ -74,10 +74,10 @@ def test_out_of_bounds_value_is_refused_and_changes_nothing(
 ) -> None:
     rows = [op for op in ROWS if face in op.faces][part::4]
     with Memory.load(NAME, home=home) as memory:
-        asked = [(op, *one) for op in rows for one in tries(op, face, memory)]
+        asked = [(op, *one) for op in rows for one in invalid_calls(op, face, memory)]
     wrong = []
     for op, name, what, given, answer in _answered(face, home, asked):
-        if found := judged(op, face, name, what, given, answer):
+        if found := fault_of(op, face, name, what, given, answer):
             wrong.append(f"{op.name}: {found}")
     assert not wrong, "\n".join(wrong)
     assert state(home) == before

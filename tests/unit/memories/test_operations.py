@@ -1,5 +1,5 @@
-"""The list of operations on a vault: recorded once, with the interface, bounded, sealed like the vault, without
-texts."""
+"""The list of operations on a vault: recorded once, with the interface, bounded, sealed like the vault,
+without texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def told(memory: Memory, **chosen: object) -> list[str]:
-    """The operations, the oldest first, as `face operation scope/key outcome`."""
+    """Return the operations, oldest first, as `face operation scope/key outcome`."""
     found = memory.operations.list(**chosen)
     return [
         " ".join(filter(None, (one.face, one.by, one.operation, f"{one.scope}/{one.key}", one.outcome)))
@@ -197,7 +197,7 @@ def test_sealed_operation_list_hides_names_and_their_lengths(tmp_path: Path) -> 
         "o", "encrypted-ipfs", passphrase=False, provider=str(tmp_path / "other"), home=tmp_path
     ) as other:
         (tmp_path / "o" / "operations").write_bytes(file.read_bytes())
-        assert not other.operations.list()  # of another device's keys
+        assert not other.operations.list()  # sealed with another device's keys
 
 
 def test_damaged_operation_list_loses_only_damaged_records(memory: Memory, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ with Memory.load("m", home=Path(sys.argv[1])) as memory:
 
 
 def test_operations_of_other_processes_survive_trimming_of_the_list(memory: Memory, tmp_path: Path) -> None:
-    """Two processes add to the list without a lock while this one puts another in its place again and again."""
+    """Two processes append to the list without a lock while this one rewrites it again and again."""
     from ipfsmem.device import operations
 
     noting = [subprocess.Popen([sys.executable, "-c", _NOTING, str(tmp_path), name]) for name in "ab"]
@@ -276,7 +276,8 @@ def test_operations_of_other_processes_survive_trimming_of_the_list(memory: Memo
 
 
 def _half_noted(memory: Memory, tmp_path: Path) -> tuple[Path, bytes]:
-    """A list of one old operation and the first half of one that another process is about to append, and its other half."""
+    """Return a list of one old operation and the first half of one that another process is appending, and
+    its second half."""
     from ipfsmem.device import operations
 
     for at in (1, 9):

@@ -1,5 +1,5 @@
-"""Properties of every operation in every interface: it is in the table, a run is recorded, and the fields are the
-same."""
+"""Properties of every operation in every interface: it is in the table, a run is recorded, and the fields
+are the same."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.support.operation_rows import (
 )
 from tests.support.operation_world import Answer, commands, recorded, run, world
 
-#: How the list of operations calls a face.
+#: The name of an interface in the list of operations.
 RECORDED_AS = {"python": "python", "cli": "cli", "http": "http", "tool": "mcp"}
-#: These make what they are given a name of.
+#: Operations that create what their argument names.
 MAKE = ("write", "value set", "session add", "session create", "graph add")
 CALLS = [pytest.param(op, face, id=f"{op.name} by {face}") for op in ROWS for face in op.faces]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A world that nothing changes."""
+    """A world that no test changes."""
     made = tmp_path_factory.mktemp("world") / "home"
     world(made)
     return made
@@ -38,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recorded_in_world(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many operations each new world has recorded."""
+    """The number of operations that each new world has recorded."""
     made = tmp_path_factory.mktemp("new") / "home"
     world(made)
     return len(recorded(made))
@@ -60,7 +60,8 @@ def test_every_declared_operation_has_one_row() -> None:
 def entries_of(
     home: Path, op: Op, face: str, given: dict[str, object], before: int
 ) -> tuple[Answer, list[Operation]]:
-    """What a face answered, and what is recorded of it after the `before` oldest, the newest first."""
+    """Return the answer of an interface, and the recorded operations after the `before` oldest, newest
+    first."""
     answer = run(op, face, home, given)
     assert not answer.broken, answer
     entries = recorded(home, before)
@@ -83,7 +84,7 @@ def test_run_is_recorded_and_answers_the_known_fields(op: Op, tmp_path: Path, re
 
 
 def naming(op: Op, face: str) -> str:
-    """The parameter that names something which has to be there; "" where none does."""
+    """Return the parameter that must name something existing; "" for none."""
     given = op.call(face)
     if not op.noted or op.name in MAKE:
         return ""

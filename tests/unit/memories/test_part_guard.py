@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def published(tmp_path: Path) -> Iterator[Memory]:
-    """One that keeps earlier texts."""
+    """A vault that keeps earlier revisions."""
     with load(tmp_path, "a", SimProvider(SimCloud()), wallet=UNLOCK) as memory:
         yield memory
 
@@ -41,7 +41,8 @@ def pending(memory: Memory) -> int:
 
 
 def other_part(memory: Memory, key: str, *said: dict[str, object]) -> tuple[str, bytes]:
-    """Key and text of another part of the session that has this one, with these lines, which are later than all of its own."""
+    """Return key and text of another part of the session of this part, with these lines, dated after all
+    of its own."""
     file = memory.files()[key].decode()
     header = file[: file.index("\n---\n", 4) + 5]
     last = max(json.loads(line)["at"] for line in file[len(header) :].splitlines() if line)
@@ -54,13 +55,14 @@ def approval(key: str) -> dict[str, object]:
 
 
 def no_mark(memory: Memory, key: str) -> dict[str, object]:
-    """The line that takes the mark in this part away."""
+    """Return the line that removes the mark in this part."""
     (mark,) = (json.loads(one) for one in memory.files()[key].decode().splitlines() if '"imported"' in one)
     return {"gone": [mark["at"], key.rsplit("-", 2)[1], mark["n"]]}
 
 
 def approved_by_person(memory: Memory) -> dict[str, tuple[str, str]]:
-    """Approve all messages; the parts that this changed, with their SHA-256 before, "" for a new one, and after it."""
+    """Approve all messages; return the changed parts with their SHA-256 before ("" for a new one) and
+    after."""
     asyncio.run(memory.sync())
     before = {key: reading.sha256 for key in memory.files() if (reading := memory.read(key))}
     memory.approve(source="initrunner")
@@ -70,7 +72,7 @@ def approved_by_person(memory: Memory) -> dict[str, tuple[str, str]]:
 
 
 def without_approval(memory: Memory, changed: dict[str, tuple[str, str]]) -> None:
-    """Have the parts as they were before it, which any person may."""
+    """Restore the parts as they were before the approval, which any user may do."""
     for key, (before, _) in changed.items():
         if before:
             memory.restore(key, sha256=before)
@@ -97,7 +99,7 @@ def test_restored_text_does_not_remove_the_import_mark(published: Memory, tmp_pa
     key, text = other_part(published, mark, no_mark(published, mark))
     _, plain = other_part(published, mark)
     changed = approved_by_person(published)
-    gone = published.write_text(key, text)  # of approved messages it may go
+    gone = published.write_text(key, text)  # of approved messages the mark may be removed
     asyncio.run(published.sync())
     published.write_text(key, plain)
     asyncio.run(published.sync())
@@ -108,7 +110,7 @@ def test_restored_text_does_not_remove_the_import_mark(published: Memory, tmp_pa
 
 
 @pytest.mark.parametrize("what", ["approval", "import"])
-def test_approval_and_import_are_not_undone(what: str, memory: Memory, tmp_path: Path) -> None:
+def test_undo_of_approval_or_import_is_refused(what: str, memory: Memory, tmp_path: Path) -> None:
     memory.write("note", "A text of before")
     taken_in(memory, tmp_path / "agent.db")
     if what == "approval":
@@ -132,7 +134,7 @@ def test_settled_conflict_does_not_approve(line: str, memory: Memory, tmp_path: 
     assert given(memory) == set() and pending(memory) == len(PENDING)
 
 
-def test_file_in_a_linked_folder_does_not_approve(tmp_path: Path) -> None:
+def test_session_part_in_linked_folder_is_refused(tmp_path: Path) -> None:
     """The other files of the folder come in."""
     folder = tmp_path / "notes"
     folder.mkdir()
@@ -164,7 +166,7 @@ def test_imported_part_does_not_approve(line: str, strategy: str, memory: Memory
     assert given(memory) == set() and pending(memory) == len(PENDING)
 
 
-def test_approved_part_of_others_does_not_approve_messages(memory: Memory, tmp_path: Path) -> None:
+def test_approve_of_foreign_session_part_is_refused(memory: Memory, tmp_path: Path) -> None:
     mark = taken_in(memory, tmp_path / "agent.db")
     key, text = other_part(memory, mark, approval(mark))
     bundle = tmp_path / "bundle"
@@ -177,7 +179,7 @@ def test_approved_part_of_others_does_not_approve_messages(memory: Memory, tmp_p
 
 
 @pytest.mark.parametrize("kind", ["approved", "imported"])
-def test_added_item_that_is_a_mark_of_imports_is_refused(kind: str, memory: Memory, tmp_path: Path) -> None:
+def test_add_of_import_or_approval_mark_is_refused(kind: str, memory: Memory, tmp_path: Path) -> None:
     """It would hide own messages from agents."""
     device = taken_in(memory, tmp_path / "agent.db").rsplit("-", 2)[1]
     mark = (
@@ -213,7 +215,7 @@ def test_merge_approves_only_what_the_approving_device_saw(tmp_path: Path) -> No
             assert whose["Otters like rain."] and not whose["Otters like hail."]
 
 
-def test_device_forgetting_a_session_next_to_approval_approves_nothing(tmp_path: Path) -> None:
+def test_concurrent_forget_and_approval_approves_nothing(tmp_path: Path) -> None:
     provider = SimProvider(SimCloud())
     a, b = (load(tmp_path, name, provider, wallet=UNLOCK) for name in "ab")
     with a, b:

@@ -22,12 +22,12 @@ from tests.support.device_lab import load
 UNLOCK = Unlock(RawKeySigner(bytes(31) + b"\x0c"))
 SCOPES = ("", "work", "home")
 QUESTION = "do otters like rain and rivers"
-#: More than one part of a session holds them.
+#: More messages than fit into one part of a session.
 PENDING = [f"Otters like rain, says number {number}. " + "More of that. " * 300 for number in range(8)]
 
 
 def taken_in(memory: Memory, path: Path, scope: str = "") -> str:
-    """Import a conversation into a scope; the key of the part that says what is pending."""
+    """Import a conversation into a scope; return the key of the part with the pending mark."""
     there = memory.scope(scope)
     before = set(there.files())
     there.bundles.import_from("initrunner", conversation_database(path, *PENDING))
@@ -38,7 +38,8 @@ def taken_in(memory: Memory, path: Path, scope: str = "") -> str:
 
 
 def given(memory: Memory) -> set[str]:
-    """The scopes in whose contexts a message of the import stands; those of a scope have those of the nameless one too."""
+    """Return the scopes whose contexts contain an imported message; contexts of a scope include those of
+    the unnamed one."""
     return {
         scope
         for scope in SCOPES
@@ -59,7 +60,7 @@ def test_pending_messages_are_in_no_context_of_any_scope_or_device(tmp_path: Pat
 
         for scope in SCOPES:
             a.scope(scope).sessions.add("talk", [{"role": "user", "content": "Otters like rivers."}])
-        assert synced() == [set(), set()]  # and each has an index now, which changes with what comes
+        assert synced() == [set(), set()]  # and each has an index now, which is updated by the sync
         for scope in ("work", "home"):
             taken_in(a, tmp_path / f"{scope}.db", scope)
         assert given(a) == set()

@@ -33,7 +33,7 @@ def answer(text: str) -> dict[str, Any]:
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Any:
-    """The session `talk` with two imported messages, and two own ones behind them."""
+    """A vault with the session `talk` of two imported messages, followed by two own ones."""
     with Memory.create("default", "local", home=tmp_path) as memory:
         memory.bundles.import_from("initrunner", conversation_database(tmp_path / "agent.db", *THEIRS))
         memory.sessions.add("talk", [user("Mine."), answer("Noted.")])

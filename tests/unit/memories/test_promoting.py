@@ -28,7 +28,7 @@ def test_promoted_memory_moves_and_the_timeline_records_it(memory: Memory) -> No
     assert not shop.recall("tabs").hits or shop.recall("tabs").hits[0].scope == ""
     memory.promote("tabs", to="shop", keep=True)
     assert shop.read("tabs").file.body == memory.read("tabs").file.body == "indent with tabs"  # type: ignore[union-attr]
-    shop.promote("tabs", to="")  # the same stands there: nothing is replaced
+    shop.promote("tabs", to="")  # the target has the same text: nothing is replaced
     assert memory.read("tabs").data == made.data and shop.list().memories == ()  # type: ignore[union-attr]
 
 
@@ -112,7 +112,7 @@ def test_promoted_fact_keeps_its_history(memory: Memory) -> None:
     with pytest.raises(NotFoundError):
         shop.facts.history(key)
     assert memory.facts.restore(key, 2).text == "User likes tea"
-    # What it had there comes first, and one without earlier texts brings none.
+    # Its history there comes first, and a fact without earlier revisions adds none.
     memory.promote(key, to="shop")
     assert [one.text for one in shop.facts.history(key)][-2:] == ["User likes green tea", "User likes tea"]
     shop.write("plain", "One text.")

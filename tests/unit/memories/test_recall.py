@@ -502,9 +502,7 @@ def test_context_index_has_at_most_200_lines_and_25_kb(memory: Memory) -> None:
     block = memory.context(max_tokens=100_000)
     lines = unquote(block.text).split("\n")
     assert 190 <= len(lines) <= 200 and block.listed + block.left_out == 260
-    assert (
-        "k259.md" in block.text and "k0.md" not in block.text
-    )  # of those worth the same the ones written last
+    assert "k259.md" in block.text and "k0.md" not in block.text  # of equal ones those written last
     for n in range(260):
         memory.write(f"k{n}", "x", name="n" * 200, description="d" * 200)
     block = memory.context(max_tokens=100_000)
@@ -578,7 +576,7 @@ def aged(memory: Memory, key: str, fields: str, days: int = 331) -> None:
 
 
 def salience_of(memory: Memory) -> dict[str, float]:
-    # `why` counts no use, which would keep a confidence up.
+    # `why` counts no use, which would raise a confidence.
     return {one.key: memory.why(one.key, "crane orange").parts["salience"] for one in memory.list()}
 
 
@@ -598,7 +596,7 @@ def test_confidence_decays_at_the_configured_rate(
     for rate in (0.05, 0.0):
         file.write_text(f"[facts]\ndecay_rate = {rate}\n")
         assert salience_of(memory)["old"] == pytest.approx(worth["fresh"] * exp(-rate * 331), abs=1e-9)
-    # It is computed anew each time and written nowhere.
+    # It is computed on each read and never stored.
     assert memory.read("old") == before
 
 
@@ -625,7 +623,7 @@ def test_expired_memory_is_not_given_to_a_model(memory: Memory, monkeypatch: pyt
     assert "(expired: valid until 2020-01-01)" in answers["read_memory"].call(key="gone").text
     assert "expired" not in answers["read_memory"].call(key="today").text
     assert memory.why("gone", "crane").reason == "it held until 2020-01-01"
-    # A person still finds it in the list, and may give it another day.
+    # The list still shows it to a user, who may set another day.
     assert {one.key for one in memory.list()} == {"gone", "fact", "today"}
 
 

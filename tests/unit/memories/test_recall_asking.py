@@ -31,7 +31,7 @@ def ms(text: str) -> int:
 
 
 def texts(found: Recalled) -> list[str]:
-    """What was found, the best first."""
+    """Return the found texts, best first."""
     return [hit.key if isinstance(hit, RecallHit) else hit.text for hit in found.in_order()]
 
 
@@ -51,7 +51,7 @@ def memory() -> Memory:
         ("2023", "2023-01-01", "2024-01-01"),
         ("8 May 2023", "2023-05-08", "2023-05-09"),
         ("May 8th, 2023", "2023-05-08", "2023-05-09"),
-        ("dec", "2025-12-01", "2026-01-01"),  # the last that has begun
+        ("dec", "2025-12-01", "2026-01-01"),  # the last one that has begun
         ("29 feb", "2024-02-29", "2024-03-01"),
         ("friday", "2026-11-27", "2026-11-28"),
         ("saturday", "2026-11-28", "2026-11-29"),

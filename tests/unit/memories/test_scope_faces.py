@@ -75,7 +75,7 @@ def test_every_mode_has_scopes(memory: Memory, tmp_path: Path) -> None:
 
 
 def test_redirected_scope_is_read_below_its_target(memory: Memory) -> None:
-    """Nothing moves, and a write that gives a part only does not hide the text below behind an empty one."""
+    """Nothing moves, and a partial write does not hide the text below behind an empty one."""
     memory.scope("tmp").write("tone", "old", description="d")
     memory.scope("tmp").write("only", "there")
     memory.scopes.make("api")

@@ -24,7 +24,7 @@ def test_written_scope_tree_equals_the_vector(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", VECTORS["read"], ids=lambda row: row["about"])
 def test_read_scope_tree_equals_the_vector(row: dict[str, Any]) -> None:
     assert scopes_of(row["tree"]) == row["scopes"]
-    # The order in which a container lists its files says nothing.
+    # The order in which a container lists its files has no meaning.
     assert scopes_of(dict(reversed(row["tree"].items()))) == row["scopes"]
 
 

@@ -98,7 +98,7 @@ def test_two_memories_with_the_same_bytes_have_a_line_each(memory: Memory) -> No
 
 
 def test_status_check_and_diff_cover_all_scopes(memory: Memory) -> None:
-    """Status, the check and a diff speak of every scope; a forgotten one is not counted."""
+    """Status, check and diff cover every scope; a forgotten one is not counted."""
     for scope in ("", "work", "gone"):
         scoped(memory, scope).write("tone", b"one\n")
         Timeline(memory.replica, scope).note("said")
@@ -107,7 +107,7 @@ def test_status_check_and_diff_cover_all_scopes(memory: Memory) -> None:
     Scopes(memory.replica).forget("gone")
     status = memory.status()
     assert (status.memories, status.conflicts) == (2, 1)
-    assert status.events == 3  # one in each scope that is left, and the forget
+    assert status.events == 3  # one in each remaining scope, and the forget
     (finding,) = [found for found in memory.check() if found.code == "conflicts"]
     assert "work/tone" in finding.text
 
@@ -119,7 +119,7 @@ def test_title_of_card_with_too_many_sibling_ids_changes_without_loss(
     of = [("id", f"{n:032x}") for n in range(100)]
     scopes.make("api", title="one", ids=of[:50])
     with writing(memory.replica) as change:
-        # As another device's card of the same scope stands there after a join.
+        # As left by a join with another device's card of the same scope.
         change.write_alternative("c/api", write_card(Card(title="two", ids=tuple(of[50:]))))
     scopes.change("api", title="three")
     for title, ids in (("three", of), ("four", of)):
@@ -142,6 +142,6 @@ def test_forget_of_a_scope_with_new_files_in_a_linked_folder_forgets_them(tmp_pa
         memory.folders.attach(folder, scope="work")
         file = folder / "tone.md"
         file.write_text("direct\n")
-        os.utime(file, (1_700_000_000, 1_700_000_000))  # long written
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # written long ago
         assert memory.scopes.forget("work").forgotten == 1
         assert "tone" not in memory.scope("work")

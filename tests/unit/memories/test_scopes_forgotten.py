@@ -214,7 +214,7 @@ def test_device_creates_limited_scopes_and_a_merge_is_never_refused(
         Scopes(a.replica).make("a4")
     lab.settle(a, b)
     assert len(tokens(a)) == len(tokens(b)) == 5
-    at(b, "b3").write("k", b"x\n")  # those of A keep B from none, however many A made
+    at(b, "b3").write("k", b"x\n")  # A's scopes do not prevent B from creating any
     with pytest.raises(LimitError, match="3 scopes"):
         at(b, "b4").write("k", b"x\n")
     at(b, "a1").write("more", b"x\n")

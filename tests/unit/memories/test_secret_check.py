@@ -82,7 +82,7 @@ def test_secret_stops_the_publish_and_is_named_but_not_shown(tmp_path: Path, clo
         before = len(cloud.pins)
         memory.write("aws_notes", f"how to log in\n\nuse {KEY}\n")
         memory.note("pasted", text=OTHER)
-        for _ in range(2):  # it does not give up
+        for _ in range(2):  # it tries again
             with pytest.raises(SecretsError) as caught:
                 sync(memory)
             said = caught.value.diagnostics()
@@ -237,12 +237,12 @@ def test_changed_rules_rescan_a_public_vault(
         memory.write("new", "some text")
         sync(memory)
         assert looked == ["some text"]
-        # What has the name of a rule's source is another one now.
+        # The source of a rule has the same name and other contents now.
         monkeypatch.setattr("ipfsmem.memories.secret_check.source_hash", lambda *modules: b"other rules")
         found.append(secrets.SecretFinding(1, 0, 3, "something new"))
         looked.clear()
         memory.write("newer", "more text")
-        for _ in range(2):  # stopped, it looks at everything the next time, too
+        for _ in range(2):  # a stopped scan starts from the beginning the next time
             with pytest.raises(SecretsError, match="old line 1: something new"):
                 sync(memory)
             assert sorted(looked) == ["more text", "some text", "the secret of life"]

@@ -82,7 +82,7 @@ def test_items_are_added_read_and_popped(memory: Memory) -> None:
     assert b"three" not in b"".join(parts(memory))
     memory.sessions.add("chat", said("four"))
     assert heard(memory) == ["one", "two", "four"] and heard(memory, "other") == ["else"]
-    # It stands in no list, no index and no scope of its own.
+    # It is in no list, no index and no scope of its own.
     assert memory.list().memories == () and "ession" not in memory.index() and memory.scopes.names() == []
 
 
@@ -179,7 +179,7 @@ def test_concurrent_additions_on_two_devices_lose_nothing(lab: Lab) -> None:
     expected = [f"{name}{turn} {word}" for turn in range(3) for name in "ab" for word in ("asks", "answers")]
     assert heard(a) == heard(b) == ["begin", *expected]
     assert not a.conflicts() and not b.conflicts()
-    # b takes away what a said last, and what it said itself.
+    # b removes a's last message, and its own.
     assert [b.sessions.pop("chat").item["content"] for _ in range(3)] == expected[:-4:-1]
     lab.settle(a, b)
     assert heard(a) == heard(b) == ["begin", *expected[:-3]]
@@ -228,7 +228,7 @@ def test_forgotten_messages_do_not_return_with_additions_elsewhere(lab: Lab) -> 
     lab.settle(a, b)
     assert heard(a) == heard(b) == ["later", "still"] and not a.conflicts() and not b.conflicts()
     assert b"secret" not in b"".join(parts(a))
-    # A wish that has seen all leaves nothing, and hides nothing that is listed.
+    # A forget that has seen everything leaves nothing, and hides nothing that is listed.
     lab.clock.advance(1)
     assert b.sessions.forget("chat") and b.sessions.known() == []
     lab.settle(a, b)
@@ -361,7 +361,7 @@ def test_invalid_lines_of_others_are_skipped(memory: Memory) -> None:
     memory.sessions.add("chat", said("two"))
     assert heard(memory) == ["one", "two"]
     assert b"\nno json\n7\n" in parts(memory)[0]
-    # A part of another session under this one's key counts for neither.
+    # A part of another session under this one's key is ignored by both.
     reading = memory.read(key)
     assert reading is not None
     memory.write_text(key, reading.data.replace(b"session: chat", b"session: other"), seen=reading)

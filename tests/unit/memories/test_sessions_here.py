@@ -50,7 +50,7 @@ def test_local_session_is_not_published(lab: Lab, here_only: Path) -> None:
     assert lab.there() == before and not a.status().unpublished
     lab.sync(b)
     assert b.sessions.known() == []
-    # What is kept everywhere still is.
+    # Other sessions are still published.
     here_only.write_text("")
     a.sessions.add("shared", [said(0)])
     a.sessions.add("private", [said(30)])

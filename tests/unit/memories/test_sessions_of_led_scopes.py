@@ -30,7 +30,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
             memory.scopes.make(scope)
         memory.scope("sub").sessions.add("old", said("a canary in sub"))
         memory.scope("sub").sessions.add("both", said("first in sub"))
-        time.sleep(0.002)  # in one millisecond messages of two scopes have no order
+        time.sleep(0.002)  # messages of two scopes in one millisecond have no order
         memory.scope("top").sessions.add("both", said("second in top"))
         memory.scopes.redirect("sub", "top")
         yield memory

@@ -23,7 +23,7 @@ def _two(lab: Lab) -> tuple[Memory, Memory]:
 
 
 def _came_between(lab: Lab) -> tuple[Memory, Memory, MemoryRecord]:
-    """A read its own text; then C's concurrent and newer one is what is shown at A."""
+    """A read its own text; then C's concurrent, newer text is shown at A."""
     a, c = _two(lab)
     a.write("tone", "A's text", type="feedback", description="old line")
     reading = a.read("tone")
@@ -157,7 +157,7 @@ def test_resolve_keep_keeps_the_shown_text(lab: Lab) -> None:
     with pytest.raises(ChangedError):
         a.resolve("tone", keep=True, seen=looked.token)
     assert a.resolve("tone", keep=True, seen=looked).shown is not None
-    # The text that C made of the one that was kept stands above it.
+    # C's edit of the kept text is shown.
     assert all_texts(a) == {"C's text", "C's newer text"} and body(a, "tone") == "C's newer text"
 
 
@@ -245,7 +245,7 @@ def test_concurrent_forget_does_not_change_the_answer_of_a_write(lab: Lab, tmp_p
 
 
 def test_members_of_a_local_vault_are_refused(lab: Lab) -> None:
-    """Same thought: an unlocked memory in mode `none` has no ring, and says so."""
+    """Like an unlocked vault in mode `none`, which has no ring."""
     with Memory.load("m", "none") as memory:
         memory.unlock(ROOT)
         for call in (memory.members.revoke("x"), memory.members.rotate(), memory.members.new_words()):

@@ -31,7 +31,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
-    """An endpoint that the settings name."""
+    """An endpoint named by the settings."""
     made = ChatServer(lambda messages: "They spoke of the boat.")
     with serve(made.app) as address:
         file = tmp_path / "settings.toml"

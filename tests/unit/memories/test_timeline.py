@@ -18,7 +18,7 @@ TIMES = ("2026-11-10T10:00:00.000Z", "2026-11-10T10:00:00.000Z", "2026-11-11T10:
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    """Two scopes whose events have the same IDs and times, one ID with 10,000 characters."""
+    """Two scopes whose events have the same ids and times, one id with 10,000 characters."""
     with Memory.load("alex", "none") as memory:
         for scope in ("", "work"):
             lines = [

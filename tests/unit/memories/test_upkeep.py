@@ -45,7 +45,7 @@ def test_vacuum_frees_space_and_changes_no_text(tmp_path: Path, mode: str) -> No
         assert done.freed == sum(done.before.values()) - sum(done.after.values())
         assert {key: memory.read(key) for key in memory} == before and len(memory) == 41
         assert not [one for one in memory.check() if one.level == "error"]
-        memory.maintenance.vacuum()  # a busy machine may have left the log of the first one
+        memory.maintenance.vacuum()  # on a loaded machine the first log may remain
         assert abs(memory.maintenance.vacuum().freed) < 5_000
         memory.write("after", "it goes on")
     with Memory.load("m", home=tmp_path, passphrase=False) as again:
@@ -129,7 +129,7 @@ def test_sealed_operation_list_is_still_sealed_after_a_cleanup(tmp_path: Path) -
         assert [one.key for one in memory.operations.list()] == ["", "canary"]
         file = tmp_path / "m" / "operations"
         file.write_bytes(file.read_bytes() + bytes(file.stat().st_size // 2))
-        assert memory.maintenance.cleanup(2 * DAY).operations == 1  # what does not open
+        assert memory.maintenance.cleanup(2 * DAY).operations == 1  # a line that does not open
         assert [one.key for one in memory.operations.list()] == ["", "", "canary"]
         assert b"canary" not in (tmp_path / "m" / "operations").read_bytes()
 

@@ -94,7 +94,7 @@ def test_context_block_is_constant_within_a_day(lab: Lab) -> None:
     before = memory.context(max_tokens=300).text
     assert "(k07.md)" not in before
     lab.clock.advance(DAY)
-    assert "(k07.md)" in memory.context(max_tokens=300).text  # what was opened yesterday
+    assert "(k07.md)" in memory.context(max_tokens=300).text  # uses of yesterday
 
 
 def test_use_table_of_an_earlier_version_is_read(lab: Lab) -> None:
@@ -131,13 +131,13 @@ def test_uses_of_a_day_are_shared_once_with_the_next_write(lab: Lab) -> None:
     assert "green" not in memory.context("tea", layout="full").text.split("<memory-timeline")[1]
     assert not memory.recall("green", kind="event").moments
     memory.scope("work").write("more", "x")
-    assert told(memory.scope("work")) == []  # one event a device and day
+    assert told(memory.scope("work")) == []  # one event per device and day
     lab.clock.advance(DAY)
     memory.scope("work").write("more", "y")
     assert told(memory.scope("work")) == [{"plan": 1}] and told(memory) == [{"green": 1}]
     lab.clock.advance(DAY)
     memory.note("visit", text="y")
-    assert told(memory) == [{"green": 1}, {"green": 1, "black": 1}]  # of the context, two days ago
+    assert told(memory) == [{"green": 1}, {"green": 1, "black": 1}]  # for the context, two days ago
     lab.clock.advance(DAY)
     memory.note("visit", text="z")
     assert len(told(memory)) == 2

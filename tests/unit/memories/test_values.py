@@ -164,7 +164,7 @@ def test_values_written_on_two_devices_are_both_shown(memory: Memory) -> None:
 
 
 def proposed(value: str) -> bytes:
-    """An export of others with a value of the key `theme`."""
+    """An export of somebody else with a value of the key `theme`."""
     with Memory.load("bob", "none") as other:
         other.scope("x").values.set("theme", value)
         return other.scope("x").bundles.export(partial=True)
@@ -238,7 +238,7 @@ def test_scopes_have_separate_values(memory: Memory) -> None:
 
 
 def test_values_of_earlier_versions_are_found_by_their_keys(memory: Memory) -> None:
-    """Of `memory_store`, and of the import of a key-value export."""
+    """Values of `memory_store`, and of the import of a key-value export."""
     memory.write("theme", "dark", name="theme", tags=["key-value"])
     memory.write(key_of_foreign_name("ui.Theme").key, "light", name="ui.Theme", tags=["key-value"])
     memory.write(

@@ -23,7 +23,7 @@ TEXT = b"---\nname: Role\n---\n\nlikes tea\n"
 
 
 def two(lab: Lab) -> tuple[Memory, Memory]:
-    """Devices of two persons."""
+    """Return devices of two persons."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -98,7 +98,7 @@ def test_pending_text_rewritten_by_an_agent_stays_pending(lab: Lab) -> None:
     a.write_text("later", TEXT)
     assert of(a, "later") == {b.device}
     lab.settle(a, b)
-    # For b it is signed by a stranger; where b has the same bytes of its own, they are b's.
+    # For b it is signed by a stranger; a text with the same bytes of its own is b's.
     assert b.read("later").own is False
     b.write_text("mine", TEXT)
     assert b.read("mine").own is False
@@ -134,7 +134,7 @@ def test_merge_of_one_foreign_line_makes_the_file_pending(lab: Lab) -> None:
     assert MemoryStore(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
     (found,) = a.conflicts()
     assert a.read("list", alternative=found.files[0]).data == b"one\ntwo\nTHREE\n"
-    # An edit of what stands there replaces that and no more.
+    # An edit of the present text replaces only that.
     a.write_text("list", b"ONE!\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE!\ntwo\nthree\n"
     assert MemoryStore(a.replica).whole_view("list").data == b"ONE!\ntwo\nTHREE\n"
@@ -161,11 +161,11 @@ def test_own_text_replaced_by_another_person_stays_shown(lab: Lab) -> None:
         a.replica.store.checkpoint(folders=True)
         collect(a.replica.store, (), dry_run=False)
     assert a.read("list").data == b"one\ntwo\nthree\n"
-    # An edit of it starts from it: it merges with what the other made of it.
+    # An edit starts from it and merges with the other person's edit.
     a.write_text("list", b"ONE\ntwo\nthree\n")
     assert a.read("list").own and a.read("list").data == b"ONE\ntwo\nthree\n"
     assert MemoryStore(a.replica).whole_view("list").data == b"ONE\ntwo\nTHREE\n"
-    # What b wrote over a text of a is no more b's own than a's.
+    # A text of a that b replaced belongs to neither person alone.
     lab.settle(a, b)
     assert b.read("list").data == b"ONE\ntwo\nTHREE\n" and not b.read("list").own
 
@@ -278,12 +278,12 @@ def test_adopted_text_of_a_revoked_stranger_stays_pending(lab: Lab) -> None:
     assert not c.read("role").own
 
 
-# -- out of one memory and into another ------------------------------------------------------------------------------
+# -- transfers between vaults -----------------------------------------------------------------------------------------
 
 
 def _mixed(lab: Lab) -> Memory:
-    """A device that holds an own text, one of others, one of others beside an own one, one of others that was promoted, and
-    one behind a forget."""
+    """A device with an own text, a foreign one, a foreign one next to an own one, a promoted foreign one,
+    and a text behind a forget."""
     a, b = two(lab)
     b.write("role", "of b", name="Role of b")
     b.write("plan", "plan of b")
@@ -301,7 +301,7 @@ def _mixed(lab: Lab) -> Memory:
 
 
 def _whose(memory: Memory) -> dict[str, set[str]]:
-    """The texts that are this reader's own, and those that are not."""
+    """Return the reader's own texts, and the others."""
     found: dict[str, set[str]] = {"own": set(), "others": set()}
     with memory.replica.reading():
         for key, entry in memory.replica.store.memories():
@@ -329,7 +329,7 @@ def test_fork_leaves_pending_texts_pending(lab: Lab, tmp_path: Path, mode: ModeN
 def test_export_marks_pending_texts_and_an_import_respects_it(lab: Lab, tmp_path: Path) -> None:
     a = _mixed(lab)
     with pytest.raises(IncompleteError, match="1 conflict copy"):
-        a.bundles.export()  # the one behind the forget
+        a.bundles.export()  # the text behind the forget
     exported = a.bundles.export(partial=True)
     assert json.loads(exported)["files"].keys() == {"good.md", "plan.md", "tone.md"}
     a.bundles.export_folder(tmp_path / "out", partial=True)
@@ -346,12 +346,12 @@ def test_export_marks_pending_texts_and_an_import_respects_it(lab: Lab, tmp_path
             assert (done.added, done.kept_beside, done.problems) == (3, 2, ())
             assert _whose(z) == {
                 "own": {"of z", "of a", "plan of a", "good of b"},
-                # A folder has a place for what stands behind a forget, a blob has none.
+                # A folder can store a text behind a forget, an export file cannot.
                 "others": {"of b", "plan of b", *(["gone of b, again"] if source != exported else [])},
             }
             assert z.read("gone") is None
             assert z.bundles.import_(source).unchanged == 5
-            # Who replaces all with it makes nobody else's text the one that is shown.
+            # Replacing everything with it does not make a foreign text the shown one.
             z.bundles.import_(source, strategy="replace")
             assert body(z, "role") == "of z"
 

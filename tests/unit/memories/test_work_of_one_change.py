@@ -1,4 +1,5 @@
-"""The cost of a forget or a new message does not depend on the size of the vault, and the counts kept for it are right."""
+"""The cost of a forget or a new message does not depend on the size of the vault, and the cached counts
+are correct."""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ from tests.unit.memories.test_living import brought_up, change
 
 _OURS = str(Path(ipfsmem.__file__).parent)
 _MODEL = EmbedderIdentity("words", "1", "00")
-#: Functions entered that the depth of a tree, and what is drawn, may account for.
+#: Function calls that the depth of a tree and random draws may account for.
 _SOME = 100
 
 
 def filled(home: Path, many: int) -> Memory:
-    """A sealed memory of so many texts, in the tree of the state."""
+    """A sealed vault of `many` texts in the tree of the state."""
     stick = home / "stick"
     stick.mkdir(parents=True)
     memory = Memory.create("m", "encrypted-ipfs", provider=str(stick), passphrase=False, home=home / "home")
@@ -52,7 +53,7 @@ def filled(home: Path, many: int) -> Memory:
 
 
 def keep_vectors(replica: Replica, there: Living) -> None:
-    """Keep a vector of everything, as a process does that made them."""
+    """Store a vector of everything, as a process that computed them does."""
     keys = [*there.files, *(key for one in there.spoken.values() for key in one.each())]
     vectors = Vectors(_MODEL)
     vectors.add({key: [1.0, 2.0] for key in keys})
@@ -62,7 +63,7 @@ def keep_vectors(replica: Replica, there: Living) -> None:
 
 
 def cost(memory: Memory, work: Callable[[], object], patch: pytest.MonkeyPatch) -> tuple[int, int, int]:
-    """How many statements SQLite gets during `work`, how many entries are decoded, how often a function of ours is entered or gone on with."""
+    """Return the numbers of SQL statements, decoded entries and calls of our functions during `work`."""
     statements: list[str] = []
     decoded: list[str] = []
     entered = 0
@@ -79,7 +80,7 @@ def cost(memory: Memory, work: Callable[[], object], patch: pytest.MonkeyPatch) 
     with patch.context() as within:
         within.setattr(state, "decode_entry", seen)
         within.setattr(living, "decode_entry", seen)
-        # Folders are looked at again when the last time is a second ago, which is so on a busy machine only.
+        # Folders are scanned again a second after the last scan, which only happens on a loaded machine.
         within.setattr(working_copies, "FRESH", float("inf"))
         connection.set_trace_callback(statements.append)
         sys.setprofile(each)
@@ -105,8 +106,9 @@ def alike(few: tuple[int, int, int], many: tuple[int, int, int]) -> bool:
     return few[:2] == many[:2] and abs(many[2] - few[2]) < _SOME
 
 
-#: Statements, decoded entries and calls of a warm call at most. Reached when this was written: 10, 1 and 382 for a write of a text
-#: that replaces one, 9, 0 and 342 for a new one, 5, 1 and 120 for a read, 4, 10 and 1,165 for a recall of ten hits.
+#: Maximum statements, decoded entries and calls of a warm call. Measured: 10, 1 and 382 for a write that
+#: replaces a text, 9, 0 and 342 for a new one, 5, 1 and 120 for a read, 4, 10 and 1,165 for a recall of ten
+#: hits.
 MOST = {"replace": (10, 1, 406), "new": (9, 0, 366), "read": (5, 1, 142), "recall": (4, 10, 1_260)}
 
 
@@ -124,7 +126,7 @@ def test_work_for_one_memory_is_bounded(many: Memory, what: str, monkeypatch: py
                 many.read("note_7")
 
     with many:
-        for number in range(3):  # what is remembered
+        for number in range(3):  # values that are cached
             work(number)
         found = cost(many, partial(work, 3), monkeypatch)
         limits = MOST[what]
@@ -155,7 +157,7 @@ def test_forget_among_ten_times_as_many_memories_costs_the_same(
         with memory:
             if kept:
                 keep_vectors(memory.replica, brought_up(Living(MemoryStore(memory.replica)), memory))
-            for number in range(3):  # what is remembered, and what a schema is asked once
+            for number in range(3):  # values that are cached, and schema queries
                 assert memory.forget(f"note_{number}")
             costs.append(cost(memory, partial(memory.forget, "note_7"), monkeypatch))
             if kept:
@@ -249,7 +251,7 @@ def test_incrementally_tracked_part_keys_equal_a_full_scan(tmp_path: Path, seed:
 
 
 def check_keys(memories: MemoryStore) -> None:
-    """The keys of parts are those that a look at all names finds."""
+    """Check that the cached keys of parts are those of a scan of all names."""
     with memories.replica.reading():
         names = [*memories.replica.store.names()]
         for scope in ("", "work"):

@@ -33,7 +33,7 @@ class Plugin:
         with open({out!r}, "a") as file:
             file.write(session + "|" + summary + "\\n")
 """
-#: What each does when it is asked for what fits a question.
+#: What each faulty plugin does with a query.
 BAD = {
     "raises": "raise RuntimeError('all is lost')",
     "exits": "raise SystemExit(0)",
@@ -116,7 +116,7 @@ def test_saved_turn_is_passed_to_plugins_without_waiting(memory: Memory, lab: La
     talk.save(history[:1])
     talk.save(history)
     memory.plugins.turn_complete("other", "x" * 10_000)
-    memory.close()  # waits for what was told
+    memory.close()  # waits for the queued turn
     assert said.read_text() == "chat|assistant: At pier 7.\nother|" + "x" * 4_000 + "\n"
 
 
@@ -127,7 +127,7 @@ def test_plugin_error_appears_only_in_the_log(
     lab.install("bad", bad(BAD[how]))
     lab.install("good", bad("return 'It goes on.'"))
     lab.switch_on("bad", "good", more="seconds = 3\n" if how == "hangs" else "seconds = 10\n")
-    assert memory.plugins.test("good", "boat").prefetch  # its process is there
+    assert memory.plugins.test("good", "boat").prefetch  # its process is running
     with caplog.at_level(logging.WARNING, "ipfsmem.plugins"):
         block = memory.context("boat")
     assert "pier 7" in block.text and "It goes on." in block.text and 'name="bad"' not in block.text
@@ -154,7 +154,7 @@ def test_process_started_by_a_plugin_ends_with_it_and_blocks_nobody(
             "        time.sleep(60)"
         ),
     )
-    for seconds in (0.5, 5, 50):  # a loaded machine needs longer to get as far as the copy
+    for seconds in (0.5, 5, 50):  # a loaded machine needs longer to reach the copy
         lab.switch_on("forks", more=f"seconds = {seconds}\n")
         with Memory.load("x", mode="none", home=tmp_path / "home") as memory:
             assert memory.plugins.prefetch("boat") == ""
@@ -347,7 +347,7 @@ def test_changed_settings_apply_at_once(memory: Memory, lab: Lab) -> None:
     lab.switch_on("good")
     assert "<plugin" in memory.context("boat").text
     lab.settings.write_text("[plugins]\non = 3\n")
-    assert "<plugin" in memory.context("boat").text  # who reads the file says what is wrong with it
+    assert "<plugin" in memory.context("boat").text  # a reader of the file reports the error
     lab.settings.write_text("")
     assert "<plugin" not in memory.context("boat").text
 

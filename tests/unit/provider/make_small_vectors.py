@@ -24,7 +24,7 @@ def boxes() -> list[dict[str, str]]:
 
 
 def names() -> list[dict[str, Any]]:
-    """Names and other texts; `null` is refused."""
+    """Names, and other texts; `null` is refused."""
     texts = [
         f"{BOX}/a.{DIGEST}",
         f"{BOX}/0-a.b.c-.{DIGEST}",
@@ -52,7 +52,7 @@ def names() -> list[dict[str, Any]]:
 
 
 def contents() -> list[dict[str, Any]]:
-    """Bytes under a name. `times`: `data` is repeated so often."""
+    """Bytes under a name. `times`: number of repetitions of `data`."""
     rows: list[tuple[str, bytes, int]] = [
         (DIGEST, DATA, 1),
         (DIGEST, b"another object", 1),
@@ -67,7 +67,7 @@ def contents() -> list[dict[str, Any]]:
 
 
 def lists() -> list[dict[str, Any]]:
-    """What somebody lists, and what is used of it."""
+    """Lists of a provider, and what is used of them."""
     other = small_box(b"o" * 32)
     rows = [
         ("sizes", [BOX], {f"{BOX}/{size}.{DIGEST}": size for size in (0, 1, 9, 1 << 20, (1 << 20) + 1)}),

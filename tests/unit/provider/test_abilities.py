@@ -17,7 +17,7 @@ from ipfsmem.provider.probe import OVERALL, probe
 from ipfsmem.testing import SeededRandom, SimCloud, SimProvider
 from tests.unit.providers.sick_lab import KINDS, bench
 
-#: Providers that cannot do everything, and what they are called.
+#: Providers without some capabilities, and their names.
 PARTIAL = {"pinning_service": "pins only", "gateway": "read only", "routing": "names only"}
 
 LIMITED = {*PARTIAL, "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc"}

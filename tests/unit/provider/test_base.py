@@ -27,8 +27,8 @@ CALLS: dict[str, Callable[[Provider], Coroutine[Any, Any, Any]]] = {
     "put_name": lambda one: one.put_name("k", b""),
     "get_name": lambda one: one.get_name("k"),
 }
-#: Which capability says that a call works.
-SAID = {
+#: The capability that declares a call.
+CAPABILITY_OF_CALL = {
     "put_car": "put", "has": "has", "get_blocks": "blocks", "get_dag": "dag", "pin": "pin", "pins": "list", "unpin": "unpin",
     "put_name": "names",
 }  # fmt: skip
@@ -44,17 +44,17 @@ class Nothing(ProviderBase):
 
     @property
     def name(self) -> str:
-        """As the contract has it."""
+        """Implemented because the contract requires it."""
         return "nothing"
 
     @property
     def capabilities(self) -> Capabilities:
-        """None at all."""
+        """No capabilities."""
         return Capabilities(put=False)
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_method_not_overridden_is_refused_in_words(call: str) -> None:
+def test_unsupported_method_raises_provider_refused(call: str) -> None:
     with pytest.raises(ProviderRefused, match=r"^nothing cannot [a-z ]{3,}$"):
         asyncio.run(CALLS[call](Nothing()))
 
@@ -76,6 +76,6 @@ def test_declared_capabilities_of_a_provider_are_its_own_methods(kind: str, tmp_
     with bench(kind, tmp_path) as at:
         provider = at.open()
         assert isinstance(provider, ProviderBase)
-        for call, capability in SAID.items():
+        for call, capability in CAPABILITY_OF_CALL.items():
             if getattr(provider.capabilities, capability):
                 assert getattr(type(provider), call) is not getattr(ProviderBase, call), f"{kind}: {call}"

@@ -50,7 +50,7 @@ def clock() -> MockClock:
 
 @pytest.fixture(params=["directory", "bucket", "simulator", "peer"])
 def connect(request: pytest.FixtureRequest, tmp_path: Path, clock: MockClock) -> Iterator[Open]:
-    """Opens the same store once more, as another device would."""
+    """Open the same store again, as another device would."""
     if request.param == "directory":
         yield lambda: DirectoryProvider(tmp_path, clock=clock)
     elif request.param == "bucket":
@@ -332,7 +332,7 @@ def test_blocks_are_checked_by_digest_length_too(connect: Open) -> None:
 
 
 def test_every_kind_with_functions_about_an_address_is_listed() -> None:
-    """Otherwise they are never called: a relative address would be stored as it is."""
+    """A kind that is missing there would be stored with a relative address."""
     names = ("lasting", "require_address", "warning")
     ours = [
         one for one in entry_points(group="ipfsmem.providers") if one.value.startswith("ipfsmem_providers.")

@@ -25,7 +25,7 @@ from tests.support.device_lab import body, restore
 
 WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 STRANGER = RootKeys.from_random(b"\x04" * 64, "default", 1)
-#: It has the blocks and takes more, and tells nobody what is there.
+#: It stores blocks, and has neither names nor lists.
 MUTE = msgspec.structs.replace(FULL, names=False, list=False)
 
 

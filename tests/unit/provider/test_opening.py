@@ -28,7 +28,8 @@ TOKEN = "a token for tests"
 
 
 class Opener:
-    """Stands for `open_provider`: every spec is a connection to one cloud, those in `without_token` cannot be opened."""
+    """Replaces `open_provider`: every spec is a connection to one cloud; those in `without_token` cannot
+    be opened."""
 
     def __init__(self) -> None:
         self.cloud = SimCloud()
@@ -98,7 +99,7 @@ def test_other_settings_open_another(opener: Opener, tmp_path: Path, monkeypatch
 
 
 def without_token(opener: Opener, home: Path, ready: Capabilities = FULL) -> Memory:
-    """A memory that is published at two providers, opened anew where the token of `hidden` is not set."""
+    """A vault published at two providers, reopened without the token of `hidden`."""
     opener.capabilities["open"] = ready
     memory = create(home, "open", "hidden")
     asyncio.run(memory.sync())
@@ -244,7 +245,7 @@ def test_providers_are_closed_after_a_failure(opener: Opener, tmp_path: Path) ->
     assert opener.still_open() == []
 
 
-#: Each ends with the event loop still running for a moment, then with the process.
+#: Programs that exit with the event loop still running for a moment.
 PROGRAMS = {
     "a loop for each call": """
 memory = Memory.load("m", "encrypted-ipfs", **HOW)

@@ -41,7 +41,8 @@ class ShedProvider(SimProvider):
 
 @pytest.fixture(autouse=True)
 def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`shed` with all functions about an address, `plain` without them, and `torn`, which cannot be imported."""
+    """`shed` with all functions about an address, `plain` without them, and `torn`, which cannot be
+    imported."""
     lab = plugin_lab(tmp_path, monkeypatch)
     group = contract.ENTRY_POINTS
     lab.install("shed", SHED, package="shed_package", value="ShedProvider", group=group)

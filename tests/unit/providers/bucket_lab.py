@@ -1,4 +1,4 @@
-"""A bucket at the small S3 of the tests, or at a server that runs, opened as another device would."""
+"""A bucket at the tests' small S3 or at a running server, opened as another device would."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers.threaded import serve
 
 
 class Bucket:
-    """One bucket at a server of S3's kind."""
+    """One bucket at an S3 server."""
 
     def __init__(self, url: str, server: Any, prefix: str = "mem") -> None:
         self.url, self.server, self.prefix = url, server, prefix
@@ -25,17 +25,17 @@ class Bucket:
 
     @property
     def spec(self) -> str:
-        """What stands behind the kind."""
+        """The address after the kind."""
         return f"{self.url}/{s3.BUCKET}/{self.prefix}"
 
     def open(self, *, clock: Callable[[], int] = time.time_ns, **settings: Any) -> BucketProvider:
-        """The provider once more."""
+        """Open the provider again."""
         return BucketProvider(self.spec, {**self.settings, **settings}, clock=clock)
 
 
 @contextlib.contextmanager
 def bucket() -> Iterator[Bucket]:
-    """A fresh bucket at the small S3."""
+    """A new bucket at the small S3."""
     server = s3.SmallS3()
     with serve(server.bucket_app) as url:
         yield Bucket(url, server)

@@ -1,4 +1,4 @@
-"""A WebDAV server over a folder, and providers over it, each as another device has it."""
+"""A WebDAV server over a folder, and providers for it, each as on another device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACCOUNT = {"webdav_user": USER, "webdav_password": PASSWORD}
 
 
 class DavFolder:
-    """One folder at a server: over the network, and as it lies on the server's disk."""
+    """One folder at a server: over the network, and on the server's disk."""
 
     def __init__(self, url: str, folder: Path, account: Mapping[str, str] = ACCOUNT) -> None:
         self.url, self.folder, self.account = url, folder, account

@@ -1,4 +1,4 @@
-"""A bare git repository, and providers over it, each with a cache repository of its own as another device has."""
+"""A bare git repository, and providers for it, each with its own cache repository as on another device."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Repository:
     def open(
         self, settings: Mapping[str, Any] | None = None, *, ref: str = "", cache: str = ""
     ) -> GitProvider:
-        """A provider of another device, or of the one that has the cache `cache`."""
+        """A provider of another device, or of the one with the cache `cache`."""
         at = self.folder / (cache or f"cache{next(self._caches)}")
         return GitProvider(f"{self.url}{ref}", {"git_cache": at, **(settings or {})})
 

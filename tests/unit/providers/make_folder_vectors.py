@@ -1,8 +1,8 @@
-"""Writes fixtures/vectors/folder.json: shared folders of the `directory` provider, whole ones and damaged ones, and what is read there.
+"""Writes fixtures/vectors/folder.json: shared folders of the `directory` provider, sound and damaged, and
+what is read from them.
 
-Run it only when the layout changes: `python -m tests.unit.providers.make_folder_vectors`. What a device writes is written by the
-provider; what others or damage leave there is put together here.
-"""
+Run it only when the layout changes: `python -m tests.unit.providers.make_folder_vectors`. The provider
+writes the sound files; foreign and damaged ones are made here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files_of(folder: Path) -> Files:
 
 
 def written() -> Files:
-    """What a device writes that publishes twice, pins both roots, and moves its name."""
+    """A device that publishes twice, pins both roots, and moves its name."""
     with tempfile.TemporaryDirectory() as folder:
         now = [NOW]
 
@@ -82,7 +82,7 @@ def pin_list(*lines: bytes) -> Files:
 
 
 def index_of(places: list[tuple[bytes, int, int]], pack: int) -> bytes:
-    """An index file, made by the page alone."""
+    """An index file, built by the document alone."""
     records = sorted(struct.pack(">32sQI", *place) for place in places)
     counts = [sum(record[0] <= byte for record in records) for byte in range(256)]
     head = struct.pack(">8sQI256I", b"ipmidx1\n", pack, len(records), *counts)
@@ -192,13 +192,13 @@ def cases() -> list[dict[str, Any]]:
 
 
 def asked() -> dict[str, Any]:
-    """What every folder is asked for."""
+    """The requests to every folder."""
     cids = sorted({str(cid) for cid, _ in (*TREE.blocks, *LATER.blocks)})
     return {"blocks": cids, "names": [NAME], "now": NOW, "pins": [PIN, "holiday", "other"]}
 
 
 def read(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
-    """What the provider says of the files of a case, put into `folder`."""
+    """Return what the provider reads from the files of a case in `folder`."""
     for path, data in case["files"].items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(unb64(data, "a file"))

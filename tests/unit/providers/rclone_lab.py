@@ -20,7 +20,7 @@ from tests.unit.providers.dav_lab import StandIn, dav
 
 
 def need_rclone() -> None:
-    """Skip the test without rclone, or with one that is too old."""
+    """Skip the test without rclone, or with an rclone that is too old."""
     need_program("rclone")
     said = subprocess.run(["rclone", "version"], capture_output=True, text=True, check=True).stdout
     found = re.match(r"rclone v(\d+)\.(\d+)", said)
@@ -29,7 +29,7 @@ def need_rclone() -> None:
 
 
 class RcloneFolder:
-    """One folder at a remote: by rclone, and as it lies on the disk."""
+    """One folder at a remote: through rclone, and on the disk."""
 
     def __init__(self, address: str, folder: Path) -> None:
         self.address, self.folder = address, folder
@@ -67,7 +67,7 @@ def rclone_over_dav(folder: Path) -> Iterator[tuple[RcloneFolder, StandIn]]:
 
 @contextlib.contextmanager
 def configured(folder: Path, lines: str) -> Iterator[None]:
-    """A configuration of rclone for programs that start meanwhile."""
+    """A configuration for all rclone processes that start within the block."""
     config = folder / "rclone.conf"
     config.write_text(lines)
     with pytest.MonkeyPatch.context() as patch:

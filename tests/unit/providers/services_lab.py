@@ -1,4 +1,4 @@
-"""Accounts at stand-ins of hosted services, each opened as often as a test likes: what the tests of services share."""
+"""Accounts at stand-ins of hosted services, each opened any number of times."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Account:
         self.settings: dict[str, Any] = {"timing": self.work.timing, "per_minute": 1e6}
 
     def open(self, **settings: Any) -> Provider:
-        """The provider once more, as another device would."""
+        """Open the provider again, as another device would."""
         given = {**self.settings, **settings}
         if self.kind.startswith("pinata"):
             return PinataProvider(given.pop("rest", ""), given)
@@ -53,13 +53,14 @@ class Account:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may show."""
+        """Return the texts that no error may show."""
         return (pinata.ADMIN_KEY, pinata.V3_KEY, pinata.LEGACY_KEY, filebase.SECRET, "RklMRUJBU0VLRVk")
 
 
 @contextlib.contextmanager
 def account(kind: str, upstream: str = "") -> Iterator[Account]:
-    """A fresh account of one of KINDS, or `pinata-field`: v3 takes folders there, against its documents, as is seen."""
+    """A new account of one of KINDS, or `pinata-field`: v3 accepts folders there, contrary to its
+    documentation, as observed."""
     server: Any = pinata.Pinata() if kind.startswith("pinata") else filebase.Filebase(upstream)
     with serve(server.app) as url:
         made = Account(kind, server, url)
@@ -85,7 +86,7 @@ def account(kind: str, upstream: str = "") -> Iterator[Account]:
 
 
 async def files_under(provider: Provider, root: CID) -> dict[str, bytes]:
-    """All files that a device reads block by block."""
+    """Return all files that a device reads block by block."""
 
     async def get(cids: list[CID]) -> dict[CID, bytes]:
         return await provider.get_blocks(cids)

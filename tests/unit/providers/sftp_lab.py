@@ -1,4 +1,4 @@
-"""A folder at an OpenSSH server, and the ways in which the connection to it can fall ill."""
+"""A folder at an OpenSSH server, and the faults of the connection to it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tests.servers.sshd import Sshd, sshd
 
 
 class SshConnection:
-    """What the `ssh` program of the tests does, from the next connection on."""
+    """The behaviour of the tests' `ssh` program, from the next connection on."""
 
     def __init__(self, folder: Path) -> None:
         self._script, self._hits = folder / "illness", folder / "hits"
 
     @property
     def hits(self) -> int:
-        """How often the program was started."""
+        """Return how often the program was started."""
         return len(self._hits.read_bytes()) if self._hits.exists() else 0
 
     def does(self, script: str) -> None:
-        """Let it run a script of the shell; `well "$@"` in it is the real program."""
+        """Make it run a shell script; `well "$@"` in it is the real program."""
         new = self._script.with_suffix(".new")
         new.write_text(f"{script}\n")
         new.replace(self._script)
 
 
 class SftpFolder:
-    """One folder at a server: over the network, and as it lies on the server's disk."""
+    """One folder at a server: over the network, and on the server's disk."""
 
     def __init__(self, server: Sshd, folder: Path, subsystem: str) -> None:
         self.subsystem = subsystem
@@ -59,31 +59,31 @@ def sftp(folder: Path, *, subsystem: str = "internal-sftp") -> Iterator[SftpFold
         yield made
 
 
-# -- illnesses ---------------------------------------------------------------------------------------------------------
+# -- faults -----------------------------------------------------------------------------------------------------------
 
 
 def ssh_never(at: SshConnection) -> None:
-    """Connects and says nothing."""
+    """Connects and sends nothing."""
     at.does("exec sleep 3600")
 
 
 def ssh_stuck(at: SshConnection) -> None:
-    """Answers a little, then nothing."""
+    """Answers a little, then stops."""
     at.does('well "$@" | (dd bs=1 count=1500 status=none; exec sleep 3600); exit')
 
 
 def ssh_cut(at: SshConnection) -> None:
-    """Breaks in the middle of an answer, each time."""
+    """Breaks off each answer."""
     at.does('well "$@" | dd bs=1 count=1500 status=none; exit 255')
 
 
 def ssh_page(at: SshConnection) -> None:
-    """Text of a startup file instead of SFTP."""
+    """Sends text of a startup file instead of SFTP."""
     at.does("echo 'Welcome to the machine room, all users of it'; exec sleep 3600")
 
 
 def ssh_closed(at: SshConnection) -> None:
-    """The key is refused."""
+    """Refuses the key."""
     at.does("echo 'me@host: Permission denied (publickey).' >&2; exit 255")
 
 

@@ -1,4 +1,4 @@
-"""Every provider that can run here with a server of its own, and the ways in which that server can fall ill."""
+"""Every provider with a server that can run here, and the faults of that server."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from tests.unit.providers.services_lab import account
 from tests.unit.providers.sftp_lab import SSH_ILLNESSES, sftp, ssh_cut, ssh_never
 
 TOKEN = "a token of these tests"
-#: Numbers of production, a hundredth each: 60 s of silence, 5 s of a late answer.
+#: A hundredth of the production values: 60 s of silence, 5 s of a late answer.
 LIMITS = Timeouts(stall=0.6, little=0.05, connect=0.5)
-#: What one sick provider may cost a sync, in seconds of these: its one wait, what late answers add until they count for
-#: it, and the work of the sync itself on a slow machine.
+#: Maximum cost of one faulty provider for a sync, in these seconds: its one timeout, late answers until it is
+#: skipped, and the work of the sync on a slow machine.
 BOUND = 4.0
 KINDS = (
     "directory", "bucket", "peer", "kubo", "kubo-old", "pinata-car", "pinata-free", "pinata-legacy", "filebase-s3", "filebase-rpc",
@@ -49,7 +49,7 @@ OVER_HTTP = tuple(kind for kind in KINDS if kind not in ("directory", "git", "sf
 
 
 class Bench:
-    """One provider's server; `open` opens the provider once more, as another device would."""
+    """One provider's server; `open` opens the provider again, as another device would."""
 
     def __init__(
         self,
@@ -58,11 +58,12 @@ class Bench:
         make: Callable[[dict[str, Any]], Provider],
         store: Provider | None = None,
     ) -> None:
-        """`faults`: what an illness changes. `store`: what the server keeps things in, where the provider itself takes no uploads or no names."""
+        """`faults`: what an illness changes. `store`: where the server stores data, if the provider
+        accepts no uploads or no names."""
         self.kind = kind
         self.faults = faults
         self._make = make
-        #: How long the provider waits for its server: as in production, until the test says that it is sick.
+        #: Timeout of the provider: as in production, until the test marks it as faulty.
         self.limits = Timeouts()
         self._store = store
 
@@ -71,7 +72,7 @@ class Bench:
         return self._store or self.open()
 
     def open(self, **more: Any) -> Provider:
-        """The provider once more."""
+        """Open the provider again."""
         settings = {
             "retry": Retry(attempts=2, first=0.01, most=0.02, patience=0.5),
             "timeouts": self.limits,
@@ -82,7 +83,7 @@ class Bench:
 
 @contextlib.contextmanager
 def bench(kind: str, folder: Path) -> Iterator[Bench]:
-    """One of KINDS, well."""
+    """One of KINDS without a fault."""
     faults = Faults()
 
     def sickly(app: web.Application) -> web.Application:
@@ -135,11 +136,11 @@ def bench(kind: str, folder: Path) -> Iterator[Bench]:
             yield Bench(kind, its.server.faults, lambda settings: its.open(**settings))
 
 
-# -- illnesses ---------------------------------------------------------------------------------------------------------
+# -- faults -----------------------------------------------------------------------------------------------------------
 
 
 def never(faults: Faults) -> None:
-    """Takes every request and says nothing."""
+    """Accepts every request and never answers."""
 
     async def fault(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
@@ -149,51 +150,51 @@ def never(faults: Faults) -> None:
 
 
 def late(faults: Faults) -> None:
-    """Answers everything rightly, and each time only just before nobody waits any more: 50 s in production."""
+    """Answers correctly, but just before the timeout: after 50 s in production."""
     faults.delay = 0.5
 
 
 def page(faults: Faults) -> None:
-    """200 and a page of a proxy, whatever is asked."""
+    """Answers everything with 200 and a page of a proxy."""
     faults.answer(
         "*", ".*", 200, "<html><title>503 Service Unavailable</title></html>", times=-1, kind="text/html"
     )
 
 
 def nothing(faults: Faults) -> None:
-    """200 and an empty body."""
+    """Answers with 200 and an empty body."""
     faults.answer("*", ".*", 200, "", times=-1, kind="application/octet-stream")
 
 
 def cut(faults: Faults) -> None:
-    """Half of each body, then the connection breaks."""
+    """Sends half of each body, then breaks the connection."""
     faults.cuts = True
 
 
 def broken(faults: Faults) -> None:
-    """500, always."""
+    """Always answers 500."""
     faults.answer("*", ".*", 500, '{"error":{"reason":"INTERNAL_ERROR"}}', times=-1)
 
 
 def busy_in_seconds(faults: Faults) -> None:
-    """429 with a number of seconds that nobody waits for."""
+    """Answers 429 with a pause that is too long to wait."""
     faults.answer("*", ".*", 429, "", times=-1, Retry_After="3600")
 
 
 def busy_until(faults: Faults) -> None:
-    """429 with a date, by a clock that is five hours ahead."""
+    """Answers 429 with a date of a clock five hours ahead."""
     when = format_datetime(datetime.now(UTC) + timedelta(hours=5), usegmt=True)
     faults.answer("*", ".*", 429, "", times=-1, Retry_After=when)
 
 
 def busy_until_yesterday(faults: Faults) -> None:
-    """429 with a date, by a clock that is five hours behind: not later than at once."""
+    """Answers 429 with a date of a clock five hours behind: retry at once."""
     when = format_datetime(datetime.now(UTC) - timedelta(hours=5), usegmt=True)
     faults.answer("*", ".*", 429, "", times=-1, Retry_After=when)
 
 
 def closed(faults: Faults) -> None:
-    """The account is gone: 403 to everything."""
+    """Answers 403 to everything, as for a closed account."""
     faults.answer("*", ".*", 403, '{"error":{"reason":"ACCOUNT_CLOSED"}}', times=-1)
 
 
@@ -201,8 +202,8 @@ ILLNESSES: tuple[Callable[[Faults], None], ...] = (
     never, late, page, nothing, cut, broken, busy_in_seconds, busy_until, busy_until_yesterday, closed,
 )  # fmt: skip
 
-#: Each illness at each provider over HTTP; in a short run, and with git always, a quarter of the pairs, in which each provider and
-#: each illness comes up.
+#: Each fault at each provider over HTTP; in a short run, and with git always, a quarter of the pairs, which
+#: include each provider and each fault.
 PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     (kind, illness)
     for row, kind in enumerate(OVER_HTTP)
@@ -210,7 +211,8 @@ PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     if (THOROUGH and kind != "git-http") or (row + column) % 4 == 0
 ]
 PAIRS += [("sftp", illness) for illness in SSH_ILLNESSES]
-if not THOROUGH:  # two seconds a call; test_git.py has one such call
+if not THOROUGH:  # two seconds per call; test_git.py has one such call
     PAIRS = [pair for pair in PAIRS if pair != ("git-http", never)]
-#: Fewer for a test whose cases cost six times as much: in a short run each provider comes up once, and each illness over HTTP.
+#: Fewer pairs for a test whose cases cost six times as much: a short run has each provider once, and each
+#: fault over HTTP.
 FEW_PAIRS = PAIRS if THOROUGH else [*each_once(OVER_HTTP, ILLNESSES), ("sftp", ssh_never), ("sftp", ssh_cut)]

@@ -1,4 +1,4 @@
-"""URLs from outside lead to public addresses only, whatever form the address has and whatever the DNS says later."""
+"""URLs from outside lead to public addresses only, in any form and whatever the DNS answers later."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def rows(*found: str, port: int = 80) -> Rows:
 
 
 def answers(*each: Rows) -> tuple[Callable[[str, int], Coroutine[Any, Any, Rows]], list[str]]:
-    """A name service that answers each question with the next of these."""
+    """A name service that answers each lookup with the next of these."""
     asked: list[str] = []
     left = list(each)
 
@@ -204,7 +204,7 @@ def test_other_spellings_of_loopback_are_refused(host: str) -> None:
 
 
 def test_request_connects_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rebinding: the name is public when it is checked and would be private when it is asked again."""
+    """DNS rebinding: the name is public when checked, and would be private in a second lookup."""
     tried: list[str] = []
 
     def refuse(info: Any) -> socket.socket:
@@ -216,7 +216,7 @@ def test_request_connects_to_the_address_that_was_checked(monkeypatch: pytest.Mo
     with pytest.raises(ProviderUnavailable):
         ask(lookup)
     assert asked == ["gateway.example"] and tried == ["93.184.216.34"]
-    # The next connection asks again, and is checked again.
+    # The next connection makes a new lookup, and a new check.
     with pytest.raises(ProviderRefused):
         ask(lookup)
 
@@ -237,7 +237,7 @@ def test_socket_refuses_a_private_address_last() -> None:
     async def body(url: str) -> None:
         async with aiohttp.ClientSession(connector=addresses.public_connector(4)) as session:
             with pytest.raises(aiohttp.ClientConnectorError):
-                await session.get(url)  # an IP address: aiohttp asks no resolver
+                await session.get(url)  # an IP address: aiohttp calls no resolver
 
     with serve(make) as url:
         asyncio.run(body(url))

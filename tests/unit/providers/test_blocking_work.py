@@ -1,4 +1,4 @@
-"""Work in a thread that waits for coroutines in the event loop, when the loop gives that work up."""
+"""Work in a thread that waits for coroutines of the event loop, when the loop abandons that work."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What bounds one provider, alone: a host that hangs, fails, asks to wait or answers late, and a sync that goes on asking it.
+"""The limits of one provider: a host that hangs, fails, asks to wait or answers late, and a sync that keeps
+calling it.
 
-How each provider keeps to it over its own wire is tests/unit/providers/test_sick_providers.py.
-"""
+tests/unit/providers/test_sick_providers.py tests each provider over its own protocol."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from ipfsmem_providers.http.policy import REST, REST_AFTER_STALL
 from tests.servers.clockwork import Clockwork
 
 Mood = Literal["well", "hangs", "fails", "takes no connection", "asks to wait", "late"]
-#: Seconds that `late` takes to answer: longer than is waited for nothing, shorter than an outage.
+#: Seconds of a `late` answer: less than the timeout, more than a normal answer.
 LATE = 12.0
 
 
 class Sender:
-    """Sends requests to hosts that are in some mood, as the HTTP client and the buckets do, on a clock of its own."""
+    """Sends requests to hosts with some behaviour, as the HTTP client and the buckets do, on its own
+    clock."""
 
     def __init__(self, mood: Mood, **settings: Any) -> None:
         self.work = Clockwork()
         self.mood = mood
-        self.sent: list[str] = []  #: the host of each attempt
+        self.sent: list[str] = []  # the host of each attempt
         self.bounds = Bounds({"timing": self.work.timing, **settings})
         self._now = self.work.timing.now
 
     def ask(self, host: str = "a") -> str:
-        """What became of one request: `answered`, `rests`, `stalled` or `given up`."""
+        """Return the outcome of one request: `answered`, `rests`, `stalled` or `given up`."""
         return asyncio.run(self._ask(host))
 
     def spend(self, requests: int, host: str = "a") -> float:
-        """Seconds that so many requests take, one after another."""
+        """Return the seconds of consecutive requests."""
         began = self._now()
         for _ in range(requests):
             self.ask(host)
@@ -82,7 +83,7 @@ def test_silent_host_costs_one_timeout_and_is_then_skipped() -> None:
 
 
 def test_all_hosts_of_one_provider_share_one_wait() -> None:
-    """However many hosts it has, and with whatever sessions they are asked."""
+    """However many hosts it has, and in whatever sessions."""
     shared: dict[str, float] = {}
     first = Sender("hangs", silence=shared)
     limits = first.bounds.timeouts

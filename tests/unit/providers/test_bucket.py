@@ -69,7 +69,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asks(at: Bucket, what: str = "pins", *given: Any, **settings: Any) -> Any:
-    """One question, by a provider of its own."""
+    """Make one call with a new provider."""
 
     async def ask() -> Any:
         provider = at.open(**{"retry": ONCE, **settings})
@@ -82,7 +82,7 @@ def asks(at: Bucket, what: str = "pins", *given: Any, **settings: Any) -> Any:
 
 
 def says(at: Bucket, status: int, code: str, text: str = "") -> None:
-    """The server answers so from now on."""
+    """Set the answer of the server from now on."""
     at.server.faults.clear()
     body = f"<Error><Code>{code}</Code><Message>{text}</Message></Error>"
     at.server.faults.answer("*", ".*", status, body, times=-1, kind="application/xml")
@@ -193,7 +193,7 @@ def test_obstore_is_imported_when_a_bucket_is_opened(monkeypatch: pytest.MonkeyP
     assert ended.stdout == "False\n"
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- messages ---------------------------------------------------------------------------------------------------------
 
 
 def test_bucket_server_errors_have_hints_that_help(at: Bucket) -> None:
@@ -366,7 +366,7 @@ def test_page_of_a_proxy_does_not_mark_a_pack_as_damaged(
 
 
 def test_range_past_the_end_of_an_object_is_short(at: Bucket) -> None:
-    """As of a file in a folder. Servers answer 416 to a range that starts there, and refuse none that only ends there."""
+    """As for a file in a folder. Servers answer 416 only to a range that starts there."""
     objects = at.open(retry=ONCE).objects
     objects.put("a", b"0123456789")
     objects.put("empty", b"")
@@ -424,7 +424,7 @@ def test_list_with_values_out_of_range_is_refused(at: Bucket, date: str, size: s
 
 
 def _trust_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have obstore accept the certificate of a server of these tests."""
+    """Make obstore accept the certificate of a server of these tests."""
     from obstore.store import S3Store
 
     def trusting(bucket: str, *, client_options: dict[str, Any], **options: Any) -> S3Store:
@@ -523,7 +523,7 @@ def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
     with serve(endless) as url:
         objects = BucketProvider(f"{url}/memories/mem", {**KEYS, "retry": ONCE}).objects
         if what == "put" and status == 200:
-            objects.put("a", b"x")  # of which nobody reads the body
+            objects.put("a", b"x")  # nobody reads its body
         else:
             with pytest.raises(ProviderRefused, match="sent an endless answer when asked to"):
                 objects.list("packs") if what == "list" else objects.put("a", b"x")
@@ -531,7 +531,7 @@ def test_endless_answer_of_a_bucket_is_cut(status: int, what: str) -> None:
 
 
 class Timers:
-    """In place of Timer: each does what it is for when it is called."""
+    """Replaces Timer: a timer fires when it is called."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[Callable[[], None]] = []
@@ -625,7 +625,7 @@ def test_unclosed_bucket_ends_its_gate_thread() -> None:
     """Each thread holds three descriptors."""
 
     def gates() -> set[threading.Thread]:
-        # Not their idents: the system gives that of an ended thread to a new one.
+        # Not their idents: the system reuses that of an ended thread.
         return {thread for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}
 
     before = gates()
@@ -727,7 +727,7 @@ def test_redirect_behind_a_proxy_receives_no_session_token(monkeypatch: pytest.M
 
 @contextlib.contextmanager
 def behind_tls(url: str, tls: ssl.SSLContext) -> Iterator[str]:
-    """The https URL of what is at an http URL."""
+    """Return an https URL for a server at an http URL."""
     where = urlsplit(url)
     ready = threading.Event()
     state: list[Any] = []
@@ -803,7 +803,7 @@ def test_bucket_with_socks_proxy_in_environment_is_requested_directly(
 
 @pytest.mark.parametrize("end", ["closes", "resets"])
 def test_upload_refusal_keeps_its_reason_when_server_closes_connection(end: str) -> None:
-    """The server answers when it has seen the head, and reads nothing of the body."""
+    """The server answers after it received the head, and does not read the body."""
     body = b"<Error><Code>QuotaExceeded</Code><Message>the account is full</Message></Error>"
     head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
 
@@ -860,7 +860,8 @@ def test_bucket_gate_refuses_a_client_without_its_secret(at: Bucket) -> None:
 
 
 def test_closed_bucket_leaves_no_thread_behind(at: Bucket, caplog: pytest.LogCaptureFixture) -> None:
-    """A program that opens and closes memories ran out of files: each left a thread, a port and its sockets."""
+    """Each bucket that stays open holds a thread, a port and sockets, until a long program runs out of
+    files."""
 
     def gates() -> set[threading.Thread]:
         return {thread for thread in threading.enumerate() if thread.name == "ipfsmem-gate"}

@@ -27,7 +27,7 @@ def policy_of(at: Bucket) -> dict[str, Any]:
     return access_policy(f"bucket:s3://{s3.BUCKET}/{at.prefix}")
 
 
-#: Prefixes: none, and one of several parts; a thorough run has one of a single part too.
+#: Prefixes: none, and one of several parts; a thorough run also has one of a single part.
 PREFIXES = ("", "deep/er/mem", "mem") if THOROUGH else ("", "deep/er/mem")
 
 

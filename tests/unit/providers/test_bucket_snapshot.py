@@ -1,4 +1,4 @@
-"""Snapshots of a bucket: an idle sync costs one list request, and no answer is older than it may be."""
+"""Snapshots of a bucket: an idle sync costs one list request, and no answer is older than allowed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def device(home: Path, at: Bucket, **settings: Any) -> Memory:
 
 
 def sync_by_a_new_process(home: Path, at: Bucket, **settings: Any) -> dict[str, int]:
-    """The requests of one sync, by kind."""
+    """Return the requests of one sync by kind."""
     provider = at.open(**settings)
     with Memory.load("m", provider=provider, home=home) as memory:
         asyncio.run(memory.sync())
@@ -52,7 +52,7 @@ def sync_by_a_new_process(home: Path, at: Bucket, **settings: Any) -> dict[str, 
 
 @pytest.fixture
 def homes(at: Bucket, tmp_path: Path) -> tuple[Path, Path]:
-    """Two devices that have nothing to tell each other."""
+    """Two devices that are in sync."""
     a, b = tmp_path / "a", tmp_path / "b"
     with device(a, at) as memory:
         memory.write("notes", "text of a")
@@ -294,7 +294,7 @@ def test_many_foreign_objects_cost_few_requests(
 
 
 def plant_small(at: Bucket, number: int) -> list[str]:
-    """The names of small objects of one box, which are stored under the vault's prefix."""
+    """Return the names of small objects of one box, stored under the vault's prefix."""
     names = [small_name("b" * 32, f"{n:04}", b"x") for n in range(number)]
     for name in names:
         at.server.objects[f"{at.prefix}/small/{name}"] = (b"x", "2026-11-01T00:00:00.000Z", {})
@@ -354,7 +354,7 @@ def test_concurrent_reads_share_one_list_request_and_its_failure(at: Bucket) -> 
         failed = await asyncio.gather(*(provider.get_name(NAME) for _ in range(8)), return_exceptions=True)
         assert all(isinstance(one, ProviderUnavailable) for one in failed)
         at.server.faults.clear()
-        assert await provider.get_name(NAME) is None  # the failure is not kept
+        assert await provider.get_name(NAME) is None  # the failure is not cached
         await provider.close()
 
     asyncio.run(body())
@@ -379,7 +379,7 @@ def test_pack_removed_after_the_listing_does_not_stop_a_read(at: Bucket) -> None
 
 
 def failing_after(at: Bucket, pages: int) -> None:
-    """Every list fails after this many pages."""
+    """Make every list fail after this many pages."""
 
     async def fault(request: web.Request) -> web.StreamResponse:
         await request.read()

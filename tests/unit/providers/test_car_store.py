@@ -83,7 +83,7 @@ def test_upload_is_forwarded_while_it_arrives() -> None:
         assert asyncio.run(files_under(at.open(), made.cid)) == FILES
 
         async def half_way() -> None:
-            """The first half has gone on before the second half was sent."""
+            """The first half was forwarded before the second half was sent."""
             data = car_bytes([made.cid], made.blocks)
             order.clear()
 

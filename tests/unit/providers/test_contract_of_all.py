@@ -1,8 +1,9 @@
-"""The contract of ipfsmem.provider.contract, asked of every provider that can run here, by the capabilities that each declares.
+"""The contract of ipfsmem.provider.contract for every provider that can run here, by its declared
+capabilities.
 
-`test_contract.py` goes deeper where everything can be done; here each law holds for whoever promises its part,
-and what is not promised is refused. A short run asks git over HTTP only; tests of repositories at a path are in test_git.py.
-"""
+`test_contract.py` has more tests for providers with all capabilities; here each law applies to the
+providers that promise its part, and other calls are refused. A short run tests git over HTTP only; tests
+of repositories at a path are in test_git.py."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ async def _all(blocks: AsyncIterator[Block]) -> list[Block]:
 
 
 async def filled(at: Bench, name: str = "n") -> CID:
-    """The root of a tree that the server has, and lists under a name."""
+    """Return the root of a tree that the server stores, and lists under a name."""
     filler = at.filler()
     root = same_root(TREE.cid, await filler.put_car(TREE.cid, iter(TREE.blocks), name=name), filler)
     if filler.capabilities.pin:
@@ -84,7 +85,7 @@ async def filled(at: Bench, name: str = "n") -> CID:
 
 
 def test_every_provider_is_in_the_contract_test() -> None:
-    """`web3storage` keeps these laws at the service's own server (tests/interop/test_contract_w3up.py)."""
+    """`web3storage` is tested with the service's own server (tests/interop/test_contract_w3up.py)."""
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     points = project["project"]["entry-points"]["ipfsmem.providers"]
     assert {kind.partition("-")[0] for kind in KINDS} | {"web3storage"} == set(points)

@@ -1,5 +1,5 @@
-"""Folder provider: a mount that hangs costs a sync one timeout, other providers continue, and it is used again
-later."""
+"""Folder provider: a mount that hangs costs a sync one timeout, other providers continue, and it is used
+again later."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STALL = 0.3
 
 
 class Mount(DirectoryProvider):
-    """A folder on a share whose server may go away: then whoever asks the system about it is blocked, as by a real one."""
+    """A folder on a share whose server may disappear: calls to the system then block, as with a real one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -38,12 +38,12 @@ class Mount(DirectoryProvider):
         self.blocked = 0
 
     def hang(self) -> None:
-        """Only now is it left soon: while it answers, a busy machine may take its time."""
+        """Hang. Only then is the timeout short, so that a loaded machine has time while it answers."""
         self._blocking._stall = STALL
         self.pipe = os.pipe()
 
     def come_back(self) -> None:
-        """It does, and whoever was blocked goes on and ends."""
+        """Return from the outage: blocked calls continue and end."""
         assert self.pipe is not None
         os.write(self.pipe[1], bytes(100))
         self.pipe = None
@@ -74,7 +74,7 @@ def test_hanging_mount_delays_a_sync_by_one_timeout(tmp_path: Path) -> None:
     started = time.monotonic()
     report = asyncio.run(a.sync())
     took = time.monotonic() - started
-    # Names that are asked for side by side wait side by side; after that nothing more is asked of it.
+    # Concurrent lookups wait concurrently; after that no more calls are made.
     waited = mount.blocked
     assert report.published and took >= STALL
     assert "hangs" in " ".join(notice.text for notice in report.notices if notice.kind == "provider-down")
@@ -114,7 +114,7 @@ def test_work_with_progress_is_not_aborted(monkeypatch: pytest.MonkeyPatch) -> N
         return "done"
 
     async def wait(futures: list[asyncio.Future[None]], timeout: float) -> None:
-        """All of `timeout` is over, and there was one sign of progress in it; or the work has ended."""
+        """Simulate a full `timeout` with one sign of progress in it, or with the end of the work."""
         waits.append(timeout)
         if len(waits) > 12:
             await asyncio.gather(*futures)

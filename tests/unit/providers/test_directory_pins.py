@@ -131,7 +131,8 @@ def test_many_pins_are_removed_with_one_rewrite(folder: Path) -> None:
 def test_merge_removes_no_pin_that_another_device_made_again(
     folder: Path, sleeps_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device sleeps while it removes merged files. Meanwhile another one removes their pins and makes them again."""
+    """A device sleeps while it removes merged files. Meanwhile another removes their pins and makes them
+    again."""
     pins, other = pins_in(folder), pins_in(folder, 1_000)
     for n in range(MAX_FILES):
         pins.add(root(n), NAME)
@@ -302,7 +303,7 @@ def as_looping_link(file: Path) -> None:
 
 
 def as_link_to_its_content(file: Path) -> None:
-    """As git-annex does it."""
+    """As git-annex does."""
     file.rename(file.parent.parent / "content")
     file.symlink_to(file.parent.parent / "content")
 

@@ -95,12 +95,12 @@ def test_each_root_is_one_object(at: Account) -> None:
 def test_pending_cid_of_an_upload_is_awaited(at: Account) -> None:
     at.server.pending = 4
     assert put(at) == tree().cid
-    # Asked for at once, then after pauses that double.
+    # Checked at once, then after pauses that double.
     assert at.work.pauses == [0.125, 0.25, 0.5, 1.0]
 
 
 def test_publish_has_a_fixed_number_of_requests(at: Account) -> None:
-    """After the list that every sync begins with, one PUT; a HEAD before it only where an upload may be there."""
+    """After the initial list of a sync one PUT; a HEAD precedes it only where an upload may exist."""
 
     async def body() -> None:
         provider = at.open()
@@ -108,7 +108,7 @@ def test_publish_has_a_fixed_number_of_requests(at: Account) -> None:
         for number in range(2):
             made = tree(head_ipm=b"%d" % number)
             await provider.put_car(made.cid, made.blocks, name=NAME)
-        await provider.put_car(made.cid, made.blocks, name=NAME)  # there: one question and no upload
+        await provider.put_car(made.cid, made.blocks, name=NAME)  # exists: one request and no upload
         assert [line.split()[0] for line in at.server.seen] == ["GET", "PUT", "PUT", "HEAD"]
         at.server.seen.clear()
         made = tree(head_ipm=b"lost")
@@ -265,7 +265,7 @@ def test_rpc_pin_is_awaited_and_unpinned_completely(rpc: Account) -> None:
 
 
 def test_publish_by_rpc_has_a_fixed_number_of_requests(rpc: Account) -> None:
-    """The import, the list, the wish, and two looks at it: one at once, one after an eighth of a second."""
+    """The import, the list, the request, and two status checks: at once, and after an eighth of a second."""
     put(rpc)
     asyncio.run(rpc.open().pin(tree().cid, NAME))
     assert [line.split()[0] for line in rpc.server.seen] == ["POST", "GET", "POST", "GET", "GET"]
@@ -319,4 +319,4 @@ def test_gateway_alias_is_updated_and_receives_no_key(kind: str) -> None:
         assert at.server.names["my-memory"]["cid"] == str(made.cid)
         assert not any("network_private_key" in name for name in at.server.names.values())
         at.server.faults.answer("*", "/v1/names", 402, times=-1)
-        assert put(at, filebase_alias="another") == tree().cid  # a name is not worth a failed publish
+        assert put(at, filebase_alias="another") == tree().cid  # an alias is not worth a failed publish

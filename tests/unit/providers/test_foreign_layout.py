@@ -49,7 +49,7 @@ def cut(chunks: list[Block], sizes: list[int]) -> Block:
 
 
 def given_for(blocks: Iterable[Block]) -> list[bytes]:
-    """What comes beside the blocks of a tree."""
+    """Return what is yielded in addition to the blocks of a tree."""
     layout = ForeignLayout()
     made = [layout.file(cid, data) for cid, data in blocks]
     assert all(raw(block[1]) == block for block in made if block)
@@ -58,7 +58,7 @@ def given_for(blocks: Iterable[Block]) -> list[bytes]:
 
 
 def tree(files: dict[str, bytes]) -> tuple[CID, list[Block]]:
-    """As Pinata's stand-in lays files out, parents first."""
+    """Return files in the layout of Pinata's stand-in, parents first."""
     from tests.servers.gateway_of import below
 
     server = Pinata()
@@ -140,7 +140,7 @@ def test_incomplete_files_use_bounded_memory(monkeypatch: pytest.MonkeyPatch) ->
     assert len(layout._halves) <= 60
 
 
-# -- a memory over a plan without CARs -----------------------------------------------------------------------------
+# -- a vault on a plan without CARs -----------------------------------------------------------------------------------
 
 
 def publish(at: Account, home: Path, count: int, mode: str) -> None:
@@ -156,7 +156,8 @@ def memory(make: Any, at: Account, home: Path, mode: str, **more: Any) -> Memory
 
 
 def fetched(at: Account, home: Path, count: int, mode: str) -> list[str]:
-    """What a first fetch asks the gateway for; what it reads back after its own first upload is another matter."""
+    """Return the requests of a first fetch to the gateway; reads after its own first upload are not
+    counted."""
     at.server.seen.clear()
     with memory(Memory.load, at, home, mode) as two:
         assert len(two.files()) == count
@@ -178,7 +179,7 @@ def test_first_fetch_is_one_car(kind: str, mode: str, tmp_path: Path) -> None:
             line.endswith("format=raw") or "format=car" in line for line in lines
         )  # no file by its path
         assert not any("/o/" in line for line in lines)
-    assert len(asked[0]) == len(asked[1]) < 20  # however many memories there are
+    assert len(asked[0]) == len(asked[1]) < 20  # for any number of memories
 
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
@@ -197,8 +198,8 @@ def test_each_object_is_one_request_at_a_gateway_without_cars(mode: str, tmp_pat
         lines = fetched(at, tmp_path / "b", 40, mode)
     files = [line for line in lines if not line.endswith("format=raw")]
     assert len(files) == len(set(files)) == 40 + (mode == "ipfs")  # and MEMORY.md
-    # Searches side by side each read the same folders. Now a root and what stands right below is read as a
-    # head, for its names and for its objects, and nothing more often.
+    # Concurrent searches would each read the same folders. A root and what is right below it is read as a
+    # head, for its names and its objects, and nothing more often.
     assert max(Counter(lines).values()) <= 3
     assert len(lines) < 40 + 26  # the folders that lead to them, and the head
 

@@ -58,7 +58,7 @@ def raw(data: bytes) -> tuple[CID, bytes]:
 
 
 def chunked(pieces: list[bytes], inline: bytes = b"") -> tuple[CID, list[tuple[CID, bytes]]]:
-    """A file whose chunks are chosen, perhaps with bytes in its own node before them."""
+    """A file with given chunks, and optionally bytes in its own node before them."""
     leaves = [raw(piece) for piece in pieces]
     sizes = tuple(map(len, pieces))
     message = UnixFS(TYPE_FILE, inline, len(inline) + sum(sizes), sizes)
@@ -70,7 +70,7 @@ def chunked(pieces: list[bytes], inline: bytes = b"") -> tuple[CID, list[tuple[C
 #: 1026 bytes in chunks of 256, as in the conformance suite.
 PIECES = [bytes([n]) * 256 for n in range(4)] + [b"ab"]
 FILE, FILE_BLOCKS = chunked(PIECES)
-#: The same file twice, and one of them below a folder.
+#: The same file twice, once below a folder.
 SUB = directory([BlockLink("ascii.txt", raw(b"hello")[0], 5), BlockLink("multi.txt", FILE, 1100)])
 TOP = directory(
     [
@@ -97,7 +97,7 @@ def url() -> Iterator[str]:
 
 
 def car(url: str, path: str, **headers: str) -> list[CID]:
-    """The CIDs of a CAR, in their order."""
+    """Return the CIDs of a CAR in order."""
     answer = ask(url, path, **headers)
     assert answer.status == 200 and answer.headers["Content-Type"].startswith(
         "application/vnd.ipld.car; version=1"
@@ -255,7 +255,7 @@ def test_entity_bytes_select_the_blocks_of_a_range(url: str, span: str, chunks: 
 
 def test_entity_bytes_of_folders_and_invalid_ranges(url: str) -> None:
     at = f"/ipfs/{TOP.cid}?format=car&entity-bytes="
-    assert car(url, at + "5:9") == [TOP.cid]  # a folder: the range means nothing
+    assert car(url, at + "5:9") == [TOP.cid]  # a folder: the range has no meaning
     assert car(url, f"/ipfs/{HELLO}?format=car&entity-bytes=1:2") == [HELLO]
     for bad in (
         f"/ipfs/{FILE}?format=car&entity-bytes=1026:2000",
@@ -290,7 +290,7 @@ def test_range_is_served_although_other_blocks_are_missing() -> None:
         assert car(url, f"/ipfs/{FILE}?format=car&entity-bytes=512:*") == [FILE, *LEAVES[2:]]
 
 
-# -- what a CAR is -------------------------------------------------------------------------------------------------
+# -- CARs -------------------------------------------------------------------------------------------------------------
 
 
 def test_duplicate_blocks_are_sent_on_request(url: str) -> None:
@@ -300,7 +300,9 @@ def test_duplicate_blocks_are_sent_on_request(url: str) -> None:
     assert car(url, asked, Accept=f"{CAR}; version=1; order=dfs; dups=n") == once
     assert car(url, asked, Accept=f"{CAR}; version=1; order=dfs; dups=y") == twice
     assert car(url, asked + "?format=car", Accept=f"{CAR};dups=y") == twice
-    assert car(url, asked + "?format=car&car-dups=n", Accept=f"{CAR};dups=y") == once  # the query wins
+    assert (
+        car(url, asked + "?format=car&car-dups=n", Accept=f"{CAR};dups=y") == once
+    )  # the query has priority
     for dups in "yn":
         kind = ask(url, asked + f"?format=car&car-dups={dups}").headers["Content-Type"]
         assert kind == f"{CAR}; version=1; order=dfs; dups={dups}"
@@ -494,7 +496,7 @@ def test_page_of_another_origin_writes_only_with_the_token(tmp_path: Path) -> No
         assert ask(at, "/pins?name=n", **right).headers["Access-Control-Allow-Origin"] == "*"
         for given in ({}, {"Authorization": "Bearer another"}):
             assert "Access-Control-Allow-Origin" not in ask(at, "/pins?name=n", **given).headers
-        # That it was the wrong one may be read: nothing else stands in the answer.
+        # The answer may say that the token is wrong, and nothing else.
         assert (
             ask(at, "/car", "POST", Authorization="Bearer another").headers["Access-Control-Allow-Origin"]
             == "*"

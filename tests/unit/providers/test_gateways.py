@@ -62,7 +62,7 @@ def dfs(root: CID) -> list[Block]:
 
 
 class Gateway:
-    """A gateway as a test wants it: `raw` and `car` answer requests; `asked` are the URLs that came."""
+    """A gateway with the behaviour of a test: `raw` and `car` answer requests; `asked` records the URLs."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
@@ -233,7 +233,7 @@ def test_failing_gateways_are_an_error_and_missing_blocks_are_not(two: Two) -> N
     one.raw = other.raw = status(503)
     with pytest.raises(ProviderUnavailable):
         run(provider, provider.get_blocks(list(BLOCKS)))
-    assert len(one.asked) < 2 * 32 + 8  # it did not ask for every block
+    assert len(one.asked) < 2 * 32 + 8  # not every block was requested
     one.raw = other.raw = status(401, '{"error":"no token"}')
     with pytest.raises(ProviderRefused, match="no token"):
         run(provider, provider.get_blocks(list(BLOCKS)[:2]))
@@ -311,7 +311,7 @@ def test_extra_blocks_are_dropped_and_a_missing_block_ends_the_tree(two: Two) ->
     )
     one.car = status(200, data)
     assert run(provider, dag(provider)) == good[:20]
-    assert other.asked == []  # who walks the tree asks for the rest
+    assert other.asked == []  # a reader of the tree requests the rest
 
 
 def test_blocks_before_their_parents_are_dropped(two: Two) -> None:
@@ -425,13 +425,13 @@ def test_gateway_token_is_sent_and_redacted() -> None:
 
 
 class Seen:
-    """A gateway that writes down what header came with each request."""
+    """A gateway that records a header of each request."""
 
     def __init__(self) -> None:
         self.gateway = Gateway()
         self.tokens: list[str | None] = []
         self.own: list[str | None] = []
-        self.moved = ""  #: where requests are sent on to
+        self.moved = ""  # the target of redirects
 
     def app(self) -> web.Application:
         @web.middleware
@@ -502,7 +502,7 @@ def test_gateway_token_is_not_sent_to_gateways_found_by_routing(
         return [urls[1]]
 
     monkeypatch.setattr(RoutingClient, "gateways", found)
-    monkeypatch.setattr(addresses, "is_public", lambda _: True)  # so that the stranger is asked at all
+    monkeypatch.setattr(addresses, "is_public", lambda _: True)  # so that the foreign gateway is asked at all
     monkeypatch.setattr(addresses, "PORTS", {URL(url).port for url in urls})
     provider = Gateways(urls[0], {"gateway_token": "secret-token", "routing": "http://127.0.0.1:1"})
     assert run(provider, provider.get_blocks(list(BLOCKS))) == BLOCKS
@@ -570,7 +570,7 @@ def test_local_gateways_named_by_routing_are_not_requested(
         settings["timeouts"] = Timeouts(connect=1, stall=0.5)
         provider = Gateways(url, settings)
         asked = provider.get_blocks([next(iter(BLOCKS))])
-        if ruled and host.startswith("/ip"):  # not so much as taken for a gateway
+        if ruled and host.startswith("/ip"):  # not even treated as a gateway
             assert run(provider, asked) == {} and provider.urls == [url]
         else:
             with pytest.raises(ProviderError, match="not a public" if ruled else "no progress"):
@@ -580,7 +580,7 @@ def test_local_gateways_named_by_routing_are_not_requested(
 
 
 def _listeners(host: str) -> list[socket.socket]:
-    """Sockets of this machine that take connections and say nothing: a name may lead to either family."""
+    """Sockets of this machine that accept connections and send nothing: a name may lead to either family."""
     families = {"/ip4/127.0.0.1": [socket.AF_INET], "/ip6/::1": [socket.AF_INET6]}
     port, made = free_port(), []
     for family in families.get(host, [socket.AF_INET, socket.AF_INET6]):

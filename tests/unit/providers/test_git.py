@@ -43,7 +43,7 @@ def _git() -> None:
 
 @contextlib.contextmanager
 def named(text: str) -> Iterator[None]:
-    """See that an error says this, and let it pass."""
+    """Check that an error contains this text, and suppress it."""
     try:
         yield
     except IpfsmemError as error:
@@ -60,7 +60,7 @@ def tree(text: str, size: int = 600) -> BuiltTree:
 
 
 async def published(provider: GitProvider, text: str = "x", name: str = "n") -> BuiltTree:
-    """A tree that is stored and pinned in one commit."""
+    """Store and pin a tree in one commit."""
     made = tree(text)
     provider.begin_group()
     await provider.put_car(made.cid, made.blocks, name=name)
@@ -375,7 +375,7 @@ def test_device_offline_during_squashes_reads_everything(tmp_path: Path) -> None
     run(body())
 
 
-# -- one cache repository, several programs ------------------------------------------------------------------------
+# -- one cache repository, several programs ---------------------------------------------------------------------------
 
 
 def test_programs_share_a_cache_repository(tmp_path: Path) -> None:
@@ -476,11 +476,11 @@ def test_damaged_cache_repository_is_recreated(tmp_path: Path, damage: str) -> N
     run(body())
 
 
-# -- repositories of others ----------------------------------------------------------------------------------------
+# -- repositories with other content ----------------------------------------------------------------------------------
 
 
 def commit_of(at: Repository, entries: str, branch: str = "ipfsmem") -> None:
-    """Put a commit with these entries of a tree on a branch."""
+    """Put a commit with these tree entries on a branch."""
     made = at.git("mktree", "--missing", data=entries.encode())
     at.git("update-ref", f"refs/heads/{branch}", at.git("commit-tree", made, "-m", "x"))
 
@@ -564,7 +564,7 @@ def test_foreign_files_are_not_stored_on_this_device(tmp_path: Path) -> None:
 
 
 def test_nested_trees_are_not_walked(tmp_path: Path) -> None:
-    """Thirty trees, each twice in the next: a thousand million paths."""
+    """Thirty trees, each twice in the next: 10^9 paths."""
     at = Repository(tmp_path)
     run(published(at.open()))
     one = at.git("mktree", data=b"")
@@ -857,7 +857,7 @@ def test_missing_git_program_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_copy_of_a_single_writer_is_repacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own pushes leave objects, although no fetch shows anything new."""
+    """Pushes leave loose objects, although no fetch brings anything new."""
     monkeypatch.setattr(repository, "_LOOSE", 0)
     provider = Repository(tmp_path).open(cache="copy")
     made = [run(published(provider, f"text {number}")) for number in range(4)]

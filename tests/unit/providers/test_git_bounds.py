@@ -45,7 +45,7 @@ def run(body: Coroutine[Any, Any, Any]) -> Any:
 
 
 def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
-    """A `git` that comes first in PATH: runs a shell script, in which `real` runs the installed one."""
+    """Put a `git` first in PATH that runs a shell script, in which `real` runs the installed one."""
     real = need_program("git")
     at = folder / "bin" / "git"
     at.parent.mkdir()
@@ -55,7 +55,7 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path
     return at
 
 
-# -- what is committed ---------------------------------------------------------------------------------------------
+# -- commit contents --------------------------------------------------------------------------------------------------
 
 
 def test_foreign_files_of_any_name_are_removed_from_the_branch(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_cancel_ends_git_and_its_children_under_the_lock(
         async with asyncio.timeout(PATIENCE):
             while not pids.exists():
                 await asyncio.sleep(0.01)
-        with pytest.raises(ProviderError):  # it is held as long as git runs
+        with pytest.raises(ProviderError):  # held as long as git runs
             other = GitProvider(provider.name[4:], {"git_cache": provider.repository.folder.parent})
             monkeypatch.setattr(f"{GIT}repository._WAIT", 1)
             await other.pins("n")
@@ -245,7 +245,7 @@ def test_cancel_ends_git_and_its_children_under_the_lock(
 
 
 def _runs(pid: int) -> bool:
-    """Whether a process runs; one that ended and that its parent has not collected does not."""
+    """Return whether a process runs; a zombie does not."""
     stat = Path(f"/proc/{pid}/stat")
     try:
         os.kill(pid, 0)
@@ -442,7 +442,7 @@ def test_endless_race_errors_of_a_host_end(tmp_path: Path) -> None:
             "#!/bin/sh\nread old new ref; git merge-base $old $new || { echo 'cannot lock ref' >&2; exit 1; }\n"
         )
         hook.chmod(0o755)
-        run(published(at.open({"git_squash": 2}), "y"))  # a squash that the host forbids so
+        run(published(at.open({"git_squash": 2}), "y"))  # as a host that forbids the squash does
         assert at.commits() == 2
 
 
@@ -554,7 +554,7 @@ def test_files_with_a_huge_unpacked_size_are_not_read(
 ) -> None:
     at = Repository(tmp_path)
     made = run(published(at.open()))
-    large = at.git("hash-object", "-w", "--stdin", data=bytes(20_000_000))  # 20 KB on the way
+    large = at.git("hash-object", "-w", "--stdin", data=bytes(20_000_000))  # 20 KB on the wire
     small = at.git("hash-object", "-w", "--stdin", data=b"x" * 3000)
     pins = at.git("ls-tree", "ipfsmem:pins")
     [name] = [line.split("\t")[1] for line in pins.splitlines()]

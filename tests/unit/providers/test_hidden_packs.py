@@ -1,4 +1,5 @@
-"""Packs that devices hide while they remove or replace them: a late request removes no pack that another device hid."""
+"""Packs that devices hide while removing or replacing them: a late request removes no pack that another
+device hid."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ TAG = "0123456789abcdef"
 
 
 class Devices:
-    """A folder, and the way in which devices use it."""
+    """A folder, and how devices use it."""
 
     def __init__(self, folder: Path, opened: Callable[[], Any]) -> None:
         self.folder, self._opened = folder, opened
@@ -48,7 +49,7 @@ class Devices:
         return self._open[-1]
 
     def pack(self) -> Path:
-        """The only pack, which was put two days ago."""
+        """The only pack, stored two days ago."""
         [pack] = (self.folder / "packs").glob("*.car")
         os.utime(pack, (time.time() - 2 * 86_400,) * 2)
         return pack
@@ -107,7 +108,7 @@ def test_late_removal_of_a_lost_session_removes_no_pack_hidden_since(
 
         def is_needed() -> bool:
             assert not pack.exists()
-            (pack.parent / asked[0]).unlink(missing_ok=True)  # the server does it only now
+            (pack.parent / asked[0]).unlink(missing_ok=True)  # the server carries it out only now
             return True
 
         assert not await _take_away(other, pack.name, is_needed)
@@ -199,7 +200,7 @@ def test_sweep_keeps_the_only_sound_copy_of_a_pack(devices: Devices, part: int |
         await provider.put_car(TREE.cid, TREE.blocks, name="n")
         pack = devices.pack()
         sound = pack.read_bytes()
-        _hide(pack, sound[:-1], 2)  # newer, and no more sound
+        _hide(pack, sound[:-1], 2)  # newer, but equally damaged
         _hide(pack, sound)
         pack.write_bytes(bytes(len(sound)) if part is None else sound[:part])
         await _sweep(provider)
@@ -238,7 +239,7 @@ async def _readable(provider: Any) -> set[bytes]:
 
 
 def _rotten(pack: bytes, *blocks: int) -> bytes:
-    """A pack with one wrong bit in each of these blocks."""
+    """Return a pack with one wrong bit in each of these blocks."""
     data = bytearray(pack)
     sections = list(scan(io.BytesIO(pack)))
     for block in blocks:
@@ -379,7 +380,7 @@ def test_sweep_saves_blocks_of_a_hidden_pack_missing_in_the_other(devices: Devic
         for _ in range(2):
             await _sweep_packs(devices.open())
             assert await _readable(devices.open()) == _digests(sound, 9)
-            # Block 9 may be read from it by somebody.
+            # A reader may read block 9 from it.
             assert pack.read_bytes() == part and hidden.exists()
             assert len(list(pack.parent.glob("[!.]*.car"))) == 2
         [block] = [(cid, data) for cid, data in MANY.blocks if cid.digest == sections[9].digest]
@@ -539,7 +540,7 @@ def _publish(provider: Any, data: bytes) -> Any:
 
 
 def _opened(provider: Any, patch: pytest.MonkeyPatch, fails: str = "none") -> list[str]:
-    """The hidden files that sweeps open; those with `fails` in their names cannot be read."""
+    """Return the hidden files that sweeps open; those with `fails` in their names cannot be read."""
     store, opened = type(provider._packs.store), list[str]()
     open_listed = store.open_listed
 
@@ -582,7 +583,7 @@ def test_permanent_leftovers_are_read_once_and_delay_no_others(
 def test_later_processes_read_a_worthless_hidden_pack_once_a_day(
     devices: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each publish of a command read it again."""
+    """Otherwise each publish would read it again."""
     if isinstance(devices.open(), DirectoryProvider):
         pytest.skip("a folder on a disk is read at no cost, and keeps no snapshot")
 
@@ -598,7 +599,7 @@ def test_later_processes_read_a_worthless_hidden_pack_once_a_day(
             process.begin_snapshot(cache)
             await _publish(process, b"%d" % number)
             cache = process.end_snapshot()
-        # One that could not be read may be sound.
+        # An unreadable one may be sound.
         assert opened.count(junk.name) == 1 and opened.count(fails.name) == 3
         now = time.time_ns()
         later = devices.open()

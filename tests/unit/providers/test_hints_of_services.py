@@ -30,7 +30,7 @@ def s3() -> Iterator[Account]:
 
 
 def asks(at: Account, what: str = "pins", *given: Any, **settings: Any) -> Any:
-    """One question to the service, by a provider of its own."""
+    """Make one call to the service with a new provider."""
 
     async def ask() -> Any:
         provider = at.open(**settings)
@@ -43,13 +43,13 @@ def asks(at: Account, what: str = "pins", *given: Any, **settings: Any) -> Any:
 
 
 def says(at: Account, status: int, text: str = "") -> None:
-    """The service answers so from now on."""
+    """Set the answer of the service from now on."""
     at.server.faults.clear()
     at.server.faults.answer("*", ".*", status, text, times=-1)
 
 
 def test_account_refusals_have_hints_that_help(paid: Account) -> None:
-    """After the plan, the token or the size is another, the same question is answered."""
+    """With another plan, token or size the same call succeeds."""
     says(paid, 402)
     with Refused("The plan does not allow this, or its quota is used up."):
         asks(paid)

@@ -25,7 +25,7 @@ LEGACY = {"pinata_api": "legacy", "pinata_jwt": pinata.LEGACY_KEY, "pinata_uploa
 
 
 def put(at: Account, **settings: Any) -> CID:
-    """Send the small root, by a provider of its own."""
+    """Send the small root with a new provider."""
 
     async def body() -> CID:
         provider = at.open(**settings)
@@ -38,7 +38,7 @@ def put(at: Account, **settings: Any) -> CID:
 
 
 def is_there(at: Account, **settings: Any) -> None:
-    """It is sent, and what is pinned then is the whole of it, byte for byte."""
+    """Check that it is sent, and pinned completely."""
 
     async def body(root: CID) -> None:
         reader = at.open(**settings)
@@ -206,7 +206,7 @@ def test_hint_about_a_wrong_clock_at_filebase_works() -> None:
 
 
 def pinned(url: str) -> list[CID]:
-    """What is pinned under the name after the small root was sent to a node."""
+    """Return the pins under the name after the small root was sent to a node."""
 
     async def body() -> list[CID]:
         provider: Provider = open_provider(f"kubo:{url}")
@@ -238,7 +238,7 @@ def test_hint_about_a_proxy_in_front_of_a_node_works() -> None:
             "IPFS Cluster's proxy is such a node. Name the RPC of a Kubo itself, as kubo:http://127.0.0.1:5001."
         ):
             pinned(url)
-    node.nameless = False  # the same node, asked itself
+    node.nameless = False  # the same node, without the proxy
     with serve(node.app) as url:
         assert pinned(url) == [tree().cid]
 

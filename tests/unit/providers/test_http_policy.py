@@ -1,4 +1,4 @@
-"""Backoff, Retry-After, rates; reasons out of error bodies; secrets out of texts; CARs and forms to send."""
+"""Backoff, Retry-After and rates; reasons from error bodies; redaction of secrets; CARs and forms to send."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.servers.clockwork import Clockwork
 def test_waits_double_up_to_a_limit() -> None:
     policy = Retry(attempts=8, first=1, most=10)
     assert [policy.wait(n, None, 1.0) for n in range(1, 9)] == [1, 2, 4, 8, 10, 10, 10, None]
-    assert policy.wait(2, None, 0.0) == 1  # by chance down to half
+    assert policy.wait(2, None, 0.0) == 1  # at random down to half
     assert Retry(attempts=10**6).wait(10**5, None, 1.0) == 20
 
 
@@ -151,7 +151,7 @@ def test_known_secrets_are_redacted_anywhere() -> None:
     assert "of-bad-news" not in redact("body said of-bad-news") and "gateway-token" not in redact(
         "gateway-token"
     )
-    assert redact("abab") == "abab"  # too short to take out
+    assert redact("abab") == "abab"  # too short to redact
     assert redact("https://a/?keyvalues[a]=b&name=c") == "https://a/?keyvalues[a]=b&name=c"
 
 
@@ -205,7 +205,7 @@ def test_small_files_of_a_form_are_sent_in_one_piece() -> None:
         with await SpooledCar.write(BLOCKS[0][0], BLOCKS) as car:
             sent = await pieces(Multipart("bound").file("file", "a", car).file("file", "b", car))
             assert b"".join(sent).count(car_bytes([BLOCKS[0][0]], BLOCKS)) == 2
-            assert max(map(len, sent)) < 400_000  # nothing is gathered without end
+            assert max(map(len, sent)) < 400_000  # collected pieces are limited
 
     asyncio.run(with_cars())
 

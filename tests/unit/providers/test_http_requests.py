@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Coroutine[Any, Any, web.StreamResponse]]
 
 
 class Site:
-    """A server whose answers a test writes down; keeps the requests it got."""
+    """A server with scripted answers that records its requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -106,12 +106,12 @@ def fails(http: Http, body: Coroutine[Any, Any, Any]) -> ProviderError:
 
 
 async def failure(http: Http, body: Coroutine[Any, Any, Any]) -> ProviderError:
-    """The error with which it ends, which says nothing that is secret."""
+    """Return the error, which must contain no secret."""
     with pytest.raises(ProviderError) as caught:
         await answers(http, body)
     error = caught.value
     assert TOKEN not in str(error) + repr(error) + str(error.hint)
-    assert error.__cause__ is None and error.__context__ is None  # aiohttp's own hold headers
+    assert error.__cause__ is None and error.__context__ is None  # aiohttp's own contain headers
     return error
 
 
@@ -156,7 +156,9 @@ def test_post_is_repeated_only_after_429_or_where_it_is_idempotent(site: Site, w
     fails(http, http.request("POST", site.url, body=b"x", idempotent=True))
     assert len(site.seen) == 5
     site.answers = [plain(429), plain(200)]
-    run(http, http.request("POST", site.url, body=b"x"))  # 429: nothing was done, so any may be
+    run(
+        http, http.request("POST", site.url, body=b"x")
+    )  # 429: nothing was done, so any request may be repeated
     assert len(site.seen) == 7
 
 
@@ -232,11 +234,11 @@ def test_refused_connection_is_reported(work: Clockwork) -> None:
     http = client("http://127.0.0.1:1", work)
     error = fails(http, http.request("POST", "http://127.0.0.1:1/x?token=abcdefgh", body=b"x"))
     assert isinstance(error, NotConnected) and "refused" in str(error)
-    assert len(work.pauses) == 3  # no connection stood, so even a POST may be repeated
+    assert len(work.pauses) == 3  # no connection was made, so even a POST may be repeated
 
 
 def against(talk: Talk, ask: Callable[[str], Coroutine[Any, Any, None]]) -> None:
-    """Ask a server that does `talk`, in a time that passes only when nothing moves."""
+    """Call a server with the behaviour `talk`, in virtual time."""
 
     async def both() -> None:
         async with rude_here(talk) as url:
@@ -262,7 +264,7 @@ def test_connection_reset_is_retried_and_reported(head: bytes, work: Clockwork) 
         assert isinstance(error, ProviderUnavailable) and "broke off" in str(error)
 
     against(talk, ask)
-    assert count[0] == (4 if head else 8)  # without a head the library tries once more by itself
+    assert count[0] == (4 if head else 8)  # without a head the library itself tries once more
     assert len(work.pauses) == 3
 
 
@@ -632,7 +634,7 @@ def test_secrets_are_absent_from_logs_and_repr(
     assert "503" in caplog.text and "ok=1" in caplog.text
     for secret in (TOKEN, "abcdef", "cafe0123", "another-secret"):
         assert secret not in told
-    assert site.seen[0][1].endswith("name=another-secret&ok=1")  # sent all the same
+    assert site.seen[0][1].endswith("name=another-secret&ok=1")  # they are sent nevertheless
 
 
 def test_cancelled_call_ends(site: Site) -> None:
@@ -743,7 +745,7 @@ def test_silent_host_is_skipped_for_a_while(work: Clockwork) -> None:
 
 
 def test_silent_server_costs_one_timeout(work: Clockwork) -> None:
-    """It held a sync for 665 s, a minute for each try of each call. Now it is left alone after the first."""
+    """Without the limit each attempt of each call takes a minute."""
 
     async def talk(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
         await asyncio.sleep(30)
@@ -766,7 +768,7 @@ def test_silent_server_costs_one_timeout(work: Clockwork) -> None:
                 took.append(loop.time() - began)
             await first.close()
             await second.close()
-        # The second one, which may take longer, waits for what is left of its own patience.
+        # The second one, whose timeout is longer, waits for the rest of it.
         assert took == pytest.approx([0.3, *[0] * 9, 1.3, *[0] * 9])
         assert first.requests == second.requests == 1
 

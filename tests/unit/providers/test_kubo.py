@@ -1,4 +1,4 @@
-"""The `kubo` provider with a stand-in that speaks as today's and older Kubos do, and with servers that misbehave."""
+"""The `kubo` provider with a stand-in for current and older versions of Kubo, and with faulty servers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def connect(url: str, clock: MockClock) -> Callable[[], Provider]:
     return lambda: opened(url, timing=Timing(wall=lambda: clock.ms / 1000))
 
 
-# -- what the versions have ------------------------------------------------------------------------------------------
+# -- versions ---------------------------------------------------------------------------------------------------------
 
 
 def test_node_without_pin_names_is_refused_with_a_hint() -> None:
@@ -136,7 +136,7 @@ def test_current_kubo_publishes_records_to_the_network(url: str, kubo: FakeKubo)
         await provider.put_name(NAME, record(7))
         [told] = await provider.settle()
         assert "any peer" in told
-        assert await opened(url).get_name(NAME) == record(7)  # it was kept all the same
+        assert await opened(url).get_name(NAME) == record(7)  # it was stored nevertheless
         assert await provider.settle() == []
 
     run(body())
@@ -153,7 +153,7 @@ def test_sync_waits_for_the_dht_at_most_once(tmp_path: Path) -> None:
         one.write("note", "another")
         kubo.waited()
         asyncio.run(one.sync())
-        assert kubo.waited() == 2  # the question that `name/put` asks, and the put
+        assert kubo.waited() == 2  # the lookup of `name/put`, and the put
         assert kubo.network == kubo.records
         kubo.delay = 30.0
         asyncio.run(one.sync())
@@ -209,7 +209,7 @@ def test_late_answer_of_the_network_is_used_the_next_time(kubo: FakeKubo) -> Non
             await asyncio.sleep(700)
             looking = asyncio.create_task(provider.get_name(NAME))
             await asyncio.sleep(0.1)
-            looking.cancel()  # whoever asked does not wait; the look goes on
+            looking.cancel()  # the caller does not wait; the lookup continues
             await asyncio.sleep(0.5)
             asked = kubo.requests.count("name/get")
             assert await provider.get_name(NAME) == record(8)
@@ -359,9 +359,7 @@ def test_import_keeps_every_name_of_a_pinned_root(url: str, kubo: FakeKubo) -> N
         [pin] = await provider.pins("vault one")
         await provider.unpin(pin)
         assert kubo.pins == {TREE.cid: "my own, with a comma"}
-        assert (
-            TREE.cid not in kubo.let_go
-        )  # a node that collects its garbage at any moment of it leaves the tree
+        assert TREE.cid not in kubo.let_go  # a node that collects garbage at any moment keeps the tree
 
     run(body())
 
@@ -392,7 +390,7 @@ def test_interrupted_rename_of_pin_keeps_the_tree_and_other_names(version: str, 
         kubo.faults.clear()
         kubo._pin_rm = remove  # type: ignore[method-assign]
         provider = opened(url)
-        if again == "unpin":  # of the pin that is not there, but for its holder: then the other name is back
+        if again == "unpin":  # of the pin that is missing, except for its holder: then the other name is back
             await provider.unpin(Pin(TREE.cid, "n", str(TREE.cid), 0))
             assert kubo.pins == {TREE.cid: "my own, with a comma@7"}
             return
@@ -476,7 +474,7 @@ def test_publish_has_few_requests(url: str, kubo: FakeKubo) -> None:
 
 
 def test_publishing_a_record_has_few_requests(url: str, kubo: FakeKubo) -> None:
-    """The pins of a name are listed twice: before, and to see that the new one stands. No record is read twice."""
+    """The pins of a name are listed twice: before, and to verify the new one. No record is read twice."""
     network = int(kubo.number >= (0, 40))
 
     async def body() -> None:
@@ -501,7 +499,7 @@ def test_publishing_a_record_has_few_requests(url: str, kubo: FakeKubo) -> None:
 
 
 def test_record_verified_for_one_name_is_not_used_for_another(url: str) -> None:
-    """What was verified once is not read again, for that name only."""
+    """A verified record is not read again, for that name only."""
 
     async def body() -> None:
         provider = opened(url)
@@ -520,8 +518,8 @@ def _memory(home: Path, url: str) -> Memory:
 
 
 def test_requests_do_not_grow_with_the_size_of_the_vault(tmp_path: Path) -> None:
-    """One change, and all on a new device: so many requests for 20 memories, and for 400 those of a deeper path more,
-    which is read back after the upload."""
+    """One change, and a first fetch: the requests for 20 memories; 400 need only those of a deeper path
+    more, which is read back after the upload."""
     counts = []
     for size in (20, 400):
         kubo = FakeKubo()
@@ -538,7 +536,7 @@ def test_requests_do_not_grow_with_the_size_of_the_vault(tmp_path: Path) -> None
                 assert two.read("note_7").file.body == "changed"  # type: ignore[union-attr]
                 assert len(two.list()) == size
             fetch = Counter(kubo.requests)
-        assert change["dag/import"] == 2  # what changed, and the record
+        assert change["dag/import"] == 2  # the change, and the record
         assert fetch["dag/export"] == 1
         counts.append((change.total(), fetch.total()))
     assert all(large - small <= 6 for small, large in zip(*counts, strict=True))
@@ -589,7 +587,7 @@ def test_long_pin_names_are_refused(url: str) -> None:
     run(body())
 
 
-# -- who may ask -----------------------------------------------------------------------------------------------------
+# -- authorization ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -739,7 +737,7 @@ def test_unavailable_block_is_an_error_and_not_absent(url: str, kubo: FakeKubo, 
 
 
 def test_blocks_collected_before_the_import_fail_the_upload(url: str, kubo: FakeKubo) -> None:
-    """Between `has` and the import the node collected a block: the pin fails, and is right the next time."""
+    """The node collected a block between `has` and the import: the pin fails, and succeeds the next time."""
 
     async def body() -> None:
         provider = opened(url)
@@ -796,7 +794,7 @@ def _answers(import_: bytes, export: bytes) -> Any:
     """A node that ends its answers with an error in the trailer, as Kubo does when a command fails late."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # rude() has read the head of the first request; which one it was is told by what follows.
+        # rude() has read the head of the first request; the rest shows which one it was.
         writer.write(import_)
         await writer.drain()
         await asyncio.sleep(0.05)
@@ -857,9 +855,7 @@ def test_endless_pin_list_is_read_once_for_all_names() -> None:
         while True:
             writer.write(b"400\r\n" + b" " * 1024 + b"\r\n")
             await writer.drain()
-            await asyncio.sleep(
-                0.02
-            )  # slow enough that no limit of length is reached before the limit of time
+            await asyncio.sleep(0.02)  # so slow that the time limit is reached before the length limit
 
     async def attempt(url: str) -> None:
         provider = opened(url, company=True, timeouts=Timeouts(stall=0.2))

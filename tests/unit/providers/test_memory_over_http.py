@@ -56,7 +56,7 @@ def test_two_devices_sync_through_a_peer(tmp_path: Path) -> None:
             asyncio.run(memory.sync())
         assert one.files() == other.files() and len(one.files()) >= 2
         assert one.status().root == other.status().root
-    # Nobody there any more: writing goes on, and nothing is lost when the peer comes back elsewhere.
+    # The peer is gone: writing continues, and nothing is lost when it returns elsewhere.
     one.write("later", "said while the peer was away", name="Later", type="user")
     with pytest.raises(ProviderUnavailable):
         asyncio.run(one.sync())
@@ -105,7 +105,8 @@ def test_foreign_answer_for_a_peer_name_is_an_outage(tmp_path: Path, answer: tup
         faults.answer("GET", "/ipns/", code, text, times=-1, kind=kind)
         with pytest.raises(ProviderUnavailable, match="not a name record"):
             asyncio.run(other.sync())
-        # Where another place knows names too, the sync goes on, says so, and does not end as if all had been done.
+        # Where another provider knows names too, the sync continues, reports the failure, and does not exit
+        # with 0.
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         report = asyncio.run(other.sync(provider=[peer_at(url), DirectoryProvider(elsewhere)]))

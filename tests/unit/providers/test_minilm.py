@@ -1,8 +1,8 @@
-"""The model of the extra `semantic`: its word pieces and vectors are those of the reference programs, a file that is another one is
-refused in words, and recall goes by it where it is installed, on this machine alone.
+"""The model of the extra `semantic`: its word pieces and vectors equal those of the reference programs,
+another file is refused with a message, and recall uses the model locally where it is installed.
 
-The numbers of pieces are those of Hugging Face's tokenizers 0.23.3, the vectors those of onnxruntime 1.32.0, for the same files.
-"""
+The word pieces are those of Hugging Face's tokenizers 0.23.3, the vectors those of onnxruntime 1.32.0, for
+the same files."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_file_that_is_not_a_model_is_refused_in_words(data: bytes) -> None:
 
 @pytest.fixture
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    """A sealed memory where the extra is installed and nothing is set."""
+    """A sealed vault where the extra is installed and nothing is configured."""
     monkeypatch.delenv("IPFSMEM_EMBEDDINGS")
     with Memory.create(
         "m", "encrypted-ipfs", home=tmp_path / "home", passphrase=False, recovery=False
@@ -133,7 +133,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
 
 
 def by_meaning(memory: Memory, question: str) -> list[str]:
-    """What is found once the texts have vectors."""
+    """Return the hits once the texts have vectors."""
     until = time.monotonic() + 60
     while not (found := memory.recall(question)).by_meaning:
         assert time.monotonic() < until, "no vectors were made"
@@ -187,7 +187,7 @@ def test_reindex_computes_missing_and_damaged_vectors(memory: Memory) -> None:
         assert [hit.key for hit in found.hits] == ["drinks"]
         assert found.notice == "the saved embeddings were damaged, and are computed again"
         assert other.maintenance.reindex().vectors == 2
-        # Two programs at once: each adds what the other has not, and takes nothing away.
+        # Two concurrent programs: each adds what the other lacks, and removes nothing.
         other.write("pets", "Our greyhound is called Biscuit")
         memory.write("car", "The car is an old Volvo")
         assert other.maintenance.reindex().without_vector == memory.maintenance.reindex().without_vector == 0

@@ -286,7 +286,7 @@ def test_unusable_model_directory_is_refused(folder: Path, case: str) -> None:
 
 
 def test_text_that_fails_in_the_model_leaves_other_vectors_intact(folder: Path) -> None:
-    save_model(folder / "onnx/model.onnx", ROWS[:-1])  # of "train" it has no row
+    save_model(folder / "onnx/model.onnx", ROWS[:-1])  # it has no row for "train"
     made = asyncio.run(
         embedded(DirectoryEmbedder({"path": str(folder)}), ["tea", "the train", "coffee", "train"])
     )

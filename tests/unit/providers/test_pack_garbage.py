@@ -42,7 +42,7 @@ class Counting(io.BytesIO):
     ids=lambda garbage: garbage[:4].hex(),
 )
 @pytest.mark.parametrize("inside", [False, True], ids=["behind", "inside"])
-def test_scan_of_garbage_ends_after_a_bounded_number_of_reads(garbage: bytes, inside: bool) -> None:
+def test_scan_of_garbage_makes_bounded_reads(garbage: bytes, inside: bool) -> None:
     blocks = len(TREE.blocks)
     file = Counting(PACK + garbage * (TAIL // len(garbage)) + (PACK[60:] if inside else b""))
     found = []

@@ -1,7 +1,8 @@
-"""A provider that fails between two blocks: received blocks are used, and missing ones are not reported as absent.
+"""A provider that fails between two blocks: received blocks are used, and missing ones are not reported as
+absent.
 
-Left out of an answer means "not there". A head whose blocks were left out because the server died looked damaged, and a new
-device took an older one for the newest."""
+A block that an answer omits is absent. If an outage looked the same, a head would seem damaged, and a new
+device would restore an older one."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ GIVEN = list(BLOCKS)[:3]
 
 
 def app(rest: int) -> web.Application:
-    """It has three blocks, and answers `rest` when asked for another one."""
+    """A server with three blocks that answers `rest` to a request for another one."""
 
     async def block(request: web.Request) -> web.Response:
         cid = parse_cid(request.match_info.get("cid") or request.query["arg"])
@@ -49,7 +50,7 @@ def app(rest: int) -> web.Application:
         if rest == 404:
             await answer.write_eof()
         else:
-            await asyncio.sleep(0.05)  # passes only when all that was sent has been read
+            await asyncio.sleep(0.05)  # passes only when all sent bytes have been read
             assert request.transport is not None
             request.transport.abort()
         return answer

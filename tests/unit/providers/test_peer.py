@@ -178,7 +178,7 @@ def cids(url: str, root: CID, scope: str) -> list[CID]:
 
 
 def cut_short(url: str, root: CID) -> list[CID]:
-    """The blocks of a tree that cannot be sent to its end: the answer is broken off."""
+    """Return the blocks of a tree that cannot be sent completely: the answer breaks off."""
     with pytest.raises(http.client.IncompleteRead) as caught:
         ask(url, f"/ipfs/{root}?format=car")
     return [cid for cid, _ in read_car(caught.value.partial)]
@@ -196,7 +196,7 @@ def test_cars_of_each_scope_have_their_blocks(url: str) -> None:
         and cid not in (TREE.cid,)
         and len(cids(url, cid, "entity")) > 1
     )
-    assert len(cids(url, big, "entity")) >= 2  # a file's chunks belong to it
+    assert len(cids(url, big, "entity")) >= 2  # a file includes its chunks
     shard = next(link for link in MANY.blocks if link[0] != MANY.cid and len(link[1]) > 5000)[0]
     many = cids(url, MANY.cid, "all")
     assert set(many) == {cid for cid, _ in MANY.blocks} and shard in many
@@ -295,7 +295,7 @@ def test_false_answers_of_a_peer_are_detected() -> None:
         assert run(provider, provider.has([wanted[0]])) == set()
         assert run(provider, provider.get_blocks([wanted[0]])) == dict(
             [wanted]
-        )  # the other was not asked for
+        )  # the other block was not requested
         with pytest.raises(ProviderRefused, match="invalid CID"):
             run(provider, provider.put_car(wanted[0], [wanted], name="n"))
         assert run(provider, provider.pins("mine")) == []

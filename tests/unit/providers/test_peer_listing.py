@@ -1,4 +1,4 @@
-"""A peer's list of its store and its removals: for holders of the token, and only what was asked for."""
+"""A peer's list of its store and its removals: only for holders of the token, and only what was requested."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TREES = [build_tree({"a.md": f"text {n}".encode()}) for n in range(3)]
 
 
 def over(store: Provider, work: Callable[[PeerProvider], Awaitable[T]], *, token: str = TOKEN) -> T:
-    """What `work` comes to with a peer that serves `store`."""
+    """Return the result of `work` with a peer that serves `store`."""
 
     async def body(url: str) -> T:
         settings: dict[str, Any] = {"retry": ONCE, **({"peer_token": token} if token else {})}
@@ -44,7 +44,7 @@ def over(store: Provider, work: Callable[[PeerProvider], Awaitable[T]], *, token
 
 
 async def fill(peer: Provider) -> list[Pin]:
-    """Three roots under one name, the first one also under another."""
+    """Add three roots under one name, the first also under another."""
     for tree in TREES:
         await peer.put_car(tree.cid, tree.blocks, name="n")
     pins = [await peer.pin(tree.cid, "n") for tree in TREES]
@@ -112,7 +112,7 @@ def test_unpin_at_a_peer_removes_the_named_pins_only(tmp_path: Path, kind: str, 
                     await peer.unpin(pin)
             assert await named("n") == {TREES[2].cid} and await named("other") == {TREES[0].cid}
         if not many:
-            # A handle alone takes nothing: it is the entry of this root under this name that was meant.
+            # A handle alone removes nothing: it names the entry of this root under this name.
             await peer.unpin(Pin(TREES[1].cid, "other", "", 0))
             assert await named("n") == {TREES[2].cid} and await named("other") == {TREES[0].cid}
 

@@ -42,7 +42,7 @@ def free(request: pytest.FixtureRequest) -> Iterator[Account]:
 
 
 def folder_uploads(at: Account) -> str:
-    """The request that sends a folder there."""
+    """Return the request that sends a folder."""
     return "POST /v3/files" if at.kind == "pinata-field" else "POST /pinning/pinFileToIPFS"
 
 
@@ -88,7 +88,7 @@ def test_plan_without_cars_uploads_folders(free: Account) -> None:
             answered = await provider.put_car(made.cid, made.blocks, name=NAME)
             assert answered != made.cid
         uploads = [line for line in free.server.seen if line in ("POST /v3/files", folder_uploads(free))]
-        assert len(uploads) == 3  # a CAR is offered once
+        assert len(uploads) == 3  # a CAR is tried once
         assert {entry["number_of_files"] for entry in free.server.files.values()} == {len(FILES)}
 
     asyncio.run(body())
@@ -102,7 +102,7 @@ def test_folder_stored_as_one_file_is_refused_and_removed(folders: str, legacy: 
         pytest.skip("the legacy API takes folders")
     with account("pinata-legacy" if legacy else "pinata-field") as at:
         at.server.folders = folders
-        for _ in range(2):  # what an earlier try left is not taken for the upload
+        for _ in range(2):  # the remains of an earlier attempt do not count as the upload
             error = refused(at)
             if not legacy:
                 assert "PINATA_API=legacy" in error.hint
@@ -116,7 +116,7 @@ def test_folders_are_uploaded_by_the_documented_endpoint() -> None:
         assert at.server.folders == "refused"
         root = put(at)
         assert sum(line == "POST /pinning/pinFileToIPFS" for line in at.server.seen) == 1
-        assert put(at) == root  # found again, though its answer came by another generation
+        assert put(at) == root  # found again, although its answer came from another API generation
         assert sum(line == "POST /pinning/pinFileToIPFS" for line in at.server.seen) == 1
         [pin] = asyncio.run(at.open().pins(NAME))
         assert (pin.cid, pin.handle) == (root, next(iter(at.server.files)))
@@ -143,19 +143,19 @@ def test_folder_with_a_changed_file_is_refused(spoilt: str, free: Account) -> No
     real = free.server._layout
     free.server._layout = lambda files: real([(p, b"other" if p.endswith(spoilt) else d) for p, d in files])
     if spoilt == "o/3/ab.ipm":
-        assert put(free)  # in the middle: a sample is no proof, readers check every byte
+        assert put(free)  # in the middle: a sample is not a proof, readers check every byte
         return
     refused(free)
     assert free.server.files == {}
 
 
 def size() -> int:
-    """Bytes of the CAR of a small root."""
+    """Return the size in bytes of the CAR of a small root."""
     return len(car_bytes([tree().cid], tree().blocks))
 
 
 def read_back(root: object) -> list[str]:
-    """What is asked for to see whether a folder came through."""
+    """Return the requests that check whether a folder was stored."""
     return [
         f"GET /ipfs/{root}",
         *(f"GET /ipfs/{root}/{path}" for path in ("head.ipm", "s/top.ipm", "o/b/large.ipm")),
@@ -167,8 +167,8 @@ def test_plan_is_probed_with_a_small_car_and_the_tree_sent_once(free: Account) -
     question, folder = free.server.sizes
     assert question < 2_000 and 0 < folder - sum(map(len, FILES.values())) < 4_000
     assert [line.split("?")[0] for line in free.server.seen] == [
-        "GET /v3/files/public", "GET /v3/files/public",  # is it there, is it being processed
-        "POST /v3/files", "GET /data/pinList",  # does the plan take CARs, is the key one of the legacy API too
+        "GET /v3/files/public", "GET /v3/files/public",  # does it exist, is it being processed
+        "POST /v3/files", "GET /data/pinList",  # does the plan accept CARs, is the key one of the legacy API too
         folder_uploads(free), *read_back(next(iter(free.server.files.values()))["cid"]),
     ]  # fmt: skip
     # The next process reads from the list of files how the last one was sent.
@@ -184,7 +184,7 @@ def test_plan_with_cars_is_probed_once(at: Account) -> None:
     assert put(at, pinata_upload="auto") == tree().cid
     question, car = at.server.sizes
     assert question < 2_000 and size() < car < size() + 2_000
-    [entry] = at.server.files.values()  # the question was taken away again
+    [entry] = at.server.files.values()  # the probe was deleted
     assert entry["cid"] == str(tree().cid)
     made = tree(head_ipm=b"2")
     assert asyncio.run(at.open(pinata_upload="auto").put_car(made.cid, made.blocks, name=NAME)) == made.cid
@@ -233,7 +233,7 @@ def test_changed_plan_is_probed_again(free: Account) -> None:
     asyncio.run(publish(b"5"))
     asyncio.run(publish(b"6"))
     assert how()[4:] == [folder, folder]
-    assert len(free.server.sizes) == 8  # one question at the beginning, one CAR that was refused
+    assert len(free.server.sizes) == 8  # one lookup at the beginning, one refused CAR
 
 
 def test_forced_car_upload_on_a_plan_without_cars_is_refused(free: Account) -> None:
@@ -276,7 +276,7 @@ def test_upload_after_a_timeout_is_found_by_the_next_attempt(at: Account) -> Non
     error = refused(at, ProviderUnavailable, pinata_patience=20)
     assert "still processing" in str(error)
     assert sum(at.work.pauses) >= 20
-    assert asyncio.run(at.open().pins(NAME)) == []  # nobody is sent to what is not there yet
+    assert asyncio.run(at.open().pins(NAME)) == []  # it is listed only once it exists
     for entry in at.server.files.values():
         entry["_looks"] = 1
     assert put(at) == tree().cid
@@ -300,7 +300,7 @@ def test_another_root_is_an_error_that_shows_both_roots(kind: str) -> None:
         at.server.wrong_root = other = tree(head_ipm=b"other").cid
         error = refused(at)
         assert str(other) in str(error) and str(tree().cid) in str(error)
-        assert at.server.files == {}  # and it is taken off the list
+        assert at.server.files == {}  # and it is removed from the list
 
 
 @pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-legacy"])
@@ -403,7 +403,7 @@ def test_root_that_nobody_has_is_an_error(at: Account) -> None:
         asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
     with pytest.raises(ProviderUnavailable):
         asyncio.run(at.open(pinata_patience=30).pin(tree().cid, NAME))
-    assert len(at.server.jobs) == 1  # asked for once
+    assert len(at.server.jobs) == 1  # requested once
     for job in at.server.jobs.values():
         job["status"] = "over_free_limit"
     at.server.faults.answer("POST", "pin_by_cid", 200, '{"data":{"id":"x"}}')
@@ -441,7 +441,7 @@ def test_earlier_car_with_another_root_is_not_reused(at: Account) -> None:
     at.server.pending = 1_000
     refused(at, ProviderUnavailable, pinata_patience=20)
     [waiting] = at.server.files.values()
-    waiting["number_of_files"] = len(FILES)  # a count of what is in the CAR
+    waiting["number_of_files"] = len(FILES)  # the number of files in the CAR
     waiting["_looks"] = 1
     other = waiting["_later"] = str(
         at.server._layout([(f"{NAME}/{path}", data) for path, data in FILES.items()])
@@ -519,6 +519,7 @@ def test_large_cars_are_uploaded_by_tus(tus: Account, pending: int) -> None:
 
 
 def test_interrupted_tus_upload_continues(tus: Account) -> None:
+    """Some bytes arrive and are stored, then the connection breaks."""
     kept = 0
 
     async def fault(request: web.Request) -> web.StreamResponse:
@@ -588,7 +589,7 @@ def test_token_is_not_sent_to_another_upload_host(tus: Account) -> None:
 
 
 def wide() -> Any:
-    """A root with a folder in shards, and files of several blocks."""
+    """A root with a sharded folder, and files of several blocks."""
     return build_tree({f"memory/{'x' * 200}{number:05}.md": b"%d" % number for number in range(1_200)})
 
 
@@ -610,7 +611,7 @@ def test_dedicated_gateway_is_read_by_paths(at: Account) -> None:
 
     asyncio.run(body())
     asked = [line for line in at.server.seen if "format=" in line]
-    assert sum("format=car" in line for line in asked) <= 3  # shards of one level come at once
+    assert sum("format=car" in line for line in asked) <= 3  # shards of one level are requested together
     assert len(asked) < 1 + 1 + 256 + 2 * 30
 
 
@@ -650,7 +651,7 @@ def test_root_unpinned_while_reading_is_replaced_by_its_successor(kind: str) -> 
             await writer.unpin(old)
             assert two.cid in await reader.get_blocks([two.cid])
             rest = [cid for cid, _ in two.blocks if cid not in (two.cid, folder)]
-            while rest:  # as far as what is known by now leads
+            while rest:  # as far as known paths lead
                 found = await reader.get_blocks(rest)
                 assert found and all(dict(two.blocks)[cid] == data for cid, data in found.items())
                 rest = [cid for cid in rest if cid not in found]

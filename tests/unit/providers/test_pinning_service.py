@@ -86,7 +86,7 @@ def url(cloud: SimCloud, faults: Faults, clock: MockClock) -> Iterator[str]:
         yield url
 
 
-# -- what the contract says ------------------------------------------------------------------------------------------
+# -- the contract -----------------------------------------------------------------------------------------------------
 
 
 def test_pins_are_added_listed_and_removed(url: str, cloud: SimCloud, clock: MockClock) -> None:
@@ -207,7 +207,7 @@ def test_local_node_connects_to_the_delegates(tmp_path: Path, reachable: bool) -
 
     class Fetches(SimProvider):
         async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-            if kubo.connected:  # its node asks ours for what it lacks
+            if kubo.connected:  # its node requests missing blocks from ours
                 cloud.blocks.update(kubo.cloud.blocks)
             return await super().get_blocks(cids)
 
@@ -310,7 +310,7 @@ def test_invalid_delegates_are_ignored() -> None:
 
 
 class Service:
-    """A service with a list of its own making, and habits."""
+    """A service with a custom list and faults."""
 
     def __init__(self, rows: list[dict[str, Any]], **habits: Any) -> None:
         self.rows = rows
@@ -338,7 +338,7 @@ def _stamp(text: str) -> float:
 
 
 def rows(count: int, *, each: int = 1, form: str = "%Y-%m-%dT%H:%M:%S.000Z") -> list[dict[str, Any]]:
-    """Requests, `each` of them in the same second."""
+    """Return `count` requests, `each` of them in the same second."""
     return [
         {
             "requestid": f"r{number}",
@@ -544,7 +544,7 @@ def test_pin_handle_cannot_change_the_request_path(url: str, faults: Faults) -> 
         for handle in (".", ".."):
             with pytest.raises(ProviderRefused):
                 await service.unpin(Pin(TREE.cid, "n", handle, 0))
-        await service.unpin(Pin(TREE.cid, "n", "", 0))  # never was one: nothing is asked for
+        await service.unpin(Pin(TREE.cid, "n", "", 0))  # it never existed: no request is made
         assert service._http.requests == 0
         await service.unpin(Pin(TREE.cid, "n", "../../admin?x=1", 0))  # one path segment, not known there
 

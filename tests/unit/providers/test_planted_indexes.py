@@ -103,7 +103,7 @@ def test_large_index_finds_the_same_as_a_small_one(
     assert not pieces.intact()
 
 
-#: Places that no pack has: behind its end, and where numbers end.
+#: Offsets that no pack has: behind its end, and at the limit of numbers.
 NO_PLACES = [(2**40, 100), (2**63 - 1, 10), (2**63, 10), (2**64 - 5, 2**20), (10, 2**32 - 1)]
 
 
@@ -131,6 +131,6 @@ def test_index_with_offsets_outside_the_pack_hides_nothing_in_a_bucket(offset: i
 
 
 def displaced(index: bytes, pack_size: int, offset: int, length: int) -> bytes:
-    """An index with right checksums, whose blocks are all said to lie there."""
+    """Return an index with valid checksums that places all blocks at this offset."""
     places = pack_index.decode_index(index).places()
     return encode_index([BlockLocation(place.digest, offset, length) for place in places], pack_size)

@@ -23,7 +23,7 @@ from ipfsmem.provider.opening import ProviderPool
 from tests.servers.threaded import serve
 
 ONE, TWO = "token-of-the-first", "token-of-the-second"
-#: The kinds whose address stands in the spec, the setting of their token, and what the setting holds for a token.
+#: The kinds with an address in the spec, the setting of their token, and its value.
 KINDS = {
     "peer": ("PEER_TOKEN", "{}"),
     "kubo": ("KUBO_RPC_AUTH", "bearer:{}"),
@@ -32,7 +32,7 @@ KINDS = {
 
 
 class Listener:
-    """A server that answers 404 to everything, or sends elsewhere, and notes what it was shown."""
+    """A server that answers 404 or redirects, and records the headers it received."""
 
     def __init__(self) -> None:
         self.shown: set[str] = set()
@@ -65,7 +65,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[
 
 
 def ask_all(providers: list[Provider]) -> None:
-    """Everything that a sync asks for first."""
+    """Make the first calls of a sync."""
 
     async def main() -> None:
         for provider in providers:
@@ -88,7 +88,7 @@ def test_each_address_receives_only_its_own_token(
     kind: str,
     how: str,
 ) -> None:
-    """With two peers both got the one PEER_TOKEN."""
+    """With two peers and one PEER_TOKEN neither may get the other's."""
     listeners, urls = two
     name, form = KINDS[kind]
     if how == "environment":
@@ -128,11 +128,11 @@ def test_one_token_for_two_addresses_is_an_error_with_a_hint(
         pool.open_all([first, second] if when == "together" else [second])
     told = f"{caught.value} {caught.value.hint}"
     assert ONE not in told and name in told and all(f"{url}=<its token>" in told for url in urls)
-    # What is in use already stays in the list of its memory, with the reason why it is not open, and is shown nothing.
+    # A provider in use stays in the list with the reason why it is not open, and receives no token.
     refused = ProviderPool().open([first, second])
     assert not refused.open and all(name in one.problem for one in refused.not_opened)
     assert not any(listener.asked for listener in listeners)
-    # And what the error says works.
+    # The suggested setting works.
     monkeypatch.setenv(name, f"{urls[0]}={form.format(ONE)} {urls[1]}={form.format(TWO)}")
     ask_all(ProviderPool(tmp_path / "home").open_all([first, second]))
     assert listeners[0].saw(ONE) and listeners[1].saw(TWO) and not listeners[1].saw(ONE)
@@ -207,7 +207,7 @@ def test_redirect_to_another_address_receives_no_token(
 
 
 def test_two_peers_are_written_each_with_its_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole way: one memory, two peers with a token each."""
+    """End to end: one vault, two peers with a token each."""
     folders = [tmp_path / "x", tmp_path / "y"]
     for folder in folders:
         folder.mkdir()

@@ -101,7 +101,7 @@ def test_unknown_remote_is_reported(at: RcloneFolder) -> None:
 
 
 def answers(url: str) -> bool:
-    """Whether rclone is there: it refuses who does not know its password."""
+    """Return whether rclone is running: it refuses requests without its password."""
     try:
         urllib.request.urlopen(urllib.request.Request(f"{url}core/version", method="POST"))
     except urllib.error.HTTPError as error:
@@ -205,12 +205,12 @@ def test_remote_without_safe_removal_merges_and_removes_nothing(at: RcloneFolder
         packs = {path.name for path in (at.folder / "packs").glob("*.car")}
         assert len(packs) == len(trees)
         for path in (at.folder / "packs").iterdir():
-            os.utime(path, (1, 1))  # by the clock of the uploader
+            os.utime(path, (1, 1))  # dated by the uploader's clock
         with pytest.raises(ProviderRefused, match=r"[\d,]+ bytes that no version needs were not freed"):
             await provider.collect()
         assert {path.name for path in (at.folder / "packs").glob("*.car")} == packs
         assert not list((at.folder / "packs").glob("*.going"))
-        assert await here.collect() > 0  # a device that mounts the folder does
+        assert await here.collect() > 0  # as a device that mounts the folder does
         marks = list((at.folder / "packs").glob("*.going"))
         for path in marks:
             path.write_text('{"since":1}')
@@ -227,7 +227,7 @@ def test_compact_reports_that_a_remote_cannot_free_space(at: RcloneFolder, tmp_p
     a = load(tmp_path, "a", [at.open()], wallet=WALLET)
     a.write("note", "first")
     asyncio.run(a.sync())
-    asyncio.run(a.maintenance.compact(only=("versions",))).raise_if_incomplete()  # all is needed
+    asyncio.run(a.maintenance.compact(only=("versions",))).raise_if_incomplete()  # all packs are needed
     left = tree("of an upload that was never pinned")
     asyncio.run(at.mounted().put_car(left.cid, left.blocks, name="n"))
     for path in (at.folder / "packs").iterdir():
@@ -343,7 +343,7 @@ def test_program_ends_with_its_supervisor(at: RcloneFolder, ends: signal.Signals
 
 
 def test_false_answers_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another program that answers in the place of rclone: more bytes than asked for, fewer, others, too many files."""
+    """Another program in place of rclone: more bytes than requested, fewer, others, too many files."""
     part = {"Content-Range": "bytes 0-9/10"}
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -383,7 +383,7 @@ def test_false_answers_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    """Another program of this name."""
+    """Put another program of this name in PATH."""
     program = folder / "bin" / "rclone"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{script}\n")

@@ -25,16 +25,16 @@ from tests.unit.providers.sftp_lab import sftp
 
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x35"))
 MEMORIES = 300
-#: Texts of a memory are larger than that of any other block of it.
+#: Texts of a memory are larger than any other block.
 TEXT = 2_000
 
-#: Opens the provider once more, and returns the bytes that this process has received from packs, or from everything.
+#: Opens the provider again, and returns the bytes received from packs, or from everything.
 Store = tuple[Callable[[], Provider], Callable[[], int]]
 
 
 @contextlib.contextmanager
 def at_sftp(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A folder at an OpenSSH server; all bytes of the sessions count."""
+    """A folder at an OpenSSH server; all bytes of the sessions are counted."""
     channels: list[Channel] = []
     begin = Channel.__init__
 
@@ -49,7 +49,7 @@ def at_sftp(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def at_webdav(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A folder at the stand-in of a WebDAV server; all bytes of its files count."""
+    """A folder at a WebDAV stand-in; all bytes of its files are counted."""
     received = [0]
     read = DavFiles.read
 
@@ -65,7 +65,7 @@ def at_webdav(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def at_bucket(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A bucket; all bytes of its objects count."""
+    """A bucket; all bytes of its objects are counted."""
     received = [0]
 
     def count(direction: str, size: int) -> None:

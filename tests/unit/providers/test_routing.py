@@ -1,5 +1,5 @@
-"""Delegated routing with several operators: one suffices, the newest valid record is used, all failures are
-reported."""
+"""Delegated routing with several operators: one suffices, the newest valid record is used, all failures
+are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record(sequence: int, seed: bytes = SEED) -> bytes:
 
 
 class Operator:
-    """A routing server that does as told."""
+    """A routing server with scripted answers."""
 
     def __init__(self) -> None:
         self.records: dict[str, bytes] = {}
@@ -56,7 +56,7 @@ class Operator:
             return web.Response(status=self.get.status, body=self.get.body, headers=self.get.headers)
         held = self.records.get(request.match_info["name"])
         if held is None:
-            return web.Response(text="Record not found")  # as Helia does: 200
+            return web.Response(text="Record not found")  # 200, as Helia does
         return web.Response(body=held, content_type=RECORD_TYPE)
 
     async def handle_put(self, request: web.Request) -> web.Response:
@@ -136,7 +136,7 @@ def test_operator_with_a_newer_record_may_refuse_ours(two: Two) -> None:
         web.Response(body=record(9)[:-1], content_type=RECORD_TYPE),
         web.Response(body=b"", content_type=RECORD_TYPE),
         web.Response(body=bytes(11_000), content_type=RECORD_TYPE),
-        web.Response(body=record(9), content_type="text/plain"),  # not said to be a record
+        web.Response(body=record(9), content_type="text/plain"),  # not declared as a record
         web.Response(status=302, headers={"Location": "http://169.254.169.254/"}),
     ],
 )  # fmt: skip
@@ -149,7 +149,8 @@ def test_bad_answers_of_one_operator_are_ignored(two: Two, bad: web.Response) ->
     assert run(provider, provider.get_name(NAME)) is None
 
 
-#: What a server says that has no record of a name (the page of routing/answers.py has the sources), and what others say.
+#: Answers of servers without a record of a name (routing/answers.py names the sources), and answers of other
+#: servers.
 NO_RECORD = [
     web.Response(text="delegate error: routing: not found"),  # boxo, delegated-ipfs.dev
     web.Response(text="Record not found"),  # Helia

@@ -59,7 +59,8 @@ def test_concurrent_writes_of_many_devices_are_found_under_each_root(
             all_have_read = asyncio.Barrier(4)
 
             async def sync(device: Memory) -> None:
-                """Publish when all have read: a head that covers another's would be one fewer to join."""
+                """Publish after all have read: a head that covers another would reduce the number of
+                joins."""
                 [provider] = device.providers.in_use
                 put, waited = provider.put_car, False
 

@@ -49,7 +49,7 @@ SEED = b"\x0b" * 32
 NAME = ipns_name(Signer25519(SEED).public)
 RECORD = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 3, 2_500_000_000_000_000_000)
 QUICK = Retry(first=0.01, most=0.02)
-#: A server without the extensions of OpenSSH.
+#: A server without OpenSSH's extensions.
 PLAIN = "internal-sftp -P posix-rename,fsync"
 
 
@@ -75,7 +75,7 @@ async def published(provider: Provider, tree: BuiltTree = TREE) -> None:
 
 
 async def held(provider: Provider, tree: BuiltTree = TREE) -> bool:
-    """Whether a tree is whole there, and pinned."""
+    """Return whether a tree is stored completely and pinned."""
     found = await provider.get_blocks([cid for cid, _ in tree.blocks])
     return found == dict(tree.blocks) and tree.cid in {pin.cid for pin in await provider.pins("n")}
 
@@ -143,7 +143,9 @@ def test_missing_ssh_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (tmp_path / "ssh").write_text("#!/bin/sh\n")
     (tmp_path / "ssh").chmod(0o700)
     monkeypatch.setenv("PATH", ".")
-    with pytest.raises(ConfigError, match="not installed"):  # one in the working directory is somebody else's
+    with pytest.raises(
+        ConfigError, match="not installed"
+    ):  # a program in the working directory may be somebody else's
         SftpProvider("host/x")
     monkeypatch.setenv("PATH", str(tmp_path))
     SftpProvider("host/x")
@@ -404,7 +406,7 @@ def test_server_that_rejects_flushes_is_not_asked_again(at: SftpFolder) -> None:
 
 
 def _recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes, tuple[int, int]]]:
-    """The requests that are sent from now on, with type and code of each reply."""
+    """Record the requests from now on, with type and code of each reply."""
     sent: list[tuple[int, bytes, tuple[int, int]]] = []
     request = Channel.request
 
@@ -598,7 +600,7 @@ def test_idle_sync_needs_few_requests(at: SftpFolder) -> None:
 
 
 def _age(at: SftpFolder) -> None:
-    """Let two days pass for all files, by the server's clock."""
+    """Age all files by two days, by the server's clock."""
     for path in at.folder.rglob("*"):
         if path.is_file():
             then = path.stat().st_mtime - 2 * DAY
@@ -642,7 +644,7 @@ def test_hidden_pack_of_a_killed_collection_is_restored(either: SftpFolder, moun
 
 
 async def _due_pack(at: SftpFolder) -> Path:
-    """A pack that nothing needs and whose mark is a day old."""
+    """A pack that nothing needs and that was marked a day ago."""
     provider = at.mounted()
     await published(provider)
     await published(provider, OTHER)
@@ -736,7 +738,7 @@ def test_restored_pack_survives_a_late_rename(tmp_path: Path, monkeypatch: pytes
         await published(provider)
         names = [body[-len(pack.name) - 25 :] for body in asked]
         assert len(set(names)) == len(names) == 2
-        # OpenSSH carries out RENAME as a link, which fails when its name is taken.
+        # OpenSSH carries out RENAME as a link, which fails when the name exists.
         assert pack.with_name(names[0].decode()).read_bytes() == pack.read_bytes()
         await published(provider, OTHER)
         assert pack.with_name(names[0].decode()).exists() and await held(provider)
@@ -803,7 +805,7 @@ async def _asked(at: SftpFolder, **settings: Any) -> None:
 
 
 def _told(at: SftpFolder, match: str) -> str:
-    """The hint of a refusal."""
+    """Return the hint of a refusal."""
     with pytest.raises(ProviderRefused, match=match) as raised:
         run(_asked(at))
     return raised.value.hint
@@ -990,7 +992,7 @@ def _until_gone(pid: int) -> None:
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshConnection]:
-    """A program `ssh` that talks to nobody."""
+    """A program `ssh` that connects to no server."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "bin").mkdir()
     program = folder / "bin" / "ssh"
@@ -1103,7 +1105,7 @@ def test_unspecific_server_failure_is_resolved_by_a_lookup(hostile: SshConnectio
 
 
 class _Moving:
-    """A connection on which replies to other calls come, then the one that is waited for."""
+    """A connection that delivers replies to other calls first."""
 
     under_way = received = 0
     lost = None
@@ -1139,7 +1141,7 @@ def test_awaited_reply_does_not_time_out_while_others_arrive() -> None:
 
 
 def test_call_may_exceed_its_limit_while_the_connection_is_fast() -> None:
-    """A call waits for the replies to those of others, which share the connection."""
+    """A call also waits for the replies to concurrent calls on the same connection."""
     remote: Any = SftpProvider("host/x")._remote
 
     async def body() -> None:

@@ -1,8 +1,7 @@
-"""Each illness at each provider: every call ends in time, with the truth or with an error of ours;
-a sync with another provider beside it serves that one fully, and costs no more than the bound.
+"""Each fault at each provider: every call ends in time with correct data or an error of ours, and a sync
+serves another provider completely within a time limit.
 
-Which clock is asked: that of this machine. The numbers are a hundredth of production's.
-"""
+The limits are measured with the clock of this machine, at a hundredth of the production values."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ def test_each_call_ends_with_correct_data_or_a_provider_error(
 
 
 def tells_the_truth(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> None:
-    """Each call at a sick server ends with the truth or with an error of ours."""
+    """Check that each call at a faulty server ends with correct data or an error of ours."""
     with start(tmp_path) as at:
 
         async def before() -> CID:
@@ -144,7 +143,7 @@ def test_provider_next_to_a_faulty_one_is_fully_synced(
 
 
 def serves_another(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> None:
-    """A sync with a sick server ends in time, and another provider has everything."""
+    """Check that a sync with a faulty server ends in time, and that another provider has everything."""
     for run in range(3):
         (home := tmp_path / str(run)).mkdir()
         took, well = _synced_beside(start, illness, home)
@@ -154,7 +153,7 @@ def serves_another(start: Start, illness: Callable[[Faults], None], tmp_path: Pa
 
 
 def _synced_beside(start: Start, illness: Callable[[Faults], None], tmp_path: Path) -> tuple[float, float]:
-    """Seconds of a sync with the sick one, and of one before it fell ill."""
+    """Return the seconds of a sync with the faulty provider, and of one before the fault."""
     with start(tmp_path / "sick") as at:
         (tmp_path / "stick").mkdir()
 
@@ -176,7 +175,7 @@ def _synced_beside(start: Start, illness: Callable[[Faults], None], tmp_path: Pa
         with _memory(tmp_path / "two", [DirectoryProvider(tmp_path / "stick")]) as two:
             assert two.read("note").file.body == "new text"  # type: ignore[union-attr]
     assert report.root is not None and report.published
-    # What this machine needs for a sync that is all work is no fault of the sick one.
+    # The time of this machine for a sync without waits is not the faulty provider's.
     return took, well
 
 
@@ -217,8 +216,8 @@ def _psa(number: int, empty: bool) -> str:
 def test_endless_listing_is_aborted_after_a_few_pages(
     kind: str, page: Callable[[int, bool], str], empty: bool, tmp_path: Path
 ) -> None:
-    """The same entries again under a cursor that is new each time, or pages without any: at the pace that a plan allows,
-    a thousand of them are a quarter of an hour."""
+    """The same entries under a new cursor each time, or empty pages: at the rate of a plan a thousand of
+    them take a quarter of an hour."""
     with bench(kind, tmp_path) as at:
         asked = [0]
 
@@ -240,10 +239,10 @@ def test_endless_listing_is_aborted_after_a_few_pages(
 
 @pytest.mark.parametrize("empty", [False, True])
 def test_endless_list_of_a_bucket_is_aborted(empty: bool, tmp_path: Path) -> None:
-    """The same keys again under a token that is new each time, or pages without any, which obstore passes over by itself."""
+    """The same keys under a new token each time, or empty pages, which obstore skips internally."""
     with bench("bucket", tmp_path) as at:
         if empty:
-            at.limits = LIMITS  # obstore asks for the next page until the time of the call is over
+            at.limits = LIMITS  # obstore requests pages until the time of the call is over
         asked = [0]
 
         async def fault(_: web.Request) -> web.StreamResponse:
@@ -251,7 +250,7 @@ def test_endless_list_of_a_bucket_is_aborted(empty: bool, tmp_path: Path) -> Non
             key = f"mem/pins/{tag_of('n')}/{TREE.cid}.1700000000000.json"
             when = "2026-11-01T00:00:00.000Z"
             row = f"<Contents><Key>{key}</Key><LastModified>{when}</LastModified><ETag>e</ETag><Size>5</Size></Contents>"
-            text = _list(asked[0], "" if empty else row * 1_000)  # as many as obstore hands on at once
+            text = _list(asked[0], "" if empty else row * 1_000)  # as many as obstore returns at once
             return web.Response(text=text, content_type="application/xml")
 
         at.faults.add("GET", ".*", fault, times=-1)

@@ -55,7 +55,7 @@ def test_small_objects_have_the_names_and_places_of_the_vectors(tmp_path: Path) 
     assert (tmp_path / places["folder"]).read_bytes() == DATA
 
 
-def test_entries_of_others_are_passed_over_in_a_folder(tmp_path: Path) -> None:
+def test_foreign_entries_in_a_folder_are_skipped(tmp_path: Path) -> None:
     async def body() -> None:
         provider = DirectoryProvider(tmp_path)
         await provider.put_small(NAME, b"one")
@@ -96,7 +96,7 @@ def test_hidden_small_object_is_restored_and_a_damaged_one_is_not(tmp_path: Path
 
 
 class Refusing(FolderObjectStore):
-    """A folder in which some files may not be read."""
+    """A folder in which some files are not readable."""
 
     refused: frozenset[str] = frozenset()
     error: Exception = ProviderRefused("403")
@@ -121,7 +121,7 @@ def test_refused_small_object_does_not_hide_the_others(tmp_path: Path) -> None:
         store.refused = frozenset([FILE, other.replace("/", ".", 1)])
         with pytest.raises(type(error)):
             small.read([NAME, other])
-    store.error = ProviderUnavailable("503")  # whether it is there is unknown
+    store.error = ProviderUnavailable("503")  # whether it exists is unknown
     with pytest.raises(ProviderUnavailable):
         small.read([NAME, other])
 
@@ -140,7 +140,7 @@ def test_bucket_lists_many_boxes_with_one_request(monkeypatch: pytest.MonkeyPatc
             await reader.remove_small([*found][1:])
             left = dict.fromkeys(sorted(found)[:1], 3)
             assert await reader.list_small(boxes) == left
-            # Others' objects that are too many for one list cost requests, and no answer.
+            # Foreign objects that fill a list cost requests, but change no answer.
             flood = small_box(b"flood")
             for n in range(8):
                 await writer.put_small(small_name(flood, str(n), b"x"), b"x")
@@ -191,7 +191,7 @@ def test_small_objects_of_a_group_are_one_commit_and_outlive_squashes(tmp_path: 
 
 
 @pytest.mark.parametrize("kind", ["pinata-car", "filebase-s3"])
-def test_others_pins_in_a_box_are_passed_over_at_a_service(kind: str, tmp_path: Path) -> None:
+def test_foreign_pins_in_a_box_are_skipped_at_a_service(kind: str, tmp_path: Path) -> None:
     async def body(at: Bench) -> None:
         provider = at.open()
         await area_of(provider).put_small(NAME, b"one")
@@ -219,7 +219,7 @@ def test_others_pins_in_a_box_are_passed_over_at_a_service(kind: str, tmp_path: 
 
 
 def test_small_objects_do_not_change_the_listing_of_a_service(tmp_path: Path) -> None:
-    """One that is removed must not look like a part of a version that was lost."""
+    """A removed one must not look like a lost part of a version."""
 
     async def body(at: Bench) -> None:
         provider = at.open()
@@ -236,7 +236,7 @@ def test_small_objects_do_not_change_the_listing_of_a_service(tmp_path: Path) ->
             run(body(at))
 
 
-def test_others_pins_in_a_box_are_passed_over_at_a_node(tmp_path: Path) -> None:
+def test_foreign_pins_in_a_box_are_skipped_at_a_node(tmp_path: Path) -> None:
     async def body(at: Bench) -> None:
         provider = at.open()
         await area_of(provider).put_small(NAME, b"one")
@@ -254,7 +254,7 @@ def test_others_pins_in_a_box_are_passed_over_at_a_node(tmp_path: Path) -> None:
         run(body(at))
 
 
-def test_one_small_object_that_cannot_be_removed_costs_no_other(tmp_path: Path) -> None:
+def test_small_object_that_cannot_be_removed_blocks_no_other(tmp_path: Path) -> None:
     class Stuck(FolderObjectStore):
         error: Exception = PermissionError("13")
         tried = 0
@@ -274,7 +274,7 @@ def test_one_small_object_that_cannot_be_removed_costs_no_other(tmp_path: Path) 
         with pytest.raises(type(error)):
             small.remove(names)
         assert small.read(names[1:]) == {}
-    store.error, store.tried = ProviderUnavailable("503"), 0  # a server that is down is not asked for each
+    store.error, store.tried = ProviderUnavailable("503"), 0  # a server that is down is not called for each
     with pytest.raises(ProviderUnavailable):
         small.remove(names)
     assert store.tried == 1

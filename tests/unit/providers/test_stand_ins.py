@@ -1,8 +1,7 @@
-"""The stand-ins of hosted services are as strict as the documents: tests/servers/README.md, row by row.
+"""The stand-ins of hosted services are as strict as the documentation: tests/servers/README.md, row by row.
 
-Here are the tests of rows that no provider's own test covers, made without our providers: a request as the documents
-describe it, and the answer that they promise.
-"""
+These tests cover the rows that no provider's own test covers. They use no provider of ours: a request as
+documented, and the documented answer."""
 
 from __future__ import annotations
 
@@ -66,7 +65,7 @@ def test_each_simulated_service_has_a_page() -> None:
 
 
 def ask(method: str, url: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> tuple[int, str]:
-    """Status and text of one plain request."""
+    """Return status and text of one plain request."""
 
     async def body() -> tuple[int, str]:
         async with (
@@ -240,7 +239,7 @@ def test_simulated_kubo_verifies_records(rpc: str, kubo: FakeKubo) -> None:
     def record(sequence: int, seed: bytes = b"\x07" * 32) -> bytes:
         return ipns_record.make_record(seed, "/ipfs/bafkqaaa", sequence, 2_000_000_000_000_000_000)
 
-    assert put(record(5))[0] == put(record(5))[0] == 200  # the same once more refreshes it
+    assert put(record(5))[0] == put(record(5))[0] == 200  # the same record again refreshes it
     for bad, words in ((record(4), "existing IPNS record has sequence 5 >= new record sequence 4"), (b"", "empty"),
                        (record(6, b"\x08" * 32), "signature verification failed"), (bytes(10_241), "maximum size")):  # fmt: skip
         status, text = put(bad)

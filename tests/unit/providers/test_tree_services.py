@@ -36,7 +36,7 @@ def run(body: Coroutine[Any, Any, None]) -> None:
 
 
 async def publish(provider: Provider, made: Any, name: str = "ipfsmem-one") -> Any:
-    """As the engine does."""
+    """Publish as the sync does."""
     answered = same_root(made.cid, await provider.put_car(made.cid, iter(made.blocks), name=name), provider)
     if provider.capabilities.pin:
         assert (await provider.pin(answered, name)).cid == answered
@@ -185,7 +185,7 @@ def test_refusals_are_not_retried(at: Account, status: int) -> None:
     at.server.faults.answer(
         method, path, status, '{"error":{"reason":"NO","details":"not this way"}}', times=-1
     )
-    if at.kind == "pinata-free" and status in (402, 403):  # that is a plan without CARs
+    if at.kind == "pinata-free" and status in (402, 403):  # it means a plan without CARs
         at.settings["pinata_upload"] = "folder"
         at.server.faults.clear()
         at.server.faults.answer(

@@ -22,7 +22,7 @@ SPACE = SIGNERS[0].did
 
 
 def value(given: Any) -> Any:
-    """DAG-JSON, read."""
+    """Decode DAG-JSON."""
     if isinstance(given, list):
         return [value(item) for item in given]
     if isinstance(given, dict):

@@ -31,7 +31,7 @@ DATA = b"hello"
 ROOT = raw_cid(hashlib.sha256(DATA).digest())
 OTHER = raw_cid(hashlib.sha256(b"another").digest())
 
-#: What a service answers to one invocation: `out` of the receipt, forked tasks, other blocks.
+#: The service's answer to one invocation: `out` of the receipt, forked tasks, other blocks.
 Result = tuple[dict[str, Any], list[CID], list[Block]]
 
 
@@ -55,7 +55,7 @@ def message(answers: dict[CID, Result]) -> bytes:
 
 
 class Liar:
-    """A w3up service whose every answer a test writes down."""
+    """A w3up service with scripted answers."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Callable[[Any], Result]] = {}
@@ -432,7 +432,7 @@ def test_blob_that_is_not_accepted_is_an_error(liar: Liar) -> None:
 
 
 def stored(liar: Liar, car: bytes, slices: dict[bytes, tuple[int, int]], blob: bytes, location: str) -> None:
-    """Make the service list a root, a shard and its index, and say where they are."""
+    """Make the service list a root, a shard and its index at these locations."""
     digest = hashlib.sha256(car).digest()
     index = make_index(ROOT, {digest: slices})
     index_digest = hashlib.sha256(index.car).digest()
@@ -507,7 +507,7 @@ def test_index_with_false_offsets_returns_no_blocks(liar: Liar, place: tuple[int
 
 
 def test_index_with_an_oversized_block_is_not_read(liar: Liar) -> None:
-    """No block is longer than 2 MiB, so nothing is held in memory for one that is said to be."""
+    """Blocks have at most 2 MiB, so no memory is reserved for a longer one."""
     shard = SHARD + bytes(16 << 20)
     stored(liar, shard, {ROOT.multihash: (3, 15 << 20)}, shard, f"{liar.url}/blob/shard")
     received: list[int] = []

@@ -82,7 +82,7 @@ def test_wrong_blocks_are_not_merged() -> None:
 
 
 class StoredBlobs:
-    """Blobs in memory; counts what is read."""
+    """Blobs in memory; counts reads."""
 
     def __init__(self, blobs: Mapping[bytes, bytes]) -> None:
         self.held = dict(blobs)
@@ -97,7 +97,7 @@ class StoredBlobs:
 
 
 def listed(count: int) -> tuple[StoredBlobs, dict[CID, Upload], list[bytes]]:
-    """A space with so many small shards, each with a root and an index."""
+    """A space with `count` small shards, each with a root and an index."""
     known: dict[CID, Upload] = {}
     blobs: dict[bytes, bytes] = {}
     digests = []

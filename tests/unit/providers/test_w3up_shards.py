@@ -102,7 +102,7 @@ def test_damaged_indexes_are_refused() -> None:
     for cut in range(0, len(car), 9):
         with pytest.raises(FormatError):
             read_index(car[:cut])
-    for position in range(len(car)):  # either refused or read, never another error
+    for position in range(len(car)):  # refused or read, never another error
         damaged = bytearray(car)
         damaged[position] ^= 0xFF
         try:
@@ -112,7 +112,7 @@ def test_damaged_indexes_are_refused() -> None:
 
 
 def sizes(parts: list[tuple[int, int, bytes]]) -> list[tuple[int, int]]:
-    """Each request: where it starts and how many bytes it reads."""
+    """Return start and size of each request."""
     return [(group[0][0], max(o + n for o, n, _ in group) - group[0][0]) for group in group_slices(parts)]
 
 

@@ -1,4 +1,5 @@
-"""The webdav provider at a stand-in for a server: addresses, listings of strangers, and folders that others use too."""
+"""The webdav provider with a stand-in server: addresses, foreign listings, and folders that others use
+too."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def at(tmp_path: Path) -> Iterator[StandIn]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing end because this machine is slow."""
+    """Use long timeouts, for slow machines."""
     monkeypatch.setattr(bounds, "in_company", lambda _: Timeouts(connect=PATIENCE, stall=PATIENCE))
     monkeypatch.setattr(placing, "_TIDY_SECONDS", PATIENCE)
 
@@ -75,7 +76,7 @@ async def published(provider: Provider, tree: Any = TREE) -> None:
 
 
 async def held(provider: Provider, tree: Any = TREE) -> bool:
-    """Whether a tree is whole there, and pinned."""
+    """Return whether a tree is stored completely and pinned."""
     found = await provider.get_blocks([cid for cid, _ in tree.blocks])
     return found == dict(tree.blocks) and tree.cid in {pin.cid for pin in await provider.pins("n")}
 
@@ -552,7 +553,7 @@ def test_file_of_another_size_than_listed_hides_no_other(at: StandIn, folder: st
             "pins": (at.folder / "pins").glob(f"{OTHER.cid}*"),
             "packs": set((at.folder / "packs").glob("*.car")) - before,
         }[folder]
-        if folder == "packs":  # whole, its hash would prove it
+        if folder == "packs":  # a complete file would be proved by its hash
             wrong.with_suffix(".idx").unlink()
             wrong.write_bytes(wrong.read_bytes()[:-1])
         at.server.sizes[wrong.name] = wrong.stat().st_size + 9
@@ -693,7 +694,7 @@ def test_unreadable_entry_hides_no_other(at: StandIn) -> None:
 
 
 def _leave_unanswered(at: StandIn, path: str, *, aborted: bool = True) -> None:
-    """Let the server rename a file, and the connection break, or a proxy answer."""
+    """Let the server rename a file and then break the connection, or let a proxy answer."""
 
     async def unanswered(request: web.Request) -> web.StreamResponse:
         at.server._move(request, at.server._path(request.raw_path))
@@ -750,7 +751,7 @@ def test_rename_carried_out_without_an_answer_loses_nothing(
             path = f"{file.parent.name}/{file.name}"
             await provider._remote.put(path, data, named_by_content="pack" in kept)
         assert at.server.faults.hits == step + 1
-        if lost:  # what is hidden comes back
+        if lost:  # the hidden pack is restored
             FolderObjectStore(at.folder, file.parent.name).sweep(time.time() - DAY)
             assert file.exists() and (kept != "pack" or file.read_bytes() == data)
         else:
@@ -854,7 +855,7 @@ def test_idle_sync_lists_each_folder_once(at: StandIn) -> None:
             await provider.missing_blocks()
             cache = provider.end_snapshot()
             assert at.server.requests["PROPFIND"] == 3
-        assert at.server.requests == {"PROPFIND": 3}  # what was read before is not read again
+        assert at.server.requests == {"PROPFIND": 3}  # cached files are not read again
         await published(first := at.open(), OTHER)
         assert await held(provider, OTHER)
         await first.close()
@@ -864,7 +865,7 @@ def test_idle_sync_lists_each_folder_once(at: StandIn) -> None:
 
 
 async def _asked(at: StandIn, cache: bytes, clock: MockClock | None = None) -> tuple[bytes, dict[str, int]]:
-    """The cache after the reads of an idle sync in a new process, and its requests."""
+    """Return the cache after an idle sync of a new process, and its requests."""
     provider = WebdavProvider(at.url, {**at.account}, **({"clock": clock} if clock else {}))
     at.server.requests.clear()
     provider.begin_snapshot(cache)
@@ -894,7 +895,7 @@ def test_idle_sync_of_a_later_process_only_lists(at: StandIn) -> None:
             assert requests == {"PROPFIND": 2}
         clock.advance(DAY)
         cache, requests = await _asked(at, cache, clock)
-        assert requests == {"PROPFIND": 2, "GET": 2}  # a file that is listed may be unreadable by now
+        assert requests == {"PROPFIND": 2, "GET": 2}  # a listed file may have become unreadable
         cache, requests = await _asked(at, cache, clock)
         assert requests == {"PROPFIND": 2}
 
@@ -934,7 +935,7 @@ NEWER = ipns_record.make_record(SEED, f"/ipfs/{TREE.cid}", 4, 2_500_000_000_000_
 
 
 async def _newer_record_lost_in_its_listed_version(at: StandIn) -> bytes:
-    """The cache of a device that read NEWER, whose bytes are gone since; RECORD, which is lesser, is there again."""
+    """Return the cache of a device that read NEWER, whose bytes are lost; the older RECORD is back."""
     first = at.open()
     first.begin_snapshot(b"")
     await first.put_name(NAME, NEWER)
@@ -1009,7 +1010,7 @@ def test_long_process_reads_a_record_again_after_a_day(at: StandIn) -> None:
             assert await provider.get_name(NAME) == RECORD
         cache = provider.end_snapshot()
         at.server.requests.clear()
-        clock.advance(DAY)  # the clock that can be set
+        clock.advance(DAY)  # the adjustable clock
         provider.begin_snapshot(cache)
         for _ in range(2):
             assert await provider.get_name(NAME) == RECORD
@@ -1188,7 +1189,7 @@ def test_adjacent_parts_are_joined_up_to_a_limit() -> None:
     data = bytes(range(200))
     for spans, near in (
         ([(0, 4), (4, 8), (8, 12)], [(0, 8), (8, 12)]),
-        ([(6, 9), (0, 4), (7, 20)], [(0, 4), (6, 20)]),  # what overlaps stays together
+        ([(6, 9), (0, 4), (7, 20)], [(0, 4), (6, 20)]),  # overlapping parts stay together
         ([(0, 20), (2, 4), (21, 22)], [(0, 20), (21, 22)]),
         ([(0, 2), (4, 6), (9, 10)], [(0, 6), (9, 10)]),
     ):
@@ -1265,7 +1266,7 @@ def test_calls_that_move_packs_have_a_doubled_timeout(at: StandIn, monkeypatch: 
 
 
 def _age(at: StandIn) -> None:
-    """Let two days pass for all files, by the server's clock."""
+    """Age all files by two days, by the server's clock."""
     for path in at.folder.rglob("*"):
         if path.is_file():
             _age_one(path)
@@ -1277,13 +1278,13 @@ def _age_one(path: Path) -> None:
 
 
 def _date_marks_back(at: StandIn) -> None:
-    """Let marks say that they are old, as those of a device whose clock is wrong do."""
+    """Backdate the marks, as a device with a wrong clock does."""
     for mark in (at.folder / "packs").glob(f"*{GOING}"):
         mark.write_text('{"since":1}')
 
 
 async def _useless(at: StandIn) -> None:
-    """Two published trees, of which one is pinned no more."""
+    """Two published trees, one of which is no longer pinned."""
     provider = at.open()
     await published(provider)
     await published(provider, OTHER)
@@ -1317,7 +1318,7 @@ def test_pack_is_removed_a_day_after_its_mark(at: StandIn) -> None:
         await behind.collect()
         _date_marks_back(at)
         await behind.collect()
-        assert _packs(at) == 2  # its text says that the mark is old, its file that it is not
+        assert _packs(at) == 2  # its text says that the mark is old, its file date that it is not
         _age(at)
         assert await behind.collect() > 0
         assert _packs(at) == 1 and await held(behind) and await held(at.mounted())
@@ -1529,7 +1530,7 @@ def test_hidden_pack_of_a_killed_collection_is_restored(at: StandIn) -> None:
         there.with_name(f".new-{there.name}").write_bytes(b"older")
         _age_one(there.with_name(f".new-{there.name}"))
         ahead = WebdavProvider(at.url, at.account, clock=lambda: time.time_ns() + 30 * DAY * 10**9)
-        with contextlib.suppress(ProviderRefused):  # the pinned tree is not whole
+        with contextlib.suppress(ProviderRefused):  # the pinned tree is not complete
             await ahead.collect()
         assert (at.folder / "packs" / ".new-1-2").exists()  # it may be written now, by the server's clock
         await published(at.open(), OTHER)
@@ -1620,7 +1621,7 @@ def test_hidden_pack_is_restored_by_a_device_that_mounts_the_folder(at: StandIn)
 def test_merged_packs_stay_when_the_server_lost_the_new_one(
     at: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It answers that it stored the file, and keeps other bytes."""
+    """The server confirms the upload but stores other bytes."""
     monkeypatch.setattr("ipfsmem_providers.remote.provider.RemotePacks.max_packs", 4)
     trees = [build_tree({f"{number}": bytes([number]) * 500}) for number in range(6)]
     spoilt = list[str]()
@@ -1666,8 +1667,8 @@ def test_future_file_date_does_not_age_other_files(at: StandIn) -> None:
 def test_merged_packs_are_read_by_both_kinds_of_access(
     at: StandIn, monkeypatch: pytest.MonkeyPatch, patient: None
 ) -> None:
-    """Over a slow connection too: the time of a sync for packs without an index is not for merges. Each request of a merge has
-    the time that its pack needs."""
+    """Also over a slow connection: merges are not bound by a sync's time for packs without an index. Each
+    request of a merge has the time that its pack needs."""
     monkeypatch.setattr("ipfsmem_providers.remote.provider.RemotePacks.max_packs", 4)
     clock = [0.0]
 

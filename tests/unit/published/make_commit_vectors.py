@@ -1,8 +1,8 @@
-"""Writes fixtures/vectors/commits.json: heads of a sealed and a plain vault, valid ones and refused ones with the reason.
+"""Writes fixtures/vectors/commits.json: heads of a sealed and a plain vault, valid and refused ones with the
+reason.
 
-Run it only when the format changes: `python -m tests.unit.published.make_commit_vectors`. The ring is made by the ring's own
-workshop; the JSON of a commit, its signature and its pairs are put together here, so that anything can be wrong in them.
-"""
+Run it only when the format changes: `python -m tests.unit.published.make_commit_vectors`. `ring_lab` makes
+the ring; the JSON of a commit, its signature and its pairs are built here, so that any part can be wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = "0102030405060708"
 
 
 def ring(*, plain: bool) -> Ring:
-    """Two writers, a reader, and a device that was revoked."""
+    """Two writers, a reader, and a revoked device."""
     made = new_ring(LAPTOP, PHONE, LOST, plain=plain)
     guest = GUEST.device_in(made.vault)
     made = enrol(made, ROOT.signer, guest, "reader", since=hlc(9), box=fixed_box)
@@ -109,7 +109,7 @@ class Maker:
         return rows
 
     def refused(self) -> list[tuple[str, str, bytes]]:
-        """(name, kind of error, file)."""
+        """Yield (name, kind of error, file)."""
         good, text = self.good, text_of(self.good)
         pairs = good["ctx"]
         raw = text.decode()

@@ -55,7 +55,7 @@ def ids(rows: list[tuple[str, dict[str, Any]]]) -> list[str]:
 
 
 def opened(mode: str, row: dict[str, Any]) -> VerifiedRoot:
-    """What production code makes of a head beside its ring."""
+    """Return the result of production code for a head with its ring."""
     vault = bytes.fromhex(V[mode]["vault"])
     head = unb64(row["head"], "a head") if "head" in row else bytes(row["zeros"])
     files = RootFiles(

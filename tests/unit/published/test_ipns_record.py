@@ -36,7 +36,7 @@ def why(case: dict[str, Any]) -> str:
 
 
 def accepted(name: str, encoded: bytes, now: datetime) -> ipns_record.IpnsRecord:
-    """A record that its name signed and that has not run out: what the vectors call accepted."""
+    """Return a record that its name signed and that is not expired: `accepted` in the vectors."""
     record = ipns_record.verify_record(name, encoded)
     if record.has_expired(ipns_record.nanoseconds(now)):
         raise SignatureError("the record ran out")
@@ -57,7 +57,7 @@ def test_records_equal_the_vectors(case: dict[str, Any]) -> None:
         int(case["sequence"]),
         int(case["ttl_ns"]),
     )
-    # an independent decoder reads the same five fields, and its canonical encoder gives the same bytes
+    # an independent decoder reads the same five fields, and its canonical encoder writes the same bytes
     fields = libipld.decode_dag_cbor(record.data)
     assert fields == {
         "Value": case["value"].encode(),

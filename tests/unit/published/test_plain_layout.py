@@ -52,7 +52,7 @@ def sync(*memories: Memory) -> str:
 
 
 def published(stick: Path, root: str) -> dict[str, bytes]:
-    """The whole tree, read by somebody who knows UnixFS and the provider, and nothing of us."""
+    """Return the whole tree, read with knowledge of UnixFS and the provider only."""
     provider = open_provider(str(stick))
     return asyncio.run(drive_async(Reader().read_tree(parse_cid(root)), provider.get_blocks))
 
@@ -83,7 +83,8 @@ def test_published_files_are_readable_without_our_program(tmp_path: Path, stick:
 
 
 def test_trace_18_alternatives_and_merge_bases_stay_in_the_tree(tmp_path: Path, stick: Path) -> None:
-    """In plain mode a cleanly merged view matches no value: siblings and bases have no place in the tree."""
+    """In plain mode a cleanly merged view matches no value, so alternatives and bases need a place in the
+    tree."""
     a = make(tmp_path, stick)
     base = b"one\n\ntwo\n\nthree\n"
     a.write_text("log", base)

@@ -55,7 +55,7 @@ def test_published_scope_names_nothing_of_another_scope(a: Memory, stick: Path) 
         )
         (day,) = days
         assert files[base + day].count(b"\n") == 1 and f'"where":"{where}"'.encode() in files[base + day]
-        # The original's loader takes the files that its index names, beside it.
+        # The original's loader reads the files that its index names, next to it.
         linked = {line.split("](")[1].split(")")[0] for line in index.splitlines() if line.startswith("- ")}
         assert {base + name for name in linked} <= files.keys()
     assert not hidden(files) & {data for path, data in files.items() if "/.ipfsmem/" not in path}

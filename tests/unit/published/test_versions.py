@@ -19,7 +19,7 @@ def _root(memory: Memory) -> str:
 
 
 def _published(lab: Lab, *bodies: str) -> tuple[Memory, list[str]]:
-    """A memory whose `tone` was published with each of these texts, and the roots."""
+    """A vault whose `tone` was published with each of these texts; returns it and the roots."""
     a = lab.create("a")
     roots = []
     for one in bodies:

@@ -23,7 +23,7 @@ LINES = b"# Mine\n\n- [Role](user_role.md) - by hand\nnever deploy on Fridays\n"
 
 @pytest.fixture(params=MODES)
 def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Vault, Vault]]:
-    """One vault twice, made by the same device at the same moment; only the first has a folder of somebody's."""
+    """One vault twice, made by the same device at the same moment; only the first has a linked folder."""
     with fixed({}):
         pair = Vault(tmp_path / "one", request.param), Vault(tmp_path / "other", request.param)
         pair[0].memory.folders.attach(pair[0].folder, timeline=True)
@@ -33,7 +33,7 @@ def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Vault
 
 
 class Vault:
-    """A vault on one device, and a folder that is there."""
+    """A vault on one device, and an existing folder."""
 
     def __init__(self, home: Path, mode: ModeName) -> None:
         self.lab = VaultLab(home)
@@ -44,13 +44,13 @@ class Vault:
         self.folder.mkdir()
 
     def text(self, key: str) -> bytes:
-        """What the vault holds under a key, header and all."""
+        """Return the whole text of a key."""
         found = self.memory.read(key)
         assert found is not None and found.data is not None
         return found.data
 
     def published(self) -> dict[str, bytes]:
-        """The files of the root that the device publishes now, and the CID."""
+        """Publish; return the files of the root and its CID."""
         self.lab.sync(self.memory)
         root, blocks = self.lab.root(self.memory), self.lab.cloud.blocks
         reader = Reader()
@@ -72,7 +72,7 @@ def test_writes_are_published_alike_with_and_without_a_folder(pair: tuple[Vault,
 
 
 def test_files_of_a_folder_are_published_as_writes_of_their_texts(pair: tuple[Vault, Vault]) -> None:
-    """Files with names of their own, an edit, a deleted file, and lines that a program writes into MEMORY.md."""
+    """Files with other names, an edit, a deleted file, and lines that a program writes into MEMORY.md."""
     mine, other = pair
     keys = [key_of_foreign_name(name).key for name in NAMES]
     for one in pair:

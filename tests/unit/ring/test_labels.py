@@ -18,11 +18,11 @@ LABELS = {"aa11": "phone", "aa22": "laptop", "bb33": "phone", "cc44": "aa", "dd5
     [
         ("laptop", {"aa22"}),
         ("phone", {"aa11", "bb33"}),
-        ("aa11", {"aa11"}),  # an id in full, though dd55 has it as a label
-        ("aa", {"aa11", "aa22", "cc44"}),  # the beginning of two ids, and a label
+        ("aa11", {"aa11"}),  # a full id, although it is a label of dd55
+        ("aa", {"aa11", "aa22", "cc44"}),  # the prefix of two ids, and a label
         ("bb", {"bb33"}),
         ("aa11f", set()),
-        ("", set()),  # though the label of ee66 is empty, and every id begins so
+        ("", set()),  # although the label of ee66 is empty, and every id begins so
         ("Phone", set()),
     ],
 )

@@ -48,7 +48,7 @@ def _base(*devices: Party) -> Ring:
 def _epoch(
     by: Party, key: EpochKey, given: Iterable[Party], gone: Iterable[str] = (), slots: Iterable[bytes] = ()
 ) -> Statement:
-    # Whoever makes an epoch names the older keys that it holds: here always the first one.
+    # The maker of an epoch names the older keys that it holds: here always the first one.
     return says_epoch(by, key, given, gone, old=[epoch_key(1, ek(0), VAULT).id], slots=slots)
 
 
@@ -76,7 +76,7 @@ def test_epoch_that_alone_has_a_member_slot_is_kept() -> None:
     phone = enrol(base, ROOT.signer, PHONE.device, "writer", since=hlc(5), box=fixed_box)
     met = rotate(base, ROOT.signer, ek(7), box=fixed_box).join(phone)
     assert any(PHONE.id in one.for_ for one in parse_keyring(met.serialise()).epochs)
-    # When the phone was revoked instead, and a root says so, nothing of the old key stays.
+    # If the phone was revoked instead, and a root says so, nothing of the old key remains.
     gone = revoke(met, ROOT.signer, PHONE.id, at=hlc(6), counters={}, ek=ek(8), box=fixed_box)
     assert [one.epoch for one in parse_keyring(gone.serialise()).epochs] == [3]
 
@@ -127,7 +127,7 @@ def test_epoch_must_list_the_revoked_ids() -> None:
         said = [says_revoked(ADMIN, LAPTOP), _epoch(ROOT, key, staying, [one.id for one in gone])]
         return base.add(said, [key]).view.sealing == key
 
-    # The enrolled id: it means the family.
+    # The enrolled id represents the family.
     assert seals([LAPTOP]) and seals([LAPTOP, heir])
     assert not seals([heir]) and not seals([])
 
@@ -141,7 +141,7 @@ def test_every_epoch_of_a_sealing_key_must_know_the_revokes() -> None:
     gone = says_revoked(ADMIN, PHONE)
     assert base.add([gone, knows], [key]).view.sealing == key
     assert base.add([gone, knows, forgets], [key]).view.sealing is None
-    # Once the one who forgot is revoked itself, its word no longer stands in the way.
+    # Once the one who forgot is revoked itself, its epoch no longer blocks the key.
     after = base.add([gone, _epoch(ADMIN, key, [LAPTOP, ADMIN], [PHONE.id, OTHER.id]), forgets], [key])
     assert after.view.sealing is None
     assert after.add([says_revoked(ROOT, OTHER)]).view.sealing == key
@@ -162,7 +162,7 @@ def test_enrolments_are_ordered_by_rank_and_time() -> None:
     assert base.add([by_admin]).view.members[PHONE.id].label == "by admin"
     assert base.add([early, late, by_admin]).view.members[PHONE.id].label == "at 2"
     assert base.add([claim]).view.members[PHONE.id].label == "claimed"
-    # An id that is enrolled is nobody's successor.
+    # An enrolled id is nobody's successor.
     assert base.add([claim, by_admin]).view.members[PHONE.id].label == "by admin"
     assert base.add([claim, by_admin]).view.family_of(PHONE.id) == PHONE.id
 
@@ -176,7 +176,7 @@ def test_epoch_names_the_keys_it_replaces() -> None:
     grown = base.add([naming], [_key(5, 5)])
     assert {one.epoch for one in parse_keyring(grown.serialise()).epochs} == {5}
     assert grown.keys[0] in base.keys
-    # Of two that outdo each other the least hash stays, and an admin's never against a root's.
+    # Of two that override each other the least hash remains, and an admin's never against a root's.
     twin = says_epoch(RECOVERY, _key(5, 5), [LAPTOP, ADMIN, OTHER], old=base.view.names)
     theirs = says_epoch(ADMIN, _key(5, 5), [LAPTOP, ADMIN, OTHER], old=base.view.names)
     for said in ([naming, twin, theirs], [theirs, twin, naming]):
@@ -211,7 +211,8 @@ def test_owner_of_a_member_cannot_be_chosen_by_a_foreign_admin() -> None:
     assert GUEST.id not in claimed.view.owners
     assert GUEST.id not in claimed.add([says_revoked(bob, GUEST)]).view.owners
     assert claimed.add([says_member(ROOT, GUEST)]).view.members[GUEST.id].owner == OWNER
-    # A successor is whose its family is, and so is who was revoked, though nothing but the revoke is left of it.
+    # A successor belongs to its family's owner, and so does a revoked device, even if only the revocation
+    # remains.
     heir = party("heir", box_of=LAPTOP)
     grown = add_successor(base, LAPTOP.signer, heir.signer, LAPTOP.id, since=hlc(22))
     assert grown.view.owners[heir.id] == OWNER
@@ -259,7 +260,7 @@ def test_epoch_proves_revokes_that_did_not_arrive_with_it() -> None:
     assert heard.view.sealing is None
     assert ADMIN.id not in heard.view.revoked
     assert heard.view.must_exclude == {ADMIN.id}
-    # The admin sees itself shut out, and stops; an epoch for somebody whom it calls revoked is none.
+    # The admin sees its own exclusion and stops; an epoch for somebody whom it calls revoked is invalid.
     for act in (
         lambda: rotate(heard, ADMIN.signer, ek(4)),
         lambda: enrol(heard, ROOT.signer, ADMIN.device, "admin", since=hlc(7)),
@@ -267,7 +268,8 @@ def test_epoch_proves_revokes_that_did_not_arrive_with_it() -> None:
         with pytest.raises(MembershipError, match="revoked"):
             act()
     assert heard.add([_epoch(ROOT, _key(8, 8), [ADMIN], [ADMIN.id])]) == heard
-    # The wallet's other machine, still without the revoke: it opens the newer key by its slot, and that one seals.
+    # The wallet's other machine, still without the revocation: it opens the newer key by its slot, and that
+    # one seals.
     owner = open_slots(heard, ROOT.box_secret)
     assert owner.view.sealing == against.view.sealing
     with pytest.raises(OpenError):
@@ -275,7 +277,8 @@ def test_epoch_proves_revokes_that_did_not_arrive_with_it() -> None:
     rotated = rotate(owner, ROOT.signer, ek(3), box=fixed_box)
     assert ADMIN.id not in rotated.view.holders
     assert all(ADMIN.id in one.not_ for one in parse_keyring(rotated.serialise()).epochs if one.epoch > 2)
-    # When another revocation drops that epoch, its word about the first stays until the revoke itself is known.
+    # When another revocation drops that epoch, its claim about the first remains until the revocation itself
+    # is known.
     other = owner.add([says_revoked(ROOT, OTHER)])
     assert other.view.sealing is None
     assert ADMIN.id in other.view.must_exclude
@@ -329,7 +332,7 @@ def test_successor_has_box_key_of_its_enrolment_and_no_enrolled_key() -> None:
     assert good.view.members[party("the same box").id].family == PHONE.id
     claimed = ring.add([says_heir(PHONE, GUEST, under)])
     assert claimed.view.members[GUEST.id] == ring.view.members[GUEST.id]
-    # Nor does a key that was revoked come back as somebody's successor.
+    # Nor does a revoked key return as somebody's successor.
     out = ring.add([says_revoked(ROOT, GUEST)])
     assert GUEST.id not in out.add([says_heir(PHONE, GUEST, under)]).view.members
 
@@ -367,7 +370,7 @@ def test_admin_cannot_exhaust_the_epoch_numbers(number: int) -> None:
     slots = [fixed_box(slot_text(key, VAULT), one.box) for one in (ROOT, RECOVERY, ADMIN)]
     met = open_slots(base.add([_epoch(ADMIN, key, [ADMIN], slots=slots)]), ROOT.box_secret)
     assert met.view.seals == base.view.seals and met.view.next_epoch == base.view.next_epoch
-    # Nor by calling a key that is known by that number.
+    # Nor by using that number for a known key.
     first = epoch_key(1, ek(0), VAULT)
     named = says_epoch(ADMIN, msgspec.structs.replace(first, epoch=number), [LAPTOP])
     assert met.add([named]).view.seals == base.view.seals

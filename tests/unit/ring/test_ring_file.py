@@ -88,17 +88,17 @@ def test_few_foreign_slots_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         keyring.unlock(party("nobody").box_secret)
     assert MAX_OTHER_SLOTS <= len(tried) <= MAX_OTHER_SLOTS + 10
     tried.clear()
-    # What a root signed is tried first, however new the others say that they are.
+    # Slots that a root signed are tried first, whatever dates the others claim.
     assert ring.keys[0] in keyring.unlock(LAPTOP.box_secret).keys
     assert len(tried) < 10
-    # Of those of roots all are, also beyond that number.
+    # All slots of roots are tried, also beyond that number.
     noise = [
         hashlib.sha512(b"root %d" % i).digest() + bytes(SLOT_BYTES - 64) for i in range(MAX_OTHER_SLOTS + 1)
     ]
     crowded = says_epoch(ROOT, ek_of(99, 99), [], slots=noise)
     both = sorted((*parse_keyring(ring.serialise()).open, crowded), key=lambda st: st.hash)
     assert ring.keys[0] in Keyring(VAULT, tuple(both), keyring._body).unlock(LAPTOP.box_secret).keys
-    # What an admin signed is found as well, as long as there is room.
+    # Slots that an admin signed are found too, within the limit.
     admin = party("admin")
     grown = rotate(enrolled(ring, ROOT, admin, "admin"), admin.signer, ek(3), box=fixed_box)
     assert LAPTOP.opens(grown.serialise()) == grown
@@ -215,7 +215,7 @@ def test_limit_of_64_families_applies_to_enrolment_not_to_join() -> None:
     assert len(both.view.members) == 65
     with pytest.raises(LimitError, match="64 are allowed"):
         enrol(both, ROOT.signer, party("one more").device, "writer", since=hlc(9), box=fixed_box)
-    # A member may still be changed, successors are no families, and a revoke makes a place.
+    # A member may still be changed, successors are not families, and a revocation frees a place.
     enrol(both, ROOT.signer, PHONE.device, "reader", since=hlc(10), box=fixed_box)
     gone = both.add([says_revoked(ROOT, party(f"crowd {n}")) for n in range(2)])
     gone = rotate(gone, ROOT.signer, ek(5), box=fixed_box)
@@ -269,7 +269,7 @@ def test_ring_over_512_kib_of_admins_statements_is_refused() -> None:
         most.join(ring.add(flood[300:]))
     gone = most.add([says_revoked(ROOT, admin, keep=[flood[0].hash])])
     assert gone.used < 0.05 and party("f 0").id in gone.view.members
-    # Then the other half joins too, and brings nothing.
+    # Then the other half joins too, and adds nothing.
     assert gone.join(ring.add(flood[300:])) is gone
     assert MAX_OTHERS * 2 == MAX_RING
 

@@ -92,7 +92,7 @@ def test_enrolled_member_has_the_rights_of_its_role(role: str, writes: bool) -> 
     assert ring.view.may_write(PHONE.id) == writes
     assert ring.view.may_administer(PHONE.id) == (role == "admin")
     assert ring.view.sign_key(PHONE.id) == PHONE.device.sign
-    # The same key goes on sealing, and the new member opens the ring.
+    # The same key continues to seal, and the new member opens the ring.
     assert ring.view.sealing == new_ring(LAPTOP).view.sealing
     assert PHONE.opens(ring.serialise()) == ring
 
@@ -154,7 +154,7 @@ def test_two_members_cannot_share_a_box_key() -> None:
     twin = party("twin", box_of=LAPTOP)
     with pytest.raises(MembershipError, match="box key"):
         enrolled(ring, ROOT, twin)
-    # Not even a successor may be enrolled with it: who revokes the laptop would leave its box key in the ring.
+    # Not even a successor may be enrolled with it: revoking the laptop would leave its box key in the ring.
     heir = add_successor(ring, LAPTOP.signer, twin.signer, LAPTOP.id, since=hlc(8))
     assert heir.view.members[twin.id].role == "writer"
     with pytest.raises(MembershipError, match="box key"):
@@ -240,7 +240,7 @@ def test_all_successors_of_one_snapshot_are_members() -> None:
     assert sum(one.rank == 2 for one in met.view.members.values()) == 8
     with pytest.raises(MembershipError, match="enrolled again"):
         add_successor(met, LAPTOP.signer, party("one more").signer, LAPTOP.id, since=hlc(9))
-    # A ninth that was made elsewhere: the eight least hashes stay.
+    # A ninth that was made elsewhere: the eight least hashes remain.
     assert sum(one.rank == 2 for one in met.join(made[8]).view.members.values()) == 8
     gone = _revoke(met, ROOT, party("clone 3").id)
     assert len(gone.view.revoked) == 9 and gone.view.out == {LAPTOP.id}
@@ -264,12 +264,12 @@ def test_revoked_admins_statement_is_valid_only_if_every_root_keeps_it() -> None
     ring = enrolled(new_ring(LAPTOP, GUEST), ROOT, ADMIN, "admin")
     ring = enrolled(_revoke(ring, ADMIN, GUEST.id), ADMIN, PHONE)
     gone = _revoke(ring, ROOT, ADMIN.id)
-    # By default its enrolments of members and its revokes stand, its epochs do not.
+    # By default its enrolments of members and its revocations remain, its epochs do not.
     assert PHONE.id in gone.view.members and gone.view.out == {ADMIN.id, GUEST.id}
     assert not any(st.body.t == "epoch" and st.body.by == ADMIN.key for st in gone.statements)
     late = [says_revoked(ADMIN, LAPTOP), says_member(ADMIN, party("late")), says_revoked(ADMIN, PHONE)]
     assert gone.add(late) == gone
-    # Another root's revoke that lists less takes it away again.
+    # Another root's revocation that lists less removes it again.
     less = gone.add([says_revoked(RECOVERY, ADMIN)])
     assert PHONE.id not in less.view.members and GUEST.id in less.view.members
 
@@ -284,20 +284,20 @@ def test_statement_of_an_admin_does_not_become_that_of_a_root() -> None:
     assert ring.view.revoked_by == {GUEST.id: {ADMIN.id}} and GUEST.id in ring.view.must_exclude
     with pytest.raises(OpenError):
         GUEST.opens(ring.serialise())
-    # Who has only the open part knows it too, from the roots' epochs.
+    # A reader of the open part knows it too, from the roots' epochs.
     assert GUEST.id in shown(ring.serialise()).view.must_exclude
     ended = _revoke(ring, RECOVERY, ADMIN.id, 10, cascade=True)
     assert GUEST.id in ended.view.members and ended.view.must_exclude == {ADMIN.id, PHONE.id}
     assert GUEST.opens(ended.serialise()) == ended
     with pytest.raises(OpenError):
         PHONE.opens(ended.serialise())
-    # Whatever meets it later, in any order.
+    # In any order of later joins.
     for other in (ring, rotate(ring, ROOT.signer, ek(11), box=fixed_box)):
         assert other.join(ended).view.members.keys() >= {GUEST.id}
         assert (
             other.join(ended).view.must_exclude == ended.join(other).view.must_exclude == {ADMIN.id, PHONE.id}
         )
-    # A person who names the device makes it last.
+    # A user who names the device makes it permanent.
     own = _revoke(ring, ROOT, GUEST.id, 10)
     assert own.view.revoked_by == {} and GUEST.id in own.view.out
     assert GUEST.id in _revoke(own, ROOT, ADMIN.id, 11, cascade=True).view.out
@@ -491,10 +491,10 @@ def test_revoke_of_an_admin_keeps_its_statements_unless_it_cascades() -> None:
     assert none.view.sealing is not None and none.view.sealing.id not in {key.id for key in ring.keys}
     later = revoke(kept, ROOT.signer, ADMIN.id, cascade=True, at=hlc(9), counters={}, ek=ek(9), box=fixed_box)
     assert PHONE.id not in later.view.members and ADMIN.id in later.view.out
-    # Whoever joins what was said first and what was said then, in any order, sees that nothing stands.
+    # Joining both versions in any order shows that nothing remains.
     for one, other in ((kept, later), (later, kept), (kept, none), (none, kept)):
         assert PHONE.id not in one.join(other).view.members
-    # The same device may be let in again, by a root.
+    # A root may admit the same device again.
     again = enrolled(later, ROOT, PHONE, n=20)
     assert PHONE.id in again.view.members
 
@@ -534,11 +534,11 @@ def test_admin_cannot_date_an_enrolment_beyond_the_change_of_a_root() -> None:
     assert named.view.members[LAPTOP.id].label == "another"
     demoted = enrol(ring, ROOT.signer, LAPTOP.device, "reader", since=hlc(7), box=fixed_box)
     assert demoted.view.members[LAPTOP.id].role == "reader"
-    # Of its own equals there is a last word: what cannot be said after it is refused with the reason.
+    # Among its equals one statement is final: what cannot follow it is refused with the reason.
     ring = ring.add([last_word(GUEST)])
     with pytest.raises(LimitError, match="no later statement"):
         enrol(ring, ADMIN.signer, GUEST.device, "reader", since=hlc(7), box=fixed_box)
-    # The way out that the error names: out with it, and in under a new key.
+    # The solution that the error names: revoke it, and enrol it under a new key.
     again = party("guest again")
     out = revoke(ring, ADMIN.signer, GUEST.id, at=hlc(8), counters={}, ek=ek(8), box=fixed_box)
     new = enrol(out, ADMIN.signer, again.device, "reader", since=hlc(9), box=fixed_box)

@@ -33,7 +33,7 @@ REVOKE = Revoke(None, hlc(1), ROOT.key, (party("heir").key,), (), {WHO.id: 3}, "
 BODIES = [GENESIS, MEMBER, HEIR, EPOCH, REVOKE]
 NAMES = ["genesis", "member", "successor", "epoch", "revoke"]
 assert isinstance(MEMBER, Member) and isinstance(HEIR, Member)
-#: An Ed25519 point of order 8, and y = 2^255 - 18, which is 1 written a second way.
+#: An Ed25519 point of order 8, and y = 2^255 - 18, a second encoding of 1.
 SMALL_ORDER = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
 NOT_CANONICAL = "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"
 
@@ -74,7 +74,7 @@ BAD: list[tuple[str, Any, dict[str, Any]]] = [
     ("a long label", MEMBER, {"label": "é" * 65}),
     ("a label of two lines", MEMBER, {"label": "a\nb"}),
     ("a label with C1 control", MEMBER, {"label": "a\x85b"}),
-    # One that reads as another, or says to a model what nobody sees.
+    # A label that reads as another, or that has invisible text for a model.
     ("a label that turns its direction", MEMBER, {"label": "a\u202eb"}),
     ("a label with a line separator", MEMBER, {"label": "a\u2028b"}),
     ("a label of nothing that is seen", MEMBER, {"label": "\u200b"}),
@@ -174,7 +174,7 @@ def test_wrong_signatures_are_refused() -> None:
     other = canonical.b64(encode(msgspec.structs.replace(REVOKE, n={WHO.id: 4})))
     with pytest.raises(SignatureError):
         open_envelope(other, sealed.s, VAULT)
-    # A signature over the bare payload, without the purpose in front of it, is not one of ours.
+    # A signature over the bare payload, without the purpose before it, is not valid.
     with pytest.raises(SignatureError):
         open_envelope(sealed.k, canonical.b64(ROOT.signer.sign(made.payload)), VAULT)
     # Nor is one for another vault.
@@ -228,7 +228,7 @@ def test_key_is_enrolled_only_with_its_own_signature() -> None:
     stolen = msgspec.structs.replace(HEIR, by=thief.key, heir_of=thief.key)
     with pytest.raises(SignatureError, match="own"):
         sign_statement(thief.signer, stolen, VAULT)
-    # What it does not bind may change: another role, another label, another enroller.
+    # Fields that it does not bind may change: role, label, enroller.
     for change in ({"role": "reader"}, {"label": "renamed"}, {"by": thief.key}, {"person": "12" * 8}):
         body = msgspec.structs.replace(MEMBER, **change)
         sign_statement(thief.signer if "by" in change else ROOT.signer, body, VAULT)

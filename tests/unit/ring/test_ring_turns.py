@@ -1,5 +1,5 @@
-"""Repeated attacks with a stolen phrase: each time the ring is filled, the wallet unlocks, and the phrase is
-revoked. Little may remain of each attack, because statements are never deleted otherwise."""
+"""Repeated attacks with a stolen phrase: each time the ring is filled, the wallet unlocks, and the phrase
+is revoked. Little of each attack may remain, because statements are not deleted otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ from tests.support.ring_lab import (
 
 LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
 ADMIN, OTHER = second_wallet("admin"), second_wallet("other admin")
-#: Bytes of statements that a turn may leave: the words, their revoke, their names in what is made later.
+#: Maximum bytes of statements that a turn may leave: the words, their revocation, and their names in later
+#: statements.
 LEFT = 2_000
 
 
@@ -59,7 +60,7 @@ def _crowd(ring: Ring, words: Party, n: int) -> Ring:
 
 
 def _slotless(ring: Ring, words: Party, key: EpochKey, **said: object) -> Statement:
-    """An epoch of the words for the roots alone: with an unlock the others are given its key, or a new one."""
+    """Add an epoch of the words for the roots alone; an unlock gives the others its key, or a new one."""
     gone = sorted({*ring.view.must_exclude, *said.pop("gone", ())})  # type: ignore[misc]
     return says_epoch(words, key, (), gone, old=[*ring.view.names, *said.pop("old", ())])  # type: ignore[misc]
 
@@ -88,7 +89,7 @@ def _called_out(ring: Ring, words: Party, n: int, count: int) -> Ring:
 
 
 def _called_out_by_itself(ring: Ring, words: Party, n: int, count: int) -> Ring:
-    """A root's next epoch says all of it too, and takes the place of this one: so there is room for more."""
+    """A root's next epoch repeats all of it and replaces this one, so there is room for more."""
     key = ring.view.sealing
     assert key is not None
     said = says_epoch(words, key, ()).body
@@ -132,7 +133,7 @@ def test_revoked_attack_by_a_stolen_phrase_leaves_little(fill: Callable[[Ring, P
         assert _size(filled) > start + 5 * LEFT
         assert any(epoch.by == ROOT.key for epoch in _epochs(filled) if epoch not in _epochs(ring))
         ring = _ended(filled, words, 10 * n)
-        # Whatever comes back late adds nothing.
+        # Statements that arrive late add nothing.
         assert ring.join(filled) == ring == filled.join(ring)
     assert _size(ring) - start < turns * LEFT
     assert len(ring.keys) - keys <= turns * (MAX_OTHER_KEYS + 3)
@@ -157,7 +158,8 @@ def test_revoke_keeping_nothing_replaces_one_that_kept_many_statements() -> None
             ek=ek(1000 + n),
             box=fixed_box,
         )
-        # Since then this device has seen more of it: what the first revoke did not accept stays unaccepted.
+        # Since then this device has seen more of it: what the first revocation did not accept stays
+        # unaccepted.
         ring = revoke(
             listed,
             ROOT.signer,
@@ -182,16 +184,16 @@ def test_honest_device_keeps_its_key_after_the_admins_revoke() -> None:
     assert theirs.for_ == tuple(sorted([ROOT.id, RECOVERY.id, PHONE.id])) and theirs.of == (ADMIN.id,)
     assert len(theirs.slots) == 3 and (own.ek, own.old, own.not_) == (theirs.ek, theirs.old, theirs.not_)
     names = ring.view.names
-    # By default the phone stays and has the new key at once; what served it still rests on its admin, and follows it.
+    # By default the phone stays and gets the new key at once; its epochs still depend on its admin.
     gone = _ended(ring, ADMIN, 5, cascade=False)
     assert PHONE.opens(gone.serialise()) == gone and not members_without_key(gone.view)
     assert {epoch.of for epoch in _epochs(gone)} == {(), (ADMIN.id,)} and gone.view.names > names
-    # Another root lets nothing of it stand: the phone is out, and no statement serves it any more.
+    # Another root lets nothing of it remain: the phone is out, and no statement serves it any more.
     ended = _ended(gone, ADMIN, 6, by=RECOVERY)
     assert [epoch.of for epoch in _epochs(ended)] == [()] and ended.view.names > names
     with pytest.raises(OpenError):
         PHONE.opens(ended.serialise())
-    # The two roots at the same time, in either order: the same ring, and one unlock serves all who are members.
+    # Both roots concurrently, in either order: the same ring, and one unlock serves all members.
     twin = _ended(ring, ADMIN, 7, by=RECOVERY)
     met = gone.join(twin)
     assert met == twin.join(gone) and not any(epoch.of for epoch in _epochs(met))
@@ -219,7 +221,7 @@ def test_new_key_replaces_earlier_epochs_for_the_same_members() -> None:
         ring = rotate(ring, ROOT.signer, ek(n), box=fixed_box)
     assert {(epoch.by, epoch.of) for epoch in _epochs(ring)} == {(ROOT.key, ()), (ROOT.key, (ADMIN.id,))}
     assert len(ring.keys) == 32
-    # A root lets the phone in too: from then on it is served in nobody else's name.
+    # A root enrols the phone too: from then on no other statement is needed for it.
     ring = enrol(ring, ROOT.signer, PHONE.device, "writer", since=hlc(9), box=fixed_box)
     ring = rotate(ring, ROOT.signer, ek(32), box=fixed_box)
     assert [epoch.of for epoch in _epochs(ring)] == [()] and PHONE.opens(ring.serialise()) == ring

@@ -1,7 +1,6 @@
-"""Raw deflate streams written bit by bit: such as every compressor may make, and such as a stranger could.
+"""Raw deflate streams written bit by bit: valid ones as any compressor may write them, and invalid ones.
 
-Nothing of zlib stands in here, so that a verdict on a stream is not the opinion of whoever made it.
-"""
+No code of zlib is used, so that a verdict does not depend on the writer."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Bits:
         return self
 
     def stored(self, data: bytes, *, final: bool, check: int | None = None) -> Bits:
-        """A stored block; `check` stands in place of the complement of the length."""
+        """A stored block; `check` replaces the complement of the length."""
         self.number(final, 1).number(0, 2).align()
         self.number(len(data), 16).number(len(data) ^ 0xFFFF if check is None else check, 16)
         for byte in data:
@@ -50,7 +49,7 @@ class Bits:
 
 
 def canonical(lengths: Sequence[int]) -> Code:
-    """The code of these lengths (RFC 1951, 3.2.2); a set that says too much gives codes all the same."""
+    """The code of these lengths (RFC 1951, 3.2.2); an oversubscribed set yields codes nevertheless."""
     code: Code = {}
     value = 0
     for width in range(1, 16):
@@ -63,7 +62,7 @@ def canonical(lengths: Sequence[int]) -> Code:
 
 
 def fixed(symbols: Iterable[int | tuple[int, int]], *, end: bool = True) -> bytes:
-    """One final block with the fixed code: symbols, and (value, width) for what stands between them as it is."""
+    """One final block with the fixed code: symbols, and (value, width) for raw bits between them."""
     bits = Bits().number(1, 1).number(1, 2)
     code = canonical(FIXED)
     for one in symbols:
@@ -83,8 +82,8 @@ def dynamic(
     of_lengths: Sequence[int] | None = None,
     final: int = 1,
 ) -> Bits:
-    """A block with a code of its own. `steps` stands in place of the lengths as they are; `counts` in place of how many
-    there are of each; `of_lengths` in place of the lengths of the code for lengths, which are five bits for all."""
+    """A block with its own code. `steps` replaces the plain lengths; `counts` replaces their numbers;
+    `of_lengths` replaces the lengths of the code for lengths, which are five bits for all."""
     bits = Bits().number(final, 1).number(2, 2)
     hlit, hdist = counts or (len(literals), len(distances))
     bits.number(hlit - 257, 5).number(hdist - 1, 5).number(19 - 4, 4)
@@ -102,7 +101,7 @@ def dynamic(
 
 
 class Case(NamedTuple):
-    """A stream and what it comes to, None when it is refused."""
+    """A stream and its output, None if refused."""
 
     name: str
     stream: bytes
@@ -115,9 +114,10 @@ def lengths(known: dict[int, int], size: int) -> list[int]:
 
 
 def cases() -> list[Case]:
-    """Streams short enough for any bound. What is accepted comes to 600 times the letter `a`."""
+    """Return streams short enough for any bound. Accepted ones inflate to 600 times the letter `a`."""
     text = b"a" * 600
-    # A literal, then a match of 258 bytes at distance 1 twice and one of 83: a text that needs 1024 bytes uncompressed.
+    # A literal, then a match of 258 bytes at distance 1 twice and one of 83: a text that needs 1024 bytes
+    # uncompressed.
     body: list[int | tuple[int, int]] = [97, 285, (0, 5), 285, (0, 5), 275, (0, 3), (0, 5), *[97] * 32]
     good = fixed(body)
     both = lengths({97: 2, 256: 2, 285: 2, 98: 2}, 286)
@@ -213,7 +213,7 @@ def long(count: int) -> bytes:
 
 
 def bounds() -> list[tuple[str, bytes, int | None]]:
-    """Streams that reach and pass what a memory file may have, and what they come to."""
+    """Streams that reach and exceed the limit of a memory file, and their outputs."""
     most = 983_040
     return [
         ("as long as a memory file may be", long(most), most),

@@ -1,8 +1,8 @@
-"""Writes fixtures/vectors/deflate.json: raw deflate streams with their one verdict, and sealed memories that hold them.
+"""Writes fixtures/vectors/deflate.json: raw deflate streams with their verdict, and sealed memories that
+contain them.
 
-Run it only when the format changes: `python -m tests.unit.seal.make_deflate_vectors`. The streams are put together bit by
-bit in `deflate_streams`, the objects from the text of format section 3 with pycryptodome: nothing of the code under test.
-"""
+Run it only when the format changes: `python -m tests.unit.seal.make_deflate_vectors`. `deflate_streams`
+builds the streams bit by bit, pycryptodome the objects by format section 3: no code under test is used."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEFLATED = 0x8000_0000
 def seal(
     stream: bytes, *, form: int = DEFLATED, kind: int = 3, bucket: int | None = None, tail: bytes = b""
 ) -> bytes:
-    """An object around `stream` as a member could make it; `form` is what is added to the length."""
+    """Return an object around `stream` as a member could make it; `form` is added to the length."""
     text = (form + len(stream)).to_bytes(4, "big") + stream + tail
     text = text.ljust(bucket or pad(4 + len(stream)), b"\0")
     scope = b"\0" + (1).to_bytes(4, "big") + bytes((kind,))

@@ -1,10 +1,9 @@
 """Writes the seal vectors under fixtures/vectors: wallet, derivation, objects, recovery, ed25519.
 
-Run it only when the format changes: `python tests/unit/seal/make_vectors.py`. Answers that the format itself states
-are checked against its text by the tests, never taken from here. Signatures come from eth-account or from the curve
-arithmetic below, not from the code under test; verdicts on Ed25519 are libsodium's.
-The sealed box of `boxes` is random: a new run changes it.
-"""
+Run it only when the format changes: `python tests/unit/seal/make_vectors.py`. Tests compare values of the
+format with its text, never with this script. Signatures come from eth-account or from the curve arithmetic
+below, not from the code under test; verdicts on Ed25519 are libsodium's. The sealed box of `boxes` is
+random: a new run changes it."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ N = message.ORDER
 TAG = bytes.fromhex("3973bff87388964db243992eeb7c6506")
 EK = bytes(range(32))
 
-# Edwards curve 25519, affine, slow and plain.
+# Edwards curve 25519, affine, slow and simple.
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
@@ -105,7 +104,8 @@ def personal_sign(key: str, text: bytes) -> bytes:
 
 
 def other_nonce(key: str, text: bytes, k: int) -> bytes:
-    """A valid low-s signature with a nonce that is not RFC 6979's, as hedged and threshold signers make it."""
+    """Return a valid low-s signature with another nonce than RFC 6979's, as hedged and threshold signers
+    make it."""
     z = int.from_bytes(message.signing_hash(text), "big")
     point = PrivateKey(k.to_bytes(32, "big")).public_key.to_bytes()
     r, parity = int.from_bytes(point[:32], "big") % N, point[63] & 1
@@ -156,7 +156,7 @@ def make_wallet() -> None:
     text = message.key_request(account, "default", 1)
     sig = personal_sign(HARDHAT[0], text)
     r, s, v = sig[:32], int.from_bytes(sig[32:64], "big"), sig[64]
-    # A signature with the other parity, so that both values of v are met.
+    # A signature with the other parity, so that both values of v occur.
     n = 2
     while True:
         other_text = message.key_request(account, "default", n)
@@ -414,7 +414,7 @@ def make_objects() -> None:
     prk = primitives.hkdf_extract(TAG, EK)
 
     def forge(text: bytes, *, nonce: bytes | None = None, magic: bytes = b"IPM1") -> bytes:
-        """Sealed with the right keys, as only a member could: a wrong text, or a nonce of its own."""
+        """Seal a wrong text, or with a chosen nonce, under the right keys, as only a member could."""
         key = objects.ObjectKey(prk, 3, 1, TAG)
         aad = key.aad(b"feedback_tone")
         nonce = nonce or key.nonce(aad, text)
@@ -611,10 +611,10 @@ def make_ed25519() -> None:
             message,
             enc((0, 1)) + bytes(32),
         )
-        # R = rB, S = r: true without cofactor just when the challenge is a multiple of A's order.
+        # R = rB, S = r: valid without cofactor exactly if the challenge is a multiple of A's order.
         r = next(r for r in range(1, 999) if challenge(enc(mul(r, BASE)), tiny, message) % 8 == 0)
         row("small order A", f"A = {name}, equation holds", tiny, message, enc(mul(r, BASE)) + le(r))
-        # S = ka: holds without cofactor for the identity, with cofactor for all.
+        # S = ka: valid without cofactor for the identity, with cofactor for all.
         row(
             "small order R",
             f"R = {name}",
@@ -642,7 +642,7 @@ def make_ed25519() -> None:
             message,
             big_r + le((77 + challenge(big_r, public, message) * a) % L),
         )
-        # R carries the torsion that kA has: the equation holds without cofactor.
+        # R has the torsion of kA: the equation is valid without cofactor.
         j, big_r = next(
             (j, e)
             for r in range(1, 999)

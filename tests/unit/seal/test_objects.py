@@ -1,3 +1,5 @@
+"""Sealed objects equal the vectors and the examples of the format; invalid ones do not open."""
+
 from __future__ import annotations
 
 import hashlib

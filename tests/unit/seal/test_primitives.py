@@ -1,3 +1,5 @@
+"""HKDF, Ed25519, sealed boxes and Argon2id equal the RFCs, the vectors and other libraries."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The file of a device's secret: round trips, passphrases, damage and forged parameters."""
+
 from __future__ import annotations
 
 import json
@@ -22,7 +24,7 @@ def light(passphrase: str | None = "pass", secret: bytes = SECRET) -> bytes:
 
 
 def with_sum(value: dict) -> bytes:
-    """The file with a right checksum, as a forger would write it."""
+    """Return the file with a valid checksum, as a forger would write it."""
     return secret_file._with_checksum(secret_file.msgspec.convert(value | {"sum": ""}, secret_file._File))
 
 

@@ -27,7 +27,7 @@ A, B = "a" * 16, "b" * 16
 
 
 def turns(number: int, device: str = A, since: int = 0) -> list[PlacedItem]:
-    """So many turns of a question and an answer."""
+    """Return `number` turns of a question and an answer."""
     return [
         PlacedItem((since + 2 * n + m, device, 0), {"role": role, "content": f"{role} {n}"})
         for n in range(number)
@@ -36,7 +36,7 @@ def turns(number: int, device: str = A, since: int = 0) -> list[PlacedItem]:
 
 
 def covering(entries: list[PlacedItem], number: int) -> list[PlacedItem]:
-    """The entries with a summary of so many of those that none covers."""
+    """Return the entries with a summary of the first `number` that none covers."""
     session = told(entries)
     made = summarised(session, number, lambda said, _: f"{len(said)} said", "a test", 500)
     return [*entries, PlacedItem((entries[-1].place[0] + 1, A, 0), summary_mark(made))]

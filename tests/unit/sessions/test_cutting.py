@@ -34,7 +34,7 @@ def answer(id: str) -> dict[str, Any]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Turns as agents have them: a request, rounds of calls and their answers, and what is said in the end."""
+    """Turns of an agent: a request, rounds of calls and answers, and a final message."""
     found: list[dict[str, Any]] = []
     for _ in range(draw(st.integers(0, 12))):
         found.append(user())
@@ -46,7 +46,7 @@ def histories(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def answered(items: list[Mapping[str, Any]]) -> bool:
-    """Whether each answer comes after its call, all of them in here."""
+    """Return whether each answer follows its call, and all calls are present."""
     open_calls: set[str] = set()
     for item in items:
         message = read_message(item)

@@ -20,14 +20,14 @@ from tests.support.device_lab import Forger, Lab, all_texts
 DAY = 86_400
 
 
-def name_what_never_was(member: Memory, count: int) -> set[CID]:
-    """A member signs so many values whose objects nobody has."""
+def sign_values_without_objects(member: Memory, count: int) -> set[CID]:
+    """A member signs `count` values whose objects nobody has."""
     # before others in their order
     return name_objects(member, [bytes(2) + sha256(b"never was %d" % n).digest()[2:] for n in range(count)])
 
 
 def name_objects(member: Memory, digests: Sequence[bytes], size: int = 556) -> set[CID]:
-    """A member signs values whose texts are to lie in these objects."""
+    """A member signs values whose texts should be in these objects."""
     forger, device = Forger(member), member.replica.device
     ring = member.replica.ring
     assert ring is not None and ring.view.sealing is not None
@@ -49,11 +49,11 @@ def name_objects(member: Memory, digests: Sequence[bytes], size: int = 556) -> s
 def test_objects_that_nobody_has_are_requested_in_parts(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(join_step, "ASK_AT_ONCE", 8)
     _, b, m = lab.three()
-    objects = name_what_never_was(m, 40)
+    objects = sign_values_without_objects(m, 40)
     provider = lab.provider("b")
 
     def asked() -> set[CID]:
-        """For which of the objects this sync asks to be given."""
+        """Return the objects that this sync requests."""
         before = len(provider.wire)
         lab.sync(b)
         sent = [e.sent for e in provider.wire[before:] if e.call == "get_blocks"]
@@ -103,7 +103,7 @@ def test_object_name_with_a_shared_hash_prefix_hides_no_text(lab: Lab, before: b
     lab.cloud.blocks.update(away)
     lab.sync(b)
     assert all_texts(b) == {"the honest text"}
-    # Nor does anybody else miss it afterwards, also with the one gone that had it first.
+    # Nor does any other device miss it afterwards, also without the first holder.
     lab.sync(a)
     lab.sync(b)
     assert lab.record_root(a.replica.device.sign_public) is not None
@@ -139,7 +139,7 @@ def test_outage_of_one_provider_delays_no_request_to_another(
             texts = [raw_cid(digest) for digest in a.replica.store.object_digests()]
         away = {cid: lab.cloud.blocks.pop(cid) for cid in texts}
         lab.sync(b)
-        name_what_never_was(m, 40)
+        sign_values_without_objects(m, 40)
         lab.sync(b)
         assert not all_texts(b)
         lab.cloud.blocks.update(away)

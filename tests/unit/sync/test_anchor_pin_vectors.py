@@ -65,5 +65,5 @@ def test_changed_byte_of_an_anchor_pin_is_detected(path: str) -> None:
             found = read({**files, path: bytes(changed)})
         except IpfsmemError:
             continue
-        # A signature of the old kind, which nobody believes, may differ: it says the same.
+        # An obsolete signature, which is not verified, may differ without effect.
         assert path.endswith(".ipns") and found.keyring == whole.keyring

@@ -49,7 +49,7 @@ def pins_only(cloud: SimCloud, name: str = "pins") -> SimProvider:
 
 
 def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET) -> tuple[Memory, RootKeys]:
-    """A new vault with one memory, not yet synced, and its recovery key."""
+    """Return a new vault with one memory, not yet synced, and its recovery key."""
     memory = Memory.create(
         "m", "encrypted-ipfs", provider=provider, unlock=unlock, passphrase=False, home=home / "a"
     )
@@ -59,7 +59,8 @@ def make(home: Path, provider: SimProvider, *, unlock: RootKeys | None = WALLET)
 
 
 def enrol_wallet(memory: Memory, wallet: RootKeys = OTHER, role: Role = "admin") -> None:
-    """A second wallet, as format section 4 has it: an admin with an anchor, whose record it signs while it is at hand."""
+    """Enrol a second wallet (format section 4): an admin with an anchor, whose record it signs while it is
+    available."""
     replica = memory.replica
     assert replica.ring is not None and memory._syncing.root is not None
     vault = replica.ring.vault
@@ -112,11 +113,11 @@ def test_phrase_and_second_wallet_restore_through_names(tmp_path: Path, which: s
     assert body(b, "tone") == "x"
 
 
-# -- what it costs -------------------------------------------------------------------------------------------------------
+# -- costs ------------------------------------------------------------------------------------------------------------
 
 
 def under(cloud: SimCloud, key: RootKeys) -> list[CID]:
-    """The roots pinned for an anchor, oldest first."""
+    """Return the roots pinned for an anchor, oldest first."""
     return [pin.cid for pin in cloud.pins if pin.name == pin_name(key.head_public)]
 
 
@@ -196,7 +197,7 @@ def test_devices_without_the_wallet_pin_missing_anchor_records(tmp_path: Path) -
     assert not a.unlocked
     asyncio.run(a.sync())
     assert len(under(cloud, words)) == 1
-    # One that does not know that it stands there looks, and sends nothing.
+    # A device without that knowledge checks, and sends nothing.
     with a.replica.transaction():
         a.replica.db.connection.execute("DELETE FROM meta WHERE name='anchor pins'")
     del provider.calls[:]
@@ -209,7 +210,7 @@ def test_devices_compute_the_same_anchor_root(tmp_path: Path) -> None:
     a, words = make(tmp_path, pins_only(cloud))
     asyncio.run(a.sync())
     one = under(cloud, words)
-    # The wallet alone: it learns the words' record, and signs its own after the one that stands there.
+    # The wallet alone: it learns the words' record, and signs its own after the present one.
     provider = pins_only(cloud)
     b = restore(tmp_path, "b", provider, WALLET)
     assert len(under(cloud, words)) == 1 and under(cloud, words) != one
@@ -260,7 +261,7 @@ def test_second_wallet_unlocks_a_device_that_it_restored(tmp_path: Path) -> None
 
 
 class PinsAtUpload(SimProvider):
-    """An upload is a pin, and nothing else is: Pinata, Filebase, w3up."""
+    """A provider where only an upload makes a pin: Pinata, Filebase, w3up."""
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         answered = await super().put_car(root, blocks, name=name)
@@ -280,7 +281,7 @@ def test_anchor_is_uploaded_where_an_upload_is_a_pin(tmp_path: Path) -> None:
 
 
 class LaysOut(PinsAtUpload):
-    """It takes files and makes folders of its own: another root for the same content."""
+    """A provider that accepts files and makes its own folders: another root for the same content."""
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         given = dict(blocks)
@@ -369,7 +370,7 @@ def test_move_includes_anchor_pins(tmp_path: Path, who: str, names: bool) -> Non
         a = restore(tmp_path, "b", pins_only(old, "old"), WALLET)
         a.close()
         a = Memory.load("m", provider=pins_only(old, "old"), home=tmp_path / "b")
-        # As a device that was there before records were learned.
+        # As a device that existed before records were learned.
         with a.replica.transaction():
             a.replica.db.connection.execute("DELETE FROM meta WHERE name IN ('names', 'anchor pins')")
     target = SimProvider(new, name="new", capabilities=FULL if names else PINS)
@@ -438,7 +439,7 @@ def test_gc_lists_anchor_pins_with_their_reason(tmp_path: Path) -> None:
         cloud.collect()
     asyncio.run(a.sync())
     assert under(cloud, words) == [root]
-    # What was lost there is found missing by gc, and comes again with the next sync.
+    # gc reports the loss, and the next sync uploads it again.
     cloud.pins = [pin for pin in cloud.pins if pin.name != pin_name(words.head_public)]
     asyncio.run(a.maintenance.gc(dry_run=True))
     asyncio.run(a.sync())
@@ -446,14 +447,14 @@ def test_gc_lists_anchor_pins_with_their_reason(tmp_path: Path) -> None:
     assert body(restore(tmp_path, "b", pins_only(cloud), words), "tone") == "text 2"
 
 
-# -- who else may have put something there -------------------------------------------------------------------------------
+# -- foreign pins -----------------------------------------------------------------------------------------------------
 
 
 EVIL = RootKeys.from_random(b"\x66" * 64, "default", 1)
 
 
 def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
-    """A vault of an attacker that has the victim's key enrolled as an admin, with the anchor of the true one."""
+    """A vault of an attacker that enrols the victim's key as an admin, with the true anchor."""
     evil = Memory.create(
         "m",
         "encrypted-ipfs",
@@ -470,7 +471,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
     itself = operations.enrollee_of(
         victim.admin, victim.box_public, "victim", ring.vault, anchor=victim.head_public
     )
-    # A key that did not agree cannot be enrolled at all; one that once did is no proof of anything either.
+    # A key that did not agree cannot be enrolled; a key that once did proves nothing either.
     with pytest.raises(SignatureError):
         operations.enrol(
             ring, EVIL.admin, msgspec.structs.replace(itself, own="A" * 86), "admin", since=since
@@ -487,7 +488,7 @@ def evil_twin(home: Path, cloud: SimCloud, victim: RootKeys) -> Memory:
 
 
 def plant(cloud: SimCloud, tree: BuiltTree, *names: str) -> None:
-    """Pin a root as whoever runs the provider can, as the newest."""
+    """Pin a root as the newest, as the operator of the provider can."""
     cloud.blocks.update(tree.blocks)
     cloud.pins += [Pin(tree.cid, name, cloud.handle(), 2**50) for name in names]
 
@@ -520,7 +521,7 @@ def test_vault_that_enrols_a_foreign_key_is_not_joined(tmp_path: Path, true_one:
     for records in (
         forged,
         {**true, main: forged[main]},
-        true,  # true records beside another ring
+        true,  # true records next to another ring
         {own: true[own]},
         {ipns_name(EVIL.head_public): make_record(EVIL.head_seed, leads, 9, until)},
     ):
@@ -551,7 +552,7 @@ def test_old_pin_list_does_not_undo_a_revoke(tmp_path: Path) -> None:
     old = SimProvider(cloud, name="pins", capabilities=PINS)
     old.freeze_pins()
     asyncio.run(a.members.revoke(lost.device))
-    b = restore(tmp_path, "b", old, words)  # brand-new, and shown the past only
+    b = restore(tmp_path, "b", old, words)  # new, and shown only the past
     b.write("role", "text")
     asyncio.run(b.sync())
     old.faults.pins = None
@@ -595,9 +596,9 @@ def test_invalid_entries_of_the_anchor_list_are_skipped(tmp_path: Path) -> None:
     b = restore(tmp_path, "b", pins_only(cloud), words)
     assert body(b, "tone") == "x"
     for files in rubbish:
-        if len(files) != 1 or keyring not in files.values():  # the ring alone is what the true record names
+        if len(files) != 1 or keyring not in files.values():  # the true record names this ring
             assert not b.replica.db.has_block(build_tree(files).cid.digest)
-    # What nobody verified is not taken away from whoever put it there; what was replaced is.
+    # Unverified pins are not removed; replaced ones are.
     assert true not in under(cloud, words) and len(under(cloud, words)) == len(rubbish) + 3
 
 

@@ -36,7 +36,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 
 async def until(so: Callable[[], object]) -> None:
-    """Let others run until something is so."""
+    """Run other tasks until a condition is true."""
     async with asyncio.timeout(PATIENCE):
         while not so():
             await asyncio.sleep(0.001)
@@ -51,7 +51,7 @@ def run(work: AsyncIterator[None] | object) -> None:
 
 
 class Heard(list[Attempt]):
-    """What `told` was told."""
+    """Records the calls of `told`."""
 
     def __call__(self, attempt: Attempt) -> None:
         self.append(attempt)
@@ -64,7 +64,7 @@ class Heard(list[Attempt]):
 
 
 FAST = {"idle": 0.001, "most": 0.01, "every": 0.005}
-#: Nothing but what is asked for happens within a test.
+#: Only explicit syncs happen within a test.
 NEVER = {"idle": 3600.0, "most": 3600.0, "every": None}
 
 
@@ -92,7 +92,7 @@ def test_local_write_is_published_automatically(lab: Lab) -> None:
             await until(lambda: heard.worked() and not a.status().unpublished)
             count = len(lab.provider("a").calls)
             await asyncio.sleep(0.05)
-            assert len(lab.provider("a").calls) == count  # every=None: nothing is asked without a write
+            assert len(lab.provider("a").calls) == count  # every=None: no request without a write
 
     run(work())
 
@@ -213,7 +213,7 @@ def test_autosync_reports_a_refusal_and_raises_it_in_flush_and_at_exit(lab: Lab)
         async with a.autosync(**FAST, on_attempt=heard):  # type: ignore[arg-type]
             await until(heard.worked)
             lab.provider("a").faults.refuse = True
-            await until(lambda: len(heard.errors()) >= 2)  # the task lives on
+            await until(lambda: len(heard.errors()) >= 2)  # the task continues
             assert not a.status().unpublished
             with pytest.raises(ProviderRefused):
                 await a.flush()
@@ -247,7 +247,7 @@ def test_autosync_without_callback_logs_refusals_but_no_outage(
         async with a.autosync(**FAST):  # type: ignore[arg-type]
             lab.provider("a").faults.offline = True
             await asyncio.sleep(0.03)
-            assert not caplog.records  # an outage is nothing to wake anybody for
+            assert not caplog.records  # an outage needs no attention
             lab.provider("a").faults.offline = False
             lab.provider("a").faults.refuse = True
             await until(lambda: caplog.records)
@@ -481,7 +481,7 @@ def test_autosync_raises_secrets_error_until_the_memory_is_allowed(tmp_path: Pat
 
 @pytest.mark.parametrize("what", ["revoke", "rotate", "new_words"])
 def test_member_change_that_failed_is_synced_in_the_background_later(lab: Lab, what: str) -> None:
-    """The provider goes down after the change was made here; another process finds it."""
+    """The provider goes down after the local change; another process syncs it."""
     a, b, _ = lab.three()
     a.unlock(ROOT)
     provider = lab.provider("a")

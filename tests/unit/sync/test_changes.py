@@ -14,7 +14,7 @@ from tests.support.device_lab import ROOT, Lab, delete, texts
 
 
 def _really(before: dict[str, set[str]], after: dict[str, set[str]]) -> Changes:
-    """What differs between all texts before and after, in the nameless scope."""
+    """Return the differences between all texts before and after, in the unnamed scope."""
 
     def those(kind: Kind) -> tuple[str, ...]:
         keys = sorted(before.keys() | after.keys())
@@ -28,7 +28,7 @@ def _really(before: dict[str, set[str]], after: dict[str, set[str]]) -> Changes:
 
 
 def _synced(lab: Lab, memory: Memory) -> SyncReport:
-    """A sync whose report names what differs afterwards."""
+    """Sync and check that the report names the differences."""
     before = texts(memory)
     report = lab.sync(memory)
     assert report.changes == _really(before, texts(memory))
@@ -53,7 +53,7 @@ def test_report_names_added_changed_and_removed_memories_by_scope(lab: Lab) -> N
     delete(a, "gone")
     delete(a, "gone", "work")
     a.note("an event is no memory")
-    assert lab.sync(a).changes == Changes()  # what this device wrote itself is no news
+    assert lab.sync(a).changes == Changes()  # this device's own writes are not reported
     report = lab.sync(b)
     both = Changes(
         added={"": ("new",), "work": ("new",)},

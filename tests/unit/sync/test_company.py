@@ -34,7 +34,7 @@ UNLOCK = Unlock(SIGNER, "default")
 
 
 def device(home: Path, name: str, providers: list[SimProvider], clock: MockClock | None = None) -> Memory:
-    """The memory of one wallet on a device of this name: opened, brought back or begun."""
+    """Open, restore or create the vault of a wallet on a device of this name."""
     time = clock or MockClock()
     return Memory.load(
         "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, passphrase=False, create=True,
@@ -43,7 +43,7 @@ def device(home: Path, name: str, providers: list[SimProvider], clock: MockClock
 
 
 class Healthy(SimProvider):
-    """It sets `held` when it keeps the name of what a sync published."""
+    """Sets `held` when it stores the name of a published version."""
 
     def __init__(self, cloud: SimCloud) -> None:
         super().__init__(cloud, name="healthy")
@@ -55,7 +55,7 @@ class Healthy(SimProvider):
 
 
 class Neighbour(SimProvider):
-    """A provider with an illness: `before` is waited for or raised before each call."""
+    """A provider with a fault: `before` is awaited or raised before each call."""
 
     def __init__(self, cloud: SimCloud | None = None) -> None:
         super().__init__(cloud or SimCloud(), name="neighbour")
@@ -74,13 +74,13 @@ def silent(neighbour: Neighbour, healthy: Healthy) -> None:
 
 
 def silent_to_writes(neighbour: Neighbour, healthy: Healthy) -> None:
-    """It answers what is asked, and takes nothing."""
+    """Answers reads, and ignores writes."""
     takes = ("put_car", "put_name", "pin")
     neighbour.before = lambda call: asyncio.Event().wait() if call in takes else None
 
 
 def slow(neighbour: Neighbour, healthy: Healthy) -> None:
-    """It answers, and nothing before the healthy one holds what was written."""
+    """Answers only after the healthy provider has the write."""
     neighbour.before = lambda call: healthy.held.wait()
 
 
@@ -102,7 +102,8 @@ def full(neighbour: Neighbour, healthy: Healthy) -> None:
 
 
 def lying(neighbour: Neighbour, healthy: Healthy) -> None:
-    """It says that it has everything, answers another address, and serves other bytes under a list of roots that are none."""
+    """Claims to have everything, returns another address, and serves other bytes under a list of false
+    roots."""
     neighbour.faults.has = "all"
     neighbour.faults.other_root = raw_cid(bytes(32))
     for cid in list(neighbour.cloud.blocks):
@@ -110,7 +111,7 @@ def lying(neighbour: Neighbour, healthy: Healthy) -> None:
 
 
 def faulty(neighbour: Neighbour, healthy: Healthy) -> None:
-    """Its code raises what the contract does not name."""
+    """Raises an exception outside of the contract."""
 
     def fail(call: str) -> None:
         raise ValueError("refused: Authorization: Bearer s3cret")
@@ -124,7 +125,7 @@ LOOKS = {True: "plain", False: "looks names up in a network"}
 
 
 class World:
-    """A memory that was published at two providers, of which one falls ill."""
+    """A vault published at two providers, one of which fails."""
 
     def __init__(self, home: Path, *, first: bool) -> None:
         self.home, self.first = home, first
@@ -144,7 +145,8 @@ class World:
     def sync(
         self, illness: Callable[[Neighbour, Healthy], None], text: str | None = "new text"
     ) -> tuple[SyncReport, float, float, Neighbour]:
-        """The report of a sync, when the healthy one held what was written and when it ended, in the loop's seconds."""
+        """Return the report of a sync, and the times at which the healthy provider had the write and the
+        sync ended, in the loop's seconds."""
 
         async def main() -> tuple[SyncReport, float, float, Neighbour]:
             healthy, neighbour = self._providers()
@@ -163,7 +165,7 @@ class World:
         return virtual_time.run(main())
 
     def read_at(self, which: int) -> str:
-        """What a new device reads at one of the two."""
+        """Return what a new device reads at one of the two."""
         home = self.home / f"reader {which} {len(list(self.home.iterdir()))}"
         with device(home, "b", [SimProvider(self.clouds[which], name="only")]) as memory:
             return memory.read("k").file.body  # type: ignore[union-attr]
@@ -182,7 +184,7 @@ def test_write_next_to_failing_provider_reaches_healthy_one_first(
     world = World(tmp_path, first=first)
     report, held, ended, _ = world.sync(illness)
     assert report.published and world.read_at(0) == "new text"
-    # Time passes here only while everybody waits for the sick one.
+    # Time passes here only while everything waits for the faulty provider.
     assert held <= HURRY + 0.2 and ended <= 10
     if illness is slow:
         assert report.exit_code == 0 and report.not_placed == [] and world.read_at(1) == "new text"
@@ -195,7 +197,7 @@ def test_write_next_to_failing_provider_reaches_healthy_one_first(
     if illness is rate_limited:
         world.clock.advance(61)
         later, *_ = world.sync(lambda neighbour, healthy: None, None)
-    if illness is not lying:  # what it says to have is looked at by and by
+    if illness is not lying:  # what it claims to have is checked over time
         assert later.exit_code == 0 and world.read_at(1) == "new text"
 
 
@@ -228,7 +230,7 @@ def test_slow_provider_is_joined_after_the_healthy_one_has_the_write(tmp_path: P
 def test_requested_pause_is_respected_by_later_syncs(tmp_path: Path) -> None:
     world = World(tmp_path, first=True)
     report, *_, neighbour = world.sync(rate_limited)
-    assert len(neighbour.calls) <= 4  # those that were under way when it said so
+    assert len(neighbour.calls) <= 4  # calls that were already running
     (notice,) = report.notices  # one provider, one line
     assert notice.kind == "provider-paused" and "00:01:0" in notice.text and "429" in notice.text
     report, *_, neighbour = world.sync(lambda neighbour, healthy: None, "next text")
@@ -236,7 +238,7 @@ def test_requested_pause_is_respected_by_later_syncs(tmp_path: Path) -> None:
     assert report.exit_code == 7
     assert [one.kind for one in report.notices] == ["provider-paused"]
     report, *_, neighbour = world.sync(lambda neighbour, healthy: None, None)
-    assert neighbour.calls == [] and report.exit_code == 7  # nothing to publish, and still not all was read
+    assert neighbour.calls == [] and report.exit_code == 7  # nothing to publish, but not everything was read
     world.clock.advance(61)
     report, *_ = world.sync(lambda neighbour, healthy: None, None)
     assert report.exit_code == 0 and world.read_at(1) == "next text"
@@ -245,7 +247,7 @@ def test_requested_pause_is_respected_by_later_syncs(tmp_path: Path) -> None:
 def test_provider_with_repeated_short_pauses_is_skipped(tmp_path: Path) -> None:
     def hasty(neighbour: Neighbour, healthy: Healthy) -> None:
         async def refuse(call: str) -> None:
-            await asyncio.sleep(3)  # what the HTTP client waited for
+            await asyncio.sleep(3)  # the pauses of the HTTP client
             error = ProviderUnavailable("neighbour answered 429 (try again in 3 s)")
             error.again_after = 3.0
             raise error
@@ -280,7 +282,7 @@ def test_pause_of_the_only_provider_ends_a_sync_at_once(tmp_path: Path) -> None:
     with pytest.raises(ProviderUnavailable, match="accepts no requests until"):
         asyncio.run(memory.sync())
     assert only.calls == [] and memory.status().unpublished
-    clock.advance(-86_400)  # a clock that was set back keeps nobody out
+    clock.advance(-86_400)  # a clock that was set back blocks nothing
     assert asyncio.run(memory.sync()).published
     memory.close()
 
@@ -370,7 +372,7 @@ def test_restore_next_to_silent_provider_ends_and_reports_missing_texts(
     async def here(work: Callable[..., object], *_: object, **given: object) -> object:
         return work(**given)
 
-    # A thread would let the loop's clock jump.
+    # A thread would make the loop's clock jump.
     monkeypatch.setattr(asyncio, "to_thread", here)
     monkeypatch.setattr("ipfsmem.open_vault.creating.in_thread", here)
     world = World(tmp_path, first=first)
@@ -418,7 +420,8 @@ def test_first_vault_is_not_recovered_by_another_name_with_provider_down(tmp_pat
 
 
 def test_recovered_provider_gets_no_name_without_its_version(tmp_path: Path) -> None:
-    """Two more devices publish at the healthy one meanwhile; a new device then finds the whole memory at the other one."""
+    """Two more devices publish at the healthy provider meanwhile; a new device then finds the whole vault
+    at the other one."""
 
     def down(call: str) -> None:
         raise ProviderUnavailable("neighbour answered 502")

@@ -19,7 +19,7 @@ from tests.support.effort import THOROUGH
 from tests.unit.sync.test_company import ILLNESSES, Healthy, Neighbour, device, lying, slow
 
 Illness = Callable[[Neighbour, Healthy], None]
-#: All pairs in a long run, else each illness with the next one.
+#: All pairs in a long run, else each fault with the next one.
 PAIRS = (
     list(combinations_with_replacement(ILLNESSES, 2))
     if THOROUGH
@@ -28,11 +28,11 @@ PAIRS = (
 
 
 def well(neighbour: Neighbour, healthy: Healthy) -> None:
-    """Nothing is wrong with it."""
+    """No fault."""
 
 
 class World:
-    """A memory at three providers, and the clock of its device."""
+    """A vault at three providers, and the clock of its device."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -40,7 +40,8 @@ class World:
         self.clock = MockClock()
 
     def sync(self, one: Illness, other: Illness, text: str | None) -> tuple[SyncReport, float, float]:
-        """The report of a sync, when the healthy one held the write and when it ended, in the loop's seconds."""
+        """Return the report of a sync, and the times at which the healthy provider had the write and the
+        sync ended, in the loop's seconds."""
 
         async def main() -> tuple[SyncReport, float, float]:
             healthy = Healthy(self.clouds[0])
@@ -62,7 +63,7 @@ class World:
         return virtual_time.run(main())
 
     def read_at(self, which: int) -> str:
-        """What a new device reads at one of the three."""
+        """Return what a new device reads at one of the three."""
         home = self.home / f"reader {which} {len(list(self.home.iterdir()))}"
         with device(home, "b", [SimProvider(self.clouds[which], name="only")]) as memory:
             return memory.read("k").file.body  # type: ignore[union-attr]
@@ -78,7 +79,7 @@ def test_write_next_to_two_failing_providers_reaches_the_healthy_one_first(
     assert report.published and world.read_at(0) == "new text"
     assert held <= 2 * HURRY + 0.2 and ended <= 20
     missed = {name for name, illness in (("neighbour", one), ("further", other)) if illness is not slow}
-    if lying not in (one, other):  # what that says to have is looked at by and by
+    if lying not in (one, other):  # what it claims to have is checked over time
         assert missed == set(report.not_placed) and bool(report.exit_code) == bool(missed)
     unchanged, *_ = world.sync(one, other, None)
     assert "Up to date" not in paragraph(unchanged) or not unchanged.exit_code

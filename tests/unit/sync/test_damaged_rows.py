@@ -23,7 +23,7 @@ DAY = 86_400
 
 
 def change(memory: Memory, sql: str, *values: object) -> None:
-    """Do to the database what a disk did."""
+    """Change the database as a damaged disk would."""
     with memory.replica.transaction():
         assert memory.replica.db.connection.execute(sql, values).rowcount
 
@@ -34,7 +34,7 @@ def _ready() -> None:
 
 
 def two(lab: Lab) -> tuple[Memory, Memory]:
-    """Two devices in step that published a few times."""
+    """Two devices in sync that published a few times."""
     a, b = begun(lab, published, "a", "b")
     return a, b
 
@@ -64,7 +64,7 @@ def test_damaged_root_does_not_stop_a_sync(lab: Lab, sql: str) -> None:
     a, b = two(lab)
     texts = all_texts(a)
     change(b, sql)
-    if "ff00" not in sql:  # what is no text at all is said to be damaged, until a sync
+    if "ff00" not in sql:  # a value that is not text is reported as damaged, until a sync
         assert b.status().root is not None
     b.write("more", "after it")
     assert lab.sync(b).published and not asyncio.run(b.maintenance.gc()).problems
@@ -169,7 +169,7 @@ def test_lost_newest_version_number_is_relearned_and_reported(lab: Lab) -> None:
     report = lab.sync(b)
     assert "an older version of" in says(report, "stale")
     assert "rebuilt from" in says(report, "marks-damaged")
-    assert "marks-damaged" in [one.code for one in b.check()]  # where that sync fails nobody saw its report
+    assert "marks-damaged" in [one.code for one in b.check()]  # the failed sync printed no report
     lab.provider("b").faults.old_record = {}
     assert not says(lab.sync(b), "marks-damaged")
     lab.settle(a, b)
@@ -190,7 +190,7 @@ def test_damaged_record_of_the_location_gives_a_new_device_id(lab: Lab) -> None:
 
 @pytest.mark.parametrize("field", ["root", "rings", "missing"])
 def test_damaged_presence_row_causes_a_full_check(lab: Lab, field: str) -> None:
-    """A changed letter leaves it JSON, and no CID: then everything is due to be looked at."""
+    """A changed letter leaves valid JSON without a CID: then everything is due for a check."""
     a, _ = two(lab)
     (row,) = a.replica.db.connection.execute("SELECT row FROM presence").fetchone()
     known = json.loads(row)

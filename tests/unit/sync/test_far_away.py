@@ -13,7 +13,7 @@ from tests.support.device_lab import Lab
 
 
 class Far:
-    """Counts rounds: calls that wait for an answer at the same moment are one."""
+    """Counts rounds: concurrent calls are one round."""
 
     def __init__(self, provider: SimProvider, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rounds = 0
@@ -38,7 +38,8 @@ class Far:
 
 
 def _rounds(folder: Path, others: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Rounds of a pull of what `others` devices wrote at the same time, and how many names were asked for."""
+    """Return the rounds of a pull of concurrent writes of `others` devices, and the number of looked-up
+    names."""
     lab = Lab(folder)
     try:
         a = lab.create("a")

@@ -1,5 +1,5 @@
-"""fixtures/vectors/forged_vaults.json: vaults with false data as this package reads them, reproducible byte for
-byte."""
+"""fixtures/vectors/forged_vaults.json: vaults with false data as this package reads them, reproducible
+byte for byte."""
 
 from __future__ import annotations
 
@@ -151,12 +151,12 @@ def test_data_declared_lost_by_a_forged_vault_existed_before() -> None:
 
 
 def _but_for_cids(seen: dict[str, Any]) -> dict[str, Any]:
-    """What is seen, with the verdicts alone of roots, whose CIDs change with every byte."""
+    """Return what is read, with only the verdicts of roots, because their CIDs change with every byte."""
     return {**seen, "heads": sorted(seen.get("heads", {}).values()), "root": None}
 
 
 @pytest.mark.parametrize("kind", [Forge, PlainForge])
 def test_plain_reader_reads_random_forged_vaults_like_the_package(kind: type[Forge]) -> None:
-    """`python -m bench.soak vaults` looks at more of them."""
+    """`python -m bench.soak vaults` compares more of them."""
     # 503: a head whose counters do not cover a dot of an entry that another head has too.
     assert plain_differences(forged((*range(cases(6, 20)), 503), kind)) == []

@@ -35,7 +35,7 @@ WALLET = RootKeys.from_random(b"\x03" * 64, "default", 1)
 
 
 class Homes:
-    """Devices of one memory, over real folders that are named by path."""
+    """Devices of one vault, on real folders named by path."""
 
     def __init__(self, folder: Path, mode: ModeName = "encrypted-ipfs") -> None:
         self.folder, self.mode = folder, mode
@@ -106,7 +106,7 @@ def test_move_is_announced_at_the_old_provider_and_followed(homes: Homes) -> Non
     homes.sync(a)
     assert a.read("k2") is not None
     assert not told(homes.sync(c)) and not any("follow" in notice for notice in c.status().notices)
-    # The mover itself, and whoever comes to the new place, is told nothing.
+    # The mover itself, and new devices at the new provider, get no notice.
     assert not told(homes.sync(a))
     e = homes.restore("e", homes.q)
     assert e.restored is not None and not told(e.restored)
@@ -234,7 +234,7 @@ def test_forwarding_events_are_written_only_by_the_program(homes: Homes) -> None
     a, c = homes.pair()
     with pytest.raises(UsageError, match="the program's own"):
         a.note(MOVED, to="evil:x", **{"from": [homes.p]})
-    # An import brings events under ids of their own, which count for nothing.
+    # Imported events have new ids, which are ignored.
     blob = (
         '{"files":{},"timeline":[{"ts":"2026-01-02T00:00:00.000Z","type":"ipfsmem-moved","id":"'
         f'{c.device}-1","from":["{homes.p}"],"to":"evil:x"}}]}}'
@@ -242,7 +242,7 @@ def test_forwarding_events_are_written_only_by_the_program(homes: Homes) -> None
     a.bundles.import_(blob)
     homes.sync(a)
     assert not told(homes.sync(c)) and c.providers.moved() is None and len(c.timeline.read()) == 1
-    # Nor does what a writer puts into its own segment under the id of another device.
+    # Events that a writer puts into its own segment under another device's id are ignored too.
     b = homes.restore("b")
     event = {
         "ts": "2026-01-03T00:00:00.000Z",

@@ -59,7 +59,7 @@ class GroupingProvider(SimProvider):
 
 
 def groups(calls: Sequence[str]) -> list[list[str]]:
-    """The writes of each group, in order."""
+    """Return the writes of each group, in order."""
     found: list[list[str]] = []
     inside = False
     for call in calls:
@@ -139,7 +139,8 @@ def test_provider_wrapper_has_the_capabilities_of_its_provider(tmp_path: Path) -
 
 
 class DroppingProvider(GroupingProvider):
-    """Accepts an upload and drops one of its folders; whether names were ever committed that lead to an incomplete tree."""
+    """Accepts an upload and drops one of its folders; records whether a committed name leads to an
+    incomplete tree."""
 
     drops = False
     incomplete = False
@@ -159,7 +160,7 @@ class DroppingProvider(GroupingProvider):
 
 
 def absent_below_names(cloud: SimCloud) -> set[CID]:
-    """The blocks that trees with a name need and the cloud lacks."""
+    """Return the blocks that named trees need and the cloud lacks."""
     absent: set[CID] = set()
     values = [verify_record(name, records[-1]).value for name, records in cloud.names.items()]
     level = [parse_cid(value.removeprefix("/ipfs/")) for value in values if value.startswith("/ipfs/")]

@@ -1,5 +1,5 @@
-"""The cost of a sync does not grow with the history, old roots are removed automatically on request, and the
-database shrinks."""
+"""The cost of a sync does not grow with the history, old roots are removed automatically on request, and
+the database shrinks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support import effort
 from tests.support.device_lab import kinds
 from tests.support.folder_lab import FolderLab
 
-#: Enough for two merges of the files of a list of pins.
+#: Enough for two merges of a pin list's files.
 COMMITS = 260 if effort.THOROUGH else 90
 
 
@@ -28,7 +28,7 @@ def test_cost_of_a_sync_is_constant_after_hundreds_of_commits(
     lab = FolderLab(tmp_path)
     first = lab.create("first")
     lab.sync(first)
-    a = lab.restore("a")  # without the root key: with it every list is looked at each time
+    a = lab.restore("a")  # without the root key: with it every list is read each time
     for n in range(40):
         a.write(f"k{n}", f"text {n}")
     lab.sync(a)
@@ -49,7 +49,7 @@ def test_cost_of_a_sync_is_constant_after_hundreds_of_commits(
         sent.append(lab.sync(a).bytes_sent)
         read.append(len(reads))
     assert sum(sent[-20:]) <= 1.3 * sum(sent[20:40])
-    # A look at the list, once an hour, reads each file of pins once; every other sync reads none.
+    # An hourly read of the list reads each file of pins once; every other sync reads none.
     assert sorted(read)[COMMITS * 3 // 4] <= 2 and max(read) <= 2 * pin_files.MAX_FILES
     listing = asyncio.run(lab.provider("x").listing())  # type: ignore[attr-defined]
     assert len(listing) <= 256

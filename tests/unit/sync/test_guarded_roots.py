@@ -28,7 +28,7 @@ def guards(memory: Memory) -> list[str]:
 
 
 def after_a_mass_delete(lab: Lab) -> tuple[Memory, str]:
-    """A device with such a root, which nothing else keeps any more."""
+    """A device with such a root, which nothing else retains."""
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
@@ -157,7 +157,7 @@ def test_confirmed_device_is_confirmed_only_for_its_own_deletes(lab: Lab) -> Non
     with pytest.raises(UsageError, match="several devices have the label b"):
         asyncio.run(a.maintenance.gc(drop_guarded="b"))
     assert guards(a)
-    # An id given in full is that device, whatever another one is called; so is the beginning of it.
+    # A full id names that device, whatever another one is called; so does its prefix.
     asyncio.run(a.members.rename(m.device, b.device))
     for first in (b.device, b.device[:6]):
         assert asyncio.run(a.maintenance.gc(drop_guarded=[first, m.device], dry_run=True)).guards[0].dropped
@@ -400,7 +400,7 @@ def test_false_name_for_a_guarded_root_deletes_nothing(lab: Lab, how: str) -> No
 
 
 def reachable_cids(memory: Memory, root: CID) -> list[CID]:
-    """What this device holds below a root."""
+    """Return what this device holds below a root."""
     return [cid for cid in new_blocks(memory.replica.db, root, ()) if memory.replica.db.has_block(cid.digest)]
 
 

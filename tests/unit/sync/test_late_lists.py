@@ -21,7 +21,7 @@ ONLY_LISTS = msgspec.structs.replace(FULL, partial_car=False, has=False, listing
 
 
 def synced_beside(service: SimProvider, clock: MockClock, folder: Path) -> Memory:
-    """A memory that was synced once with `service`, which took its root and lists nothing."""
+    """A vault that was synced once with `service`, which stores its root and lists nothing."""
     service.faults.pins = []
     world = Environment(lambda: clock.ms, SeededRandom("late lists"))
     places = (

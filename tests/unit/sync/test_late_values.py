@@ -25,7 +25,7 @@ def test_late_values_of_a_revoked_member_are_listed_until_overwritten(lab: Lab) 
     a, b, c = lab.three()
     b.write("early", "before")
     lab.settle(a, b, c)
-    # B goes on writing and C joins it, before either knows that A has revoked B.
+    # B continues to write and C joins it, before either knows that A has revoked B.
     asyncio.run(a.sync())
     with a.replica.transaction():
         ring = a.replica.ring

@@ -25,7 +25,7 @@ def test_device_without_sealing_key_writes_and_seals_before_publishing(tmp_path:
     before = a.replica.ring
     assert before is not None
     b = device(tmp_path, "b", cloud)
-    # Somebody with the wallet rotates from a ring that does not know B yet, so that B is not given the key.
+    # A holder of the wallet rotates from a ring that does not know B yet, so B does not get the key.
     root = WALLET.root(twice=False)
     rotated = operations.rotate(before, root.admin, bytes([9]) * 32)
     with b.replica.transaction():

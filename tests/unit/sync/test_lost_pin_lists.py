@@ -24,7 +24,7 @@ from tests.unit.providers.dav_lab import StandIn, dav
 
 
 class Published:
-    """A vault of several versions at a WebDAV folder; each request is that of a new process."""
+    """A vault of several versions at a WebDAV folder; each request comes from a new process."""
 
     def __init__(self, at: StandIn, memory: Memory, clock: MockClock) -> None:
         self.at, self.memory, self.clock = at, memory, clock
@@ -43,7 +43,8 @@ class Published:
         return str(report.root)
 
     def lose_list(self, roots: list[str]) -> None:
-        """Move the pins of these roots into one list, read it, and lose its bytes, which no list of files shows."""
+        """Move the pins of these roots into one list, read it, and lose its bytes, which a file listing
+        does not show."""
         held = self.list_of(roots)
         self.clock.advance(2 * HOUR_MS / 1000)
         self.sync()
@@ -67,7 +68,7 @@ class Published:
 
 
 def lose(file: Path) -> None:
-    """Lose the bytes of a file, whose size and date stay."""
+    """Lose the bytes of a file without changing its size and date."""
     before = file.stat()
     file.write_bytes(b"\0" * before.st_size)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))

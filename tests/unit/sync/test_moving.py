@@ -117,7 +117,7 @@ def test_move_to_a_provider_that_loses_a_block_fails(tmp_path: Path) -> None:
 
 
 class Later(SimProvider):
-    """A service that takes what it is given, and serves it after some hours."""
+    """A service that accepts uploads, and serves them some hours later."""
 
     serves = False
 

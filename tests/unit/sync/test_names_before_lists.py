@@ -26,7 +26,7 @@ def members(memory: Memory) -> set[str]:
 
 
 def fork_behind_a_name_that_leads_back(lab: Lab) -> tuple[Memory, Memory, Memory]:
-    """A's name leads to B's root, B's name to the root of A before that; only a list shows what B published since."""
+    """A's name leads to B's root, B's name to the earlier root of A; only a list shows B's later root."""
     a, b, c = lab.three()
     name = ipns_name(b.replica.device.sign_public)
     a.write("older", "of a")
@@ -78,7 +78,7 @@ def test_name_with_a_newer_version_causes_no_list_read(lab: Lab) -> None:
 @pytest.mark.parametrize("first", ["a", "b"], ids=["A first", "B first"])
 @pytest.mark.parametrize("lists", [False, True], ids=["names", "lagging lists"])
 def test_devices_that_revoke_each_other_converge_in_any_order(lab: Lab, first: str, lists: bool) -> None:
-    """Each revokes the other one while apart; C reads one of them first, D the other one."""
+    """Each revokes the other while apart; C reads one of them first, D the other."""
     a, b, c = lab.three()
     d = lab.restore("d")
     lab.settle(a, b, c, d)

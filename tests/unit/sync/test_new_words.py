@@ -120,7 +120,7 @@ def test_restore_with_a_revoked_phrase_says_that_it_was_revoked(
     assert body(d, "tone") == "x"
     with pytest.raises(WrongWalletError, match="revoked"):
         d.unlock(keys(old.words))
-    # What the old words let in stays in: its device goes on.
+    # A device that the old words enrolled stays.
     if used:
         b = Memory.load("m", provider=at(cloud, channel), home=tmp_path / "b")
         b.write("role", "by b")

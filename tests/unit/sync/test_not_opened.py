@@ -37,7 +37,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def beside_closed(memory: Memory, *opened: Provider) -> None:
-    """From now on it publishes at these and at one that cannot be opened."""
+    """Configure the vault with these providers and one that cannot be opened."""
     memory._syncing.places = Providers((*opened, CLOSED))
 
 

@@ -1,5 +1,5 @@
-"""A dishonest member, reader or thief of a backup stops no sync and no restore, and can be revoked. Each attacker
-has real keys of the vault."""
+"""A dishonest member, reader or thief of a backup stops no sync and no restore, and can be revoked. Each
+attacker has real keys of the vault."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.device_lab import ROOT, SHORT, Forger, Lab, all_texts, kinds, says
 
-#: What a name of the attacker leads to, and nobody has.
+#: The target of an attacker's name, which nobody has.
 NOWHERE = raw_cid(sha256(b"nobody has this").digest())
 
 
 def found_words(a: Memory) -> tuple[NewWords, RootKeys]:
-    """New recovery words, of which somebody else learns."""
+    """New recovery words that somebody else learns."""
     a.unlock(ROOT)
     made = asyncio.run(a.members.new_words())
     a.lock()
@@ -42,7 +42,7 @@ def found_words(a: Memory) -> tuple[NewWords, RootKeys]:
 
 
 def admit(memory: Memory, words: RootKeys, seeds: Iterable[bytes]) -> None:
-    """The words let in devices that were never there, and a member publishes that."""
+    """The words enrol devices that never existed, and a member publishes that."""
     ring = memory.replica.ring
     assert ring is not None
     since = f"{int(memory.replica.store.frame.hlc, 16) + 1:016x}"
@@ -77,7 +77,7 @@ def point(lab: Lab, seed: bytes, value: str, *, sequence: int | None = None) -> 
 
 
 def demote(lab: Lab, a: Memory, member: Memory, role: Role) -> None:
-    """The wallet says what a device may."""
+    """Change a device's role with the wallet."""
     with a.replica.transaction():
         ring, device = a.replica.ring, member.replica.device
         assert ring is not None
@@ -193,7 +193,7 @@ def test_member_without_room_reads_the_vault_and_can_make_room(
 
 
 class Waits(SimProvider):
-    """A gateway that looks in vain for what nobody has, until its caller gives up."""
+    """A gateway that searches for missing blocks until its caller gives up."""
 
     async def get_blocks(self, cids: Iterable[CID]) -> dict[CID, bytes]:
         wanted = list(cids)

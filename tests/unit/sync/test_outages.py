@@ -1,5 +1,5 @@
-"""An outage is not an answer (format section 7): unavailable data is not treated as deleted, and the report names
-it."""
+"""An outage is not an answer (format section 7): unavailable data is not treated as deleted, and the
+report names it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def copy_of(cloud: SimCloud) -> SimCloud:
 
 
 class World:
-    """What two devices published that had not seen each other's last, and what stood there before."""
+    """Versions of two devices that had not seen each other's last, and the one before."""
 
     def __init__(self, home: Path, kind: str) -> None:
         self.home, self.can = home, KINDS[kind]
@@ -82,7 +82,7 @@ class World:
         return texts(memory) == self.texts
 
     def first(self, *providers: SimProvider) -> str:
-        """What becomes of a restore."""
+        """Return the result of a restore."""
         home = self.fresh()
         try:
             memory = restore(home, *providers)
@@ -93,7 +93,7 @@ class World:
         return self._judge(memory, memory.restored)
 
     def later(self, *providers: SimProvider) -> str:
-        """What becomes of a pull by a device that knows the older root."""
+        """Return the result of a pull by a device that knows the older root."""
         memory = restore(self.fresh(), self.at(copy_of(self.before)))
         try:
             report = asyncio.run(memory.sync(provider=list(providers)))
@@ -168,7 +168,7 @@ def test_outage_over_a_vault_without_texts_is_not_called_damage(tmp_path: Path, 
     assert found[True] and found[False]
 
 
-# -- several providers: one that is down hides only what it alone has ---------------------------------------------------
+# -- several providers: an outage of one hides only what it alone has -------------------------------------------------
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def lists(tmp_path: Path) -> World:
 
 
 class Half(SimProvider):
-    """It lists what it has, and gives none of it."""
+    """Lists its blocks, and serves none."""
 
     async def get_blocks(self, cids: object) -> dict[CID, bytes]:
         raise ProviderUnavailable("the gateway is down")
@@ -218,16 +218,16 @@ def test_dead_provider_does_not_block_recovery_from_a_complete_one(lists: World)
     dead.faults.offline = True
     memory = restore(lists.fresh(), dead, lists.at(lists.now))
     assert memory.restored is not None and lists.whole(memory)
-    # Nobody knows what only that one may have, so it is said.
+    # Nobody knows what only that one may have, so it is reported.
     assert memory.restored.exit_code == 45 and "with a later sync" in says(memory.restored, "channel-down")
     later = asyncio.run(memory.sync())
-    # What is known is read; that one provider of two has nothing of it yet is no success (7, not 45).
+    # The known part is read; that one of two providers has nothing yet is not a success (7, not 45).
     assert later.exit_code == 7 and later.unread == 0 and later.not_placed == [dead.name]
     memory.close()
 
 
 class _Portal(SimProvider):
-    """After some calls something on the way answers for names as if there were none, and for lists with a page."""
+    """After some calls a proxy answers for names as if there were none, and for lists with a page."""
 
     left = 0
 
@@ -257,11 +257,11 @@ def test_unreadable_list_does_not_restore_an_empty_vault(tmp_path: Path, calls: 
     memory.close()
 
 
-# -- a list that fails part-way: what it showed is used, the rest is unread ---------------------------------------------
+# -- a list that fails part-way: the shown part is used, the rest is unread -------------------------------------------
 
 
 class Broken(SimProvider):
-    """Its list fails after the first `shown` entries."""
+    """A provider whose list fails after the first `shown` entries."""
 
     shown = 1
 

@@ -63,7 +63,7 @@ def test_sixty_roots_need_few_requests(tmp_path: Path) -> None:
     b = device(tmp_path, "b", fresh)
     assert b.files() == a.files()
     assert fresh.calls.count("get_blocks") <= 9
-    # All of them are known from now on, and looked at again without a request.
+    # All of them are known from now on, and checked again without a request.
     assert {entry.root for entry in a.versions.list()} <= {entry.root for entry in b.versions.list()}
     calls = fresh.calls.count("get_blocks")
     asyncio.run(b.sync())
@@ -143,7 +143,7 @@ def test_unreadable_newest_version_is_joined_from_older_ones(tmp_path: Path) -> 
     root = asyncio.run(a.sync()).root
     assert root is not None
     fresh = connection(cloud)
-    # Its root, ring and commit are there, its state is not.
+    # Its root, ring and commit exist, its state does not.
     top = {parse_cid(root)} | {cid for cid in cloud.blocks if cid.codec == 0x55}
     fresh.faults.drop = (set(cloud.blocks) - before) - top
     b = device(tmp_path, "b", fresh)

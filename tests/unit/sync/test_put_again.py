@@ -20,7 +20,7 @@ DAY = 24 * 3600  # seconds, as clocks are advanced
 
 
 def puts(provider: SimProvider, name: str) -> int:
-    """How many times a record of this name went to the provider."""
+    """Return how many times a record of this name was sent to the provider."""
     return sum(e.call == "put_name" and e.sent.startswith(name.encode()) for e in provider.wire)
 
 
@@ -32,7 +32,7 @@ ANCHOR = ipns_name(ROOT.head_public)
 
 
 def router(clock: MockClock, name: str = "router") -> SimProvider:
-    """A channel that keeps names for a while, and nothing else: delegated routing."""
+    """A provider that stores only names, for a limited time: delegated routing."""
     only_names = Capabilities(put=False, names=True, durable=False)
     return SimProvider(SimCloud(), name=name, capabilities=only_names, clock=clock, random=SeededRandom(name))
 
@@ -193,7 +193,7 @@ def test_failed_renewal_for_another_device_is_not_an_error(lab: Lab) -> None:
 
     network.put_name = put_name  # type: ignore[method-assign]
     lab.sync(b)
-    assert len(asked) == 1  # the channel is not asked again in this sync
+    assert len(asked) == 1  # the provider is not called again in this sync
 
 
 def test_device_record_is_renewed_after_half_its_lifetime(lab: Lab) -> None:
@@ -269,7 +269,7 @@ def test_records_of_a_revoked_device_are_not_renewed(lab: Lab) -> None:
     lab.clock.advance(DAY / 2)
     lab.sync(a)
     assert (puts(provider, own(c)), puts(provider, own(b))) == (before[0], before[1] + 1)
-    assert oldest_put(a.replica, [provider]) == lab.clock.ms  # its date is not the one that counts
+    assert oldest_put(a.replica, [provider]) == lab.clock.ms  # its date is not the relevant one
 
 
 def test_lost_names_are_restored_by_the_next_sync(lab: Lab) -> None:

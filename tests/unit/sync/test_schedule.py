@@ -84,7 +84,7 @@ def test_edit_after_a_sync_waits_twice_as_long_as_that_took(took: float, rest: f
     pace.edited(1000 + rest)
     pace.begins()
     pace.edited(1100)
-    assert pace.due() == 1100.2  # rested by then
+    assert pace.due() == 1100.2  # the pause is over by then
 
 
 def test_outages_double_the_delay_up_to_a_cap_regardless_of_writes() -> None:
@@ -103,7 +103,7 @@ def test_outages_double_the_delay_up_to_a_cap_regardless_of_writes() -> None:
     pace.worked(now)
     assert pace.due() == now + 300
     pace.failed(now)
-    assert pace.due() == now + 30  # one that worked begins the count anew
+    assert pace.due() == now + 30  # a successful sync resets the count
 
 
 def test_outage_is_retried_also_without_an_interval() -> None:

@@ -103,7 +103,7 @@ def test_pin_only_provider_cannot_be_the_only_one(tmp_path: Path) -> None:
 
 
 def test_committed_version_that_was_not_uploaded_stays_pending(tmp_path: Path) -> None:
-    """The commit is on disk before the upload: `status` must not take it for published, nor `flush`."""
+    """The commit is on disk before the upload: neither `status` nor `flush` may treat it as published."""
     provider = SimProvider(SimCloud(), name="one")
     a = device(tmp_path, "a", [provider])
     a.write("k", "text")
@@ -156,7 +156,7 @@ def test_unreadable_list_hides_no_newer_root_elsewhere(
     b = device(tmp_path, "b", [half, SimProvider(second, name="two", capabilities=LISTS)])
     assert b.read("k").file.body == "new"  # type: ignore[union-attr]
     assert b.restored is not None and "channel-down" in {notice.kind for notice in b.restored.notices}
-    # With that one alone nothing can be known, and no second memory is made.
+    # With that one alone nothing can be known, and no second vault is created.
     with pytest.raises(ProviderUnavailable):
         device(tmp_path, "c", [half])
 
@@ -192,7 +192,7 @@ def test_permanent_refusal_by_one_of_two_providers_is_reported(
     (told,) = [notice.text for notice in report.notices if notice.kind == "provider-refused"]
     assert told == "not published at two: 402: the plan is full. Take a larger plan."
     assert "provider-down" not in {notice.kind for notice in report.notices}
-    # The only one left: that is no notice, but the failure of the sync.
+    # The only remaining provider: the sync fails instead of a notice.
     monkeypatch.setattr(first, "put_car", full)
     a.write("k", "changed again")
     with pytest.raises(ProviderRefused) as refused:
@@ -262,7 +262,7 @@ def test_refusal_by_a_pin_only_provider_is_reported(tmp_path: Path, monkeypatch:
 
 
 class Noticing(SimProvider):
-    """One that found a block damaged, and may fail to say which, or accept it again."""
+    """A provider that found a block damaged, and may fail to name it, or accept it again."""
 
     lacking: list[CID] | None = None
 

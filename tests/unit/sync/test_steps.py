@@ -26,7 +26,7 @@ from tests.support.device_lab import Lab, body, texts
 
 @pytest.fixture
 def two(lab: Lab) -> tuple[Memory, Memory]:
-    """A published what B has not heard of."""
+    """A published a version that B has not seen."""
     a = lab.create("a")
     a.write("tone", "1")
     lab.sync(a)

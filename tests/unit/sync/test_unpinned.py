@@ -27,7 +27,7 @@ def test_manually_unpinned_root_at_list_only_service_is_sent_again(tmp_path: Pat
         at.server.blocks.clear()
         clock.advance(LIST_LAG_MS / 1000)
         report = asyncio.run(memory.sync(provider=at.open()))
-        # That what it published last was gone is told once.
+        # The loss of its last version is reported once.
         assert report.exit_code in (0, DamagedError.exit_code) and at.server.files
         assert asyncio.run(memory.sync(provider=at.open())).exit_code == 0
         found = asyncio.run(Memory.recover("m", provider=at.open(), unlock=ROOT, passphrase=False, home=tmp_path / "b"))  # fmt: skip

@@ -82,7 +82,7 @@ def as_dangling_link(file: Path) -> None:
 
 
 def under_another_name(file: Path) -> None:
-    """The record is whole, and what is newer than it is not."""
+    """The record is whole, but its newer version is not."""
     (file.parent / f"{file.name.partition('.')[0]}.0123456789abcdef.ipns-record").write_bytes(b"")
 
 
@@ -142,7 +142,7 @@ def test_sync_past_a_damaged_record_reads_the_rest_and_ends_with_45(
     if damage is under_another_name:
         return
     with at() as place:
-        sync(tmp_path, "a", place)  # puts its record there again
+        sync(tmp_path, "a", place)  # writes its record there again
     with at() as place:
         report = sync(tmp_path, "b", place)
     assert report.exit_code == 0 and "p to date" in paragraph(report)
@@ -206,7 +206,7 @@ def test_garbage_under_a_name_is_replaced_by_the_next_record(tmp_path: Path) -> 
     with as_a_folder(stick) as place:
         sync(tmp_path, "a", place, "three")
     left = [file for file in garbage_files if file.exists()]
-    assert len(left) < len(garbage_files)  # those of names that were put; anchors go in their time
+    assert len(left) < len(garbage_files)  # of published names; anchors are renewed in time
 
 
 def test_unreadable_old_record_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,7 +307,7 @@ def test_answer_that_is_not_a_record_is_not_up_to_date(answer: bytes, tmp_path: 
 
 @pytest.mark.parametrize("names", ["none", "all"])
 def test_unread_pin_list_is_not_up_to_date(names: str, tmp_path: Path) -> None:
-    """A provider that shows no name said nothing; one that shows them all may know more."""
+    """A provider without names shows nothing; one that shows all names may know more."""
     cloud = SimCloud()
     sync(tmp_path, "a", SimProvider(cloud), "one")
     sync(tmp_path, "b", SimProvider(cloud))

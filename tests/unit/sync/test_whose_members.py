@@ -14,7 +14,7 @@ def test_devices_of_one_wallet_belong_to_one_person(lab: Lab) -> None:
     lab.settle(a, b, c)
     reading = a.read("tone")
     assert reading is not None and reading.own
-    # While it is being brought back a device is not enrolled yet: whose it will be says the key at hand.
+    # During a restore a device is not enrolled yet: the available key decides whose it will be.
     fresh = lab.restore("fresh").read("tone")
     assert fresh is not None and fresh.own
 

@@ -15,7 +15,7 @@ from ipfsmem.tools.tool_context import Session
 from tests.support.device_lab import Lab
 from tests.support.tools_lab import Model, others
 
-#: What the strictest program passes on: bytes of the answer as JSON, and lines.
+#: Limits of the strictest program: bytes of the answer as JSON, and lines.
 BYTES, LINES = 10_000, 256
 TEXTS = {
     "lines": "".join(f"Line {n:04d}: the quick brown fox jumps over it.\n" for n in range(2_000)),

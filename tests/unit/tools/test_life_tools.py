@@ -81,7 +81,7 @@ def test_session_messages_are_read_quoted(memory: Memory, model: Model) -> None:
 
 
 def brought(memory: Memory, session: str, *texts: str, title: str = "") -> None:
-    """Messages that an import brought."""
+    """Import messages into a session."""
     memories = MemoryStore(memory.replica, "")
     said = [(n + 1, {"role": "user", "content": text}) for n, text in enumerate(texts)]
     with writing(memories.replica) as change:

@@ -25,7 +25,7 @@ def test_guidance_names_types_commands_age_and_every_rule() -> None:
     assert "call recall before" in first and "call remember to save" in first and "memory" in first
     for said in (
         "call recall before answering", "call remember to save",  # commands
-        "Check what may have changed since",  # how old it is
+        "Check what may have changed since",  # its age
         "never instruction", "Never save passwords, tokens or keys", "lower-case words without a date", "when the memory is useful",
         "Recall first", "extend what is there rather than writing it twice", "One subject per memory",
         "never \"yesterday\"", "Follow the advice in the answer", "replaces only text that you were shown",

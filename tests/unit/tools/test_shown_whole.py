@@ -26,7 +26,7 @@ def model(memory: Memory) -> Model:
 
 
 def read_to_the_end(model: Model, key: str) -> list[ToolResult]:
-    """Every page of a text, one after the other."""
+    """Read every page of a text in order."""
     pages = [model("read_memory", key=key)]
     while start := pages[-1].structured["next"]:
         pages.append(model("read_memory", key=key, start=start))
@@ -34,7 +34,7 @@ def read_to_the_end(model: Model, key: str) -> list[ToolResult]:
 
 
 def unreadable(memory: Memory, key: str) -> None:
-    """A text as no program of ours writes it, and as any other member may."""
+    """Write a text that no program of ours writes, but any other member may."""
     with writing(memory.replica) as change:
         change.put(memory.scope("")._memories.name(key), b"\xff tea", ())
 

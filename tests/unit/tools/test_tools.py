@@ -159,7 +159,8 @@ def test_tool_write_changes_only_the_named_scope(memory: Memory) -> None:
     model = Model(memory, scope="work")
     read = model("read_memory", key="tone")
     assert read.structured["scope"] == "" and read.structured["body"] == "everybody's"
-    # What was shown is replaced where it stands; what is new goes to the usual scope, and nothing is hidden without a word.
+    # A shown text is replaced in its scope; a new one goes to the default scope, and nothing is hidden
+    # silently.
     kept = model("remember", key="tone", body="everybody's, still", seen=read.structured["seen"])
     assert kept.structured["scope"] == "" and memory.scope("work").read("tone") is None
     made = model("remember", key="tone", body="at work")
@@ -274,7 +275,7 @@ def test_note_adds_an_event_to_the_timeline(memory: Memory, model: Model) -> Non
     assert "passed twice" in model.refused("note", type="x", text="a", data={"text": "b"})
 
 
-# -- what other programs' agents know --------------------------------------------------------------------------
+# -- calls that other programs' agents know ---------------------------------------------------------------------------
 
 
 def test_facts_have_the_form_of_the_original_tools(memory: Memory, model: Model) -> None:
@@ -355,7 +356,7 @@ def test_values_are_stored_and_recalled_by_key(memory: Memory, model: Model) -> 
     assert len(model("memory_list", prefix="v", after="v099").structured["entries"]) == 50
 
 
-# -- a memory that is not open ---------------------------------------------------------------------------------
+# -- a locked vault ---------------------------------------------------------------------------------------------------
 
 
 def test_tools_of_locked_vault_are_listed_and_report_the_lock() -> None:

@@ -66,7 +66,8 @@ def words_of(memory: Memory) -> RootKeys:
 
 
 def bare_root(cloud: SimCloud) -> CID:
-    """What a provider that holds no key makes of a ring that it stores: the public genesis statement in a plain ring."""
+    """Return a root that a provider without a key makes of a stored ring: the public genesis statement in
+    a plain ring."""
     for block in list(cloud.blocks.values()):
         if block.startswith(b'{"body":'):
             file = msgspec.json.decode(block)
@@ -83,7 +84,7 @@ def nothing_here(home: Path) -> bool:
 
 
 class Withholding(SimProvider):
-    """Holds the anchor's record back, and lists one root of its own making."""
+    """Withholds the anchor's record, and lists one root of its own."""
 
     evil: CID
 
@@ -168,13 +169,13 @@ def test_restored_public_vault_requires_consent_before_publishing(tmp_path: Path
     with pytest.raises(PublicError):
         asyncio.run(b.sync())
     b.lock()
-    # Enrolled while the key was there: whoever agrees later needs no wallet for it.
+    # Enrolled while the key was available: later consent needs no wallet.
     assert asyncio.run(b.sync(public_ok=True)).published
     assert restore(tmp_path / "c", SimProvider(cloud), "ipfs", public_ok=True).read("more") is not None
 
 
 class Unreadable(SimProvider):
-    """A service that lists pins while its gateway gives nothing (404, 403, 504): `missing` or `down`."""
+    """A service that lists pins while its gateway serves nothing (404, 403, 504): `missing` or `down`."""
 
     how = "missing"
 
@@ -209,7 +210,7 @@ def test_unreadable_list_is_not_treated_as_empty(tmp_path: Path, how: str) -> No
 
 
 class Gappy(SimProvider):
-    """Its list skips entries that it names as unread."""
+    """A provider whose list skips entries that it names as unread."""
 
     gaps: tuple[str, ...] = ("an entry in its pin list (for instance 7)",)
 
@@ -240,7 +241,7 @@ def test_list_with_gaps_is_a_doubt_and_makes_no_second_vault(tmp_path: Path) -> 
 
 
 class Fickle(SimProvider):
-    """It lists what it has once, and nothing afterwards."""
+    """A provider that lists its pins once, and none afterwards."""
 
     asked = 0
 
@@ -375,7 +376,8 @@ def test_old_record_of_a_lost_version_hides_no_newer_list_entry(tmp_path: Path) 
     back = restore(tmp_path / "b", provider)
     assert b"a newer plan" in back.read("plans").data
     back.close()
-    # Where the list says no more, the old words stand: there is one, and nobody makes an empty memory now.
+    # If the list shows no newer entry, the old words are evidence: a vault exists, and no empty one is
+    # created.
     cloud.names[anchor] = cloud.names[anchor][:1]
     cloud.pins.clear()
     with pytest.raises(ProviderError, match="its start version cannot be read there"):
@@ -414,7 +416,7 @@ def test_recovery_phrase_is_not_blocked_by_an_old_record(tmp_path: Path) -> None
 
 
 class Stalling(SimProvider):
-    """Cannot serve one block now."""
+    """A provider that currently cannot serve one block."""
 
     stalled: CID
 

@@ -275,7 +275,7 @@ def test_invalid_source_is_refused(text: str) -> None:
 
 
 class Site:
-    """A web server with files, and what it was asked for."""
+    """A web server with files that records its requests."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
@@ -299,7 +299,7 @@ def site() -> Site:
 
 @pytest.fixture
 def url(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Its URL; the settings say that it may be on this machine."""
+    """Return its URL; the settings permit this machine."""
     with serve(site.app) as base:
         config = tmp_path / "config.toml"
         config.write_text(f'[providers.web]\ntrusted = ["{base}"]\n')
@@ -360,7 +360,7 @@ def test_index_links_to_other_places_are_not_followed(site: Site, url: str) -> N
     with asyncio.run(Memory.open_foreign(url)) as memory:
         assert set(memory.files()) == {"user_role"}
         assert memory.opened is not None
-        # Four links that lead elsewhere, one of them written in two ways, and the file that is not there.
+        # Four links that lead elsewhere, one of them written in two ways, and the missing file.
         assert len(memory.opened.problems) == 5
         assert (
             "the link '../secret.md' in MEMORY.md was left out: it points elsewhere" in memory.opened.problems

@@ -37,7 +37,7 @@ pytestmark = needs_kernel_keyring
 
 @pytest.fixture
 def folder(tmp_path: Path, runtime: Path) -> Iterator[Path]:
-    """An encrypted memory under a passphrase, with one text."""
+    """An encrypted vault under a passphrase, with one text."""
     with Memory.create("default", "encrypted-ipfs", passphrase=PASSPHRASE, home=tmp_path / "home") as made:
         made.write("tone", "Short answers.")
     folder = tmp_path / "home" / "default"
@@ -96,7 +96,7 @@ def test_unlocked_vault_needs_no_passphrase_until_locked(folder: Path) -> None:
     with opened(folder) as memory:
         assert memory.status().unlocked_until == until
         memory.write("music", "Bach.")
-    with pytest.raises(PassphraseError):  # a wrong one is not made right by what is unlocked
+    with pytest.raises(PassphraseError):  # unlocked keys do not make a wrong passphrase valid
         Memory.load("default", home=folder.parent, passphrase="wrong")
     assert lock_device(folder)
     assert runtime_files() == [] and held_keys(folder) == []
@@ -145,7 +145,7 @@ def test_unlock_with_invalid_arguments_is_refused(folder: Path, tmp_path: Path) 
 
 
 class _Clocks:
-    """Both clocks, as a test sets them."""
+    """Both clocks, set by a test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wall, self.up, self.boot = 1_800_000_000_000, 5_000_000, "this start"
@@ -170,14 +170,14 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> _Clocks:
             False,
         ),  # the clock was set forward: it ends too soon, never too late
         (0, 600_000, "this start", False),  # the clock was set back
-        (-(10**9), 599_000, "this start", True),  # set back, but not for longer than was said
+        (-(10**9), 599_000, "this start", True),  # set back, but within the requested time
         (1_000, 1_000, "another start", False),
         (
             1_000,
             -5_000_000 + 1,
             "this start",
             False,
-        ),  # a machine that says no id of its start: its clock began anew
+        ),  # a machine without a boot id: its clock restarted
     ],
 )
 def test_unlocked_keys_expire_by_time_and_restart(
@@ -377,7 +377,7 @@ def test_missing_keyring_is_refused_and_names_the_extra(
 
 
 class _Store:
-    """What a store of the system's does, for this test: keeps texts, and says no while it is locked."""
+    """A replacement for the system's store: keeps texts, and refuses while locked."""
 
     kept: ClassVar[dict[str, str]] = {}
     locked = False

@@ -1,3 +1,5 @@
+"""The message that a wallet signs for its keys, and the checks of its signatures."""
+
 from __future__ import annotations
 
 import hashlib
@@ -20,7 +22,7 @@ def named(rows: list[dict]) -> list:
 
 
 class Answers:
-    """A wallet that gives these answers, one after the other."""
+    """A wallet that gives these answers in order."""
 
     def __init__(self, *answers: bytes) -> None:
         self.address = ACCOUNT

@@ -1,3 +1,5 @@
+"""Recovery phrases equal the vectors; mistyped ones name the wrong word."""
+
 from __future__ import annotations
 
 import json

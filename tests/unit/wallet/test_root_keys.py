@@ -1,3 +1,5 @@
+"""Root keys of wallets, recovery phrases and vaults without a wallet equal the vectors."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Signers from raw keys, seed phrases and keystores sign like eth-account; malformed ones are refused."""
+
 from __future__ import annotations
 
 import json
@@ -51,7 +53,7 @@ def write(path: Path, value: object) -> Path:
 def test_raw_key_signs_like_eth_account(text):
     signer = signers.RawKeySigner(KEY)
     assert signer.address == ACCOUNT
-    from eth_account import Account  # takes most of a second, so that each worker would wait for it
+    from eth_account import Account  # takes most of a second, which each worker would wait for
     from eth_account.messages import encode_defunct
 
     expected = Account.sign_message(encode_defunct(primitive=text), KEY).signature
@@ -171,7 +173,7 @@ def test_missing_keystore_is_an_error(tmp_path):
 
 
 def change(path: str, value: object) -> dict:
-    """The keystore of the specification with one field changed, or removed for None."""
+    """Return the keystore of the specification with one field changed, or removed for None."""
     out = json.loads(json.dumps(PBKDF2))
     *way, last = path.split(".")
     at = out
