@@ -767,7 +767,7 @@ def test_write_is_refused_if_one_of_its_rows_is_not_found_again(tmp_path: Path, 
 
 
 def test_blocks_in_wrong_order_are_reported_as_damage(tmp_path: Path) -> None:
-    """SECURITY row 95: two swapped entries of the index hide an existing block, which must not count as
+    """Threat 95: two swapped entries of the index hide an existing block, which must not count as
     absent."""
     texts = [b"%d" % n * 20 for n in range(8)]
     with contextlib.closing(Database(tmp_path)) as db:

@@ -7,8 +7,7 @@ attacker publishes states with any values, dots, counters and clocks, malformed 
 rings with anything an admin may sign, and records of any sequence for its names. Its provider replays records
 and lists, and damages, hides and invents blocks and pins.
 
-The attacker does not use what its keys may do by design ("What each key can do, by design" in
-SECURITY.md), so every honest text must survive and every honest device stay."""
+The attacker does not use what its keys may do by design (docs/internals/security/keys.md), so every honest text must survive and every honest device stay."""
 
 from __future__ import annotations
 

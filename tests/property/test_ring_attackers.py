@@ -6,7 +6,7 @@ statements of every kind with drawn fields, malformed ones and ones of another v
 statements to anybody, as files that production code reads. Honest people enrol, revoke, rotate, unlock and
 restore meanwhile.
 
-Only what those keys may do by design is allowed ("What each key can do, by design" in SECURITY.md):
+Only what those keys may do by design is allowed (docs/internals/security/keys.md):
 `Vale.check` names each such power."""
 
 from __future__ import annotations

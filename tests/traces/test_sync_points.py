@@ -321,7 +321,7 @@ def test_reader_does_not_publish(lab: Lab) -> None:
 
 
 def test_commit_of_a_reader_is_refused(lab: Lab) -> None:
-    """SECURITY row 15: a commit of a reader is refused wherever it is found."""
+    """Threat 15: a commit of a reader is refused wherever it is found."""
     a, b, m = lab.three()
     asyncio.run(_demote(lab, a, m))
     lab.settle(a, b)
