@@ -1,4 +1,4 @@
-"""An Apache of this machine, started with a configuration of the test on a free port of 127.0.0.1."""
+"""A local Apache with a test's configuration on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MODULES = Path("/usr/lib/apache2/modules")
 
 
 def apache_folder(folder: Path, stack: ExitStack) -> Path:
-    """A folder that Apache's workers may enter: `folder`, or another one where they are another user."""
+    """Return a folder that Apache's workers may enter: `folder`, or another one if they run as another
+    user."""
     if os.geteuid() != 0:
         return folder
     made = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -33,7 +34,7 @@ def give(folder: Path) -> None:
 
 
 def apache(folder: Path, stack: ExitStack, modules: Sequence[str], lines: Sequence[str]) -> str:
-    """Start the server, and return its URL; the caller waits until it answers."""
+    """Start the server and return its URL; the caller waits until it answers."""
     program = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
     if program is None or not all((MODULES / f"mod_{name}.so").exists() for name in modules):
         missing("apache2 is not installed")

@@ -23,19 +23,19 @@ from tests.servers.threaded import serve
 from tests.support.ports import free_port
 
 BUCKET = "memories"
-#: Azurite's one account, as its documents name it.
+#: Azurite's only account, as documented.
 _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 class Cloud:
-    """A running emulator with one bucket: its specs, and the settings that lead there."""
+    """A running emulator with one bucket: its specs and settings."""
 
     def __init__(self, scheme: str, settings: Mapping[str, str]) -> None:
         self.scheme, self.settings = scheme, dict(settings)
 
     def spec(self, prefix: str) -> str:
-        """What stands behind `bucket:`."""
+        """Return the address after `bucket:`."""
         return f"{self.scheme}://{BUCKET}/{prefix}"
 
 
@@ -64,11 +64,11 @@ def _running(command: list[str | Path], ready: Callable[[], Any], folder: Path) 
 
 @contextlib.contextmanager
 def google(folder: Path) -> Iterator[Cloud]:
-    """A stand-in: Google's XML API is S3's in what is asked of it here, but for its signatures. fake-gcs-server takes no
-    puts of that API ("invalid uploadType"; 1.54)."""
+    """A stand-in: the used part of Google's XML API is that of S3, except for its signatures.
+    fake-gcs-server refuses uploads of that API ("invalid uploadType"; 1.54)."""
     server = SmallS3(signed=False)
     with serve(server.bucket_app) as url:
-        # A key that says where the server is and that no token is to be had. Without one obstore asks the machine's own cloud.
+        # A key that names the server and disables tokens. Without one obstore asks the machine's own cloud.
         key = {
             "gcs_base_url": url,
             "disable_oauth": True,

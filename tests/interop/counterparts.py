@@ -1,10 +1,8 @@
-"""Programs that are not ours, built or installed once into a cache, for tests that compare with them.
+"""Third-party programs, built or installed once into a cache, for comparison tests.
 
-With IPFSMEM_REQUIRE_COUNTERPARTS=1 (as in CI) what is missing is built with Go and npm, and a counterpart that cannot be
-had fails the test. Else only what was built before is used, and the test is skipped with the reason: nobody who runs the
-tests waits for a build that was not asked for. The cache is IPFSMEM_TEST_CACHE, or `.cache/counterparts` in the checkout;
-Go and npm keep nothing elsewhere.
-"""
+With IPFSMEM_REQUIRE_COUNTERPARTS=1 (as in CI) missing ones are built with Go and npm, and an unavailable
+one fails the test. Otherwise only earlier builds are used, and the test is skipped with the reason. The
+cache is IPFSMEM_TEST_CACHE, or `.cache/counterparts` in the checkout; Go and npm store nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 WEB = HERE.parents[1] / "web"
-#: The user's own, for what Go and npm are told there about registries: the tests run with an empty home.
+#: The user's home, for the registry settings of Go and npm: the tests run with an empty home.
 _HOME = Path.home()
 
 
@@ -41,12 +39,12 @@ def missing(reason: str) -> NoReturn:
 
 
 def required() -> bool:
-    """Whether what is missing is built, and fails its tests."""
+    """Return whether missing counterparts are built, and fail their tests."""
     return os.environ.get("IPFSMEM_REQUIRE_COUNTERPARTS") == "1"
 
 
 def need_program(name: str) -> str:
-    """Path of an installed program, or the test is skipped (or fails)."""
+    """Return the path of an installed program; skip (or fail) the test without it."""
     found = shutil.which(name)
     if found is None:
         missing(f"{name} is not installed")
@@ -54,13 +52,13 @@ def need_program(name: str) -> str:
 
 
 def cache_dir() -> Path:
-    """Where built counterparts are kept between runs."""
+    """Return the folder of built counterparts."""
     given = os.environ.get("IPFSMEM_TEST_CACHE")
     return Path(given) if given else HERE.parents[1] / ".cache" / "counterparts"
 
 
 def content_key(files: Iterable[Path]) -> str:
-    """Sixteen hex digits that change when a file does."""
+    """Return sixteen hex digits that change with the content of any file."""
     digest = hashlib.sha256()
     for path in sorted(files):
         data = path.read_bytes()
@@ -69,10 +67,9 @@ def content_key(files: Iterable[Path]) -> str:
 
 
 def cached(name: str, key: str, make: Callable[[Path], None], base: Path | None = None) -> Path:
-    """The directory `<base>/<name>-<key>`, made by `make(empty directory)` when it is not there.
+    """Return the directory `<base>/<name>-<key>`, made by `make(empty directory)` if missing.
 
-    It appears whole or not at all. Of workers that need it at the same time one makes it, the others wait.
-    """
+    It is created completely or not at all. Of several workers one creates it while the others wait."""
     base = base or cache_dir()
     base.mkdir(parents=True, exist_ok=True)
     target = base / f"{name}-{key}"
@@ -95,7 +92,7 @@ def run(
     timeout: float = 600,
     env: Mapping[str, str] | None = None,
 ) -> str:
-    """Standard output of a program, stripped. AssertionError with its last words when it fails."""
+    """Return the stripped standard output of a program. AssertionError with its last output on failure."""
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, capture_output=True, timeout=timeout, check=False, env=env
     )
@@ -107,7 +104,7 @@ def run(
 
 @functools.cache
 def _build(kind: str) -> Path | str:
-    """The directory of a counterpart, or why there is none; tried once a run."""
+    """Return the directory of a counterpart, or the reason why there is none; tried once per run."""
     try:
         return (
             _go(kind)
@@ -123,7 +120,7 @@ def _build(kind: str) -> Path | str:
 
 
 def cached_where_asked(name: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The same from the common cache, made only where counterparts are asked for."""
+    """Return a directory of the common cache, created only where counterparts are requested."""
     if not required() and not (cache_dir() / f"{name}-{key}").is_dir():
         raise AssertionError(
             "nobody asked for it (IPFSMEM_REQUIRE_COUNTERPARTS=1 builds it and runs these tests)"
@@ -133,7 +130,7 @@ def cached_where_asked(name: str, key: str, make: Callable[[Path], None]) -> Pat
 
 @contextlib.contextmanager
 def _builders() -> Iterator[dict[str, str]]:
-    """The environment of Go and npm: what they load and keep beside the product lies in a folder that goes again."""
+    """Return the environment of Go and npm: their caches are in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix=".builders-", dir=cache_dir()) as folder:
         own = {
             "HOME": folder, "TMPDIR": folder, "npm_config_cache": f"{folder}/npm",
@@ -158,7 +155,7 @@ def _go(name: str) -> Path:
 
 
 def _modules(name: str, source: Path) -> Path:
-    """A directory with the packages that a lock file names."""
+    """Return a directory with the packages of a lock file."""
     lock = [source / "package.json", source / "package-lock.json"]
 
     def install(target: Path) -> None:
@@ -171,7 +168,7 @@ def _modules(name: str, source: Path) -> Path:
 
 
 def _page() -> Path:
-    """The page of `ipfsmem ui`, as the build of a wheel makes it."""
+    """Build the page of `ipfsmem ui` as a wheel's build does."""
     sources = [path for path in (WEB / "src").rglob("*") if path.is_file()]
     sources += [WEB / name for name in ("package.json", "tsconfig.json")]
     sources += [
@@ -197,7 +194,7 @@ def _page() -> Path:
 
 
 def _web() -> Path:
-    """The browser client with its tests, its types checked and its modules built for Node and browsers."""
+    """Build the browser client with its tests: types checked, modules for Node and browsers."""
     sources = [path for folder in ("src", "tests") for path in (WEB / folder).rglob("*.ts")]
     sources += [*WEB.glob("*.ts"), WEB / "tsconfig.json"]
     modules = _modules("web", WEB)
@@ -224,17 +221,17 @@ def _npm(folder: str) -> Path:
         for path in scripts:
             shutil.copy(path, target)
 
-    # Below the installed modules, where Node looks for them.
+    # Below the installed modules, where Node finds them.
     return cached("scripts", content_key(scripts), copy, modules)
 
 
 def gopeer(*args: str | Path) -> str:
-    """Run a command of the Go counterpart (tests/interop/gopeer); what it prints."""
+    """Run a command of the Go counterpart (tests/interop/gopeer); return its output."""
     return run([gopeer_program(), *args])
 
 
 def gopeer_program() -> Path:
-    """The built Go counterpart, for tests that keep it running."""
+    """Return the built Go counterpart, for tests that keep it running."""
     return _go_program("gopeer")
 
 
@@ -252,12 +249,12 @@ def _go_program(name: str) -> Path:
 
 
 def node(script: str, *args: str | Path) -> str:
-    """Run a script of the JavaScript counterpart (tests/interop/node); what it prints."""
+    """Run a script of the JavaScript counterpart (tests/interop/node); return its output."""
     return run([need_program("node"), npm_folder("node") / script, *args])
 
 
 def built_web() -> Path:
-    """Where the tests of the browser client lie, built; the library itself is beside it, in `lib`."""
+    """Return the folder of the browser client's built tests; the library is next to it, in `lib`."""
     need_program("npm")
     built = _build("web")
     if isinstance(built, str):
@@ -266,7 +263,7 @@ def built_web() -> Path:
 
 
 def need_web() -> None:
-    """Where neither the browser client nor the page is built, the test is skipped (or fails) before anything is made for it."""
+    """Skip (or fail) the test before any setup if neither the browser client nor the page is built."""
     need_program("npm")
     built = [_build(kind) for kind in ("web", "page")]
     if all(isinstance(one, str) for one in built):
@@ -274,7 +271,7 @@ def need_web() -> None:
 
 
 def of_web_packages(path: str) -> str:
-    """A file of the packages that the browser client is built and tested with."""
+    """Return a file of the packages that the browser client is built and tested with."""
     need_program("npm")
     try:
         return (_modules("web", WEB) / "node_modules" / path).read_text("utf-8")
@@ -283,7 +280,7 @@ def of_web_packages(path: str) -> str:
 
 
 def built_page() -> Path:
-    """Where the page of `ipfsmem ui` lies, built."""
+    """Return the folder of the built page of `ipfsmem ui`."""
     need_program("npm")
     built = _build("page")
     if isinstance(built, str):
@@ -292,7 +289,8 @@ def built_page() -> Path:
 
 
 def npm_folder(folder: str) -> Path:
-    """Where the scripts of tests/interop/<folder> lie, with the packages of its lock file installed above them."""
+    """Return the folder of the scripts of tests/interop/<folder>, with the packages of its lock file
+    installed above them."""
     need_program("npm")
     built = _build(folder)
     if isinstance(built, str):
@@ -301,13 +299,13 @@ def npm_folder(folder: str) -> Path:
 
 
 def npm_packages(folder: str) -> Path:
-    """The `node_modules` of the lock file in tests/interop/<folder>."""
+    """Return the `node_modules` of the lock file in tests/interop/<folder>."""
     return npm_folder(folder).parent / "node_modules"
 
 
 @contextlib.contextmanager
 def process(command: Sequence[str | Path]) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The first line that a program prints, usually a URL, and its process; it is ended afterwards."""
+    """Yield the first line that a program prints, usually a URL, and its process; end it afterwards."""
     started = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     try:
         assert started.stdout is not None
@@ -321,13 +319,13 @@ def process(command: Sequence[str | Path]) -> Iterator[tuple[str, subprocess.Pop
 
 @contextlib.contextmanager
 def server(command: Sequence[str | Path]) -> Iterator[str]:
-    """The same for who needs the line alone."""
+    """Yield only the first line that a program prints."""
     with process(command) as (line, _):
         yield line
 
 
 def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[str, int], None]:
-    """A progress hook that does `work` once, when so many bytes have gone that way."""
+    """Return a progress hook that calls `work` once, after so many bytes in that direction."""
     passed = [0]
 
     def progress(way: str, count: int) -> None:
@@ -341,7 +339,7 @@ def after(direction: str, size: int, work: Callable[[], object]) -> Callable[[st
 
 @contextlib.contextmanager
 def meanwhile(seconds: float, work: Callable[[], object]) -> Iterator[None]:
-    """Does `work` so many seconds later, whatever goes on inside; it is done when this ends."""
+    """Call `work` after so many seconds, during the block; it has returned when the block ends."""
     timer = threading.Timer(seconds, work)
     timer.start()
     try:

@@ -1,4 +1,4 @@
-"""Gitea on this machine, for as long as a test needs it: an account, its tokens, repositories and rules."""
+"""Gitea on this machine for the duration of a test: an account, its tokens, repositories and rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gitea:
         self._program, self._folder, self._port = program, folder, free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._config = folder / "app.ini"
-        # A build without its files inside has them in the folder of the program.
+        # A build without embedded files has them in the folder of the program.
         files = Path(program).resolve().parent
         static = f"STATIC_ROOT_PATH = {files}\n" if (files / "templates").is_dir() else ""
         self._config.write_text(
@@ -42,7 +42,7 @@ class Gitea:
         self.token = ""
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Start the server with its account; it answers when this returns."""
+        """Start the server with its account and wait until it answers."""
         self._run("migrate")
         self._run("admin", "user", "create", f"--username={USER}", f"--password={_PASSWORD}", "--email=me@example.org", "--must-change-password=false")  # fmt: skip
         self.token = self.new_token("all")
@@ -59,11 +59,11 @@ class Gitea:
                 return server
 
     def new_token(self, scopes: str) -> str:
-        """A token of the account."""
+        """Create a token of the account."""
         return self._run("admin", "user", "generate-access-token", f"--username={USER}", f"--scopes={scopes}", f"--token-name=token{time.monotonic_ns()}", "--raw").split()[-1]  # fmt: skip
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """A call of its API."""
+        """Call its API."""
         request = urllib.request.Request(
             f"{self.url}/api/v1/{path}", json.dumps(body).encode() if body is not None else None, method=method,
             headers={"Authorization": f"token {self.token}", "Content-Type": "application/json"},
@@ -72,7 +72,7 @@ class Gitea:
             return json.loads(answer.read() or b"null")
 
     def repository(self, name: str) -> str:
-        """The URL of a new private repository, which is empty."""
+        """Return the URL of a new, empty, private repository."""
         self.ask("POST", "user/repos", {"name": name, "private": True})
         return f"{self.url}/{USER}/{name}.git"
 
@@ -94,7 +94,7 @@ class Gitea:
 
 @contextlib.contextmanager
 def gitea(folder: Path) -> Iterator[Gitea]:
-    """A running server; the test is skipped where the program `gitea` is not installed, as it takes minutes to build."""
+    """A running server; the test is skipped without the program `gitea`, which takes minutes to build."""
     program = shutil.which("gitea")
     if program is None:
         pytest.skip("gitea is not installed")

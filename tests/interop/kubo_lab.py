@@ -19,20 +19,20 @@ from ipfsmem.testing import MockClock
 from tests.interop.counterparts import need_program, npm_folder
 from tests.support.ports import free_port
 
-#: URL of a Kubo's RPC that the suite may use. Only pins and blocks that the tests made are removed there.
+#: URL of a Kubo RPC that the suite may use. Only pins and blocks of the tests are removed there.
 OWN_NODE = "IPFSMEM_TEST_KUBO_RPC"
 QUICK = Retry(attempts=2, first=0.01, most=0.02)
 
 
 class Node:
-    """A node, whoever runs it."""
+    """A node, run by anybody."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.is_js = "ipfs-core" in self.rpc("version")
 
     def rpc(self, command: str, **params: str) -> dict[str, Any]:
-        """The first line of a command's answer; {} when it is empty."""
+        """Return the first line of a command's answer; {} if empty."""
         rows = self.lines(command, **params)
         return rows[0] if rows else {}
 
@@ -56,7 +56,7 @@ class Node:
         return {row["Ref"] for row in self.lines("refs/local")}
 
     def clean(self, pinned: set[str], stored: set[str]) -> None:
-        """Back to what was there: nothing of the user's own is touched."""
+        """Restore the earlier pins and blocks without touching the user's own."""
         for cid in self.pinned() - pinned:
             self.rpc("pin/rm", arg=cid)
         for cid in self.stored() - stored:
@@ -65,7 +65,7 @@ class Node:
 
 
 class Process:
-    """A js-ipfs process on a repository, which can be killed and started again."""
+    """A js-ipfs process on a repository, which can be killed and restarted."""
 
     def __init__(self, repo: Path) -> None:
         self._repo = repo
@@ -91,7 +91,7 @@ class Process:
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None
-        for lock in self._repo.glob("*.lock"):  # what a killed node leaves
+        for lock in self._repo.glob("*.lock"):  # left by a killed node
             if lock.is_dir():
                 lock.rmdir()
             else:
@@ -100,7 +100,7 @@ class Process:
 
 @contextlib.contextmanager
 def running(repo: Path) -> Iterator[Node]:
-    """The user's own node when it is named, else js-ipfs."""
+    """Return the user's node if one is named, else js-ipfs."""
     own = os.environ.get(OWN_NODE)
     if own:
         yield Node(own.rstrip("/"))

@@ -1,7 +1,8 @@
-"""Real servers for the providers that reach a folder, a bucket or a repository over the network, each behind a relay for faults.
+"""Real servers for the providers that reach a folder, a bucket or a repository over the network, each behind
+a relay for faults.
 
-A server runs as long as the `Servers` that started it; each bench has a folder, a prefix or a repository of its own there.
-"""
+A server runs as long as the `Servers` that started it; each bench has its own folder, prefix or repository
+there."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ from tests.unit.providers.rclone_lab import configured, need_rclone
 from tests.unit.providers.sftp_lab import SshConnection
 from tests.unit.providers.sick_lab import Bench
 
-#: Provider, then server. `old` is the rclone that is installed (Debian's is 1.60), `new` the one that is built from its module.
+#: Provider, then server. `old` is the installed rclone (Debian's is 1.60), `new` the one built from its
+#: module.
 KINDS: Final = (
     "webdav-apache", "webdav-wsgidav", "webdav-rclone-old", "webdav-rclone-new",
     "bucket-seaweed", "bucket-rclone-new",
@@ -88,7 +90,7 @@ def rclone_serve(kind: str, age: str, folder: Path, stack: ExitStack, *options: 
     """Serve the folder `served` with rclone; return the port."""
     (folder / "served").mkdir(parents=True, exist_ok=True)
     port = free_port()
-    # Without a configuration it has none of this user's; with its caches as they are by default.
+    # Without a configuration of this user; with its default caches.
     command = [rclone_of(age), "serve", kind, folder / "served", f"--addr=127.0.0.1:{port}", f"--config={folder}/none", f"--cache-dir={folder}/cache"]  # fmt: skip
     started([*command, *options], port, stack, f"rclone serve {kind}", folder)
     return port
@@ -113,7 +115,7 @@ def wsgidav(folder: Path, stack: ExitStack) -> str:
 
 
 class Servers:
-    """Servers, each started when it is first asked for."""
+    """Servers that start on first use."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder, stack
@@ -122,7 +124,7 @@ class Servers:
 
     @contextlib.contextmanager
     def bench(self, kind: str, folder: Path) -> Iterator[Bench]:
-        """One of KINDS, well, and empty. `folder`: files of the client."""
+        """Return one of KINDS, without faults and empty. `folder`: files of the client."""
         folder.mkdir(parents=True, exist_ok=True)
         number = next(self._count)
         provider, _, server = kind.partition("-")
@@ -131,8 +133,8 @@ class Servers:
             yield made(self, kind, server, number, folder, stack)
 
     def running(self, name: str, start: Callable[[Path, ExitStack], Any]) -> Any:
-        """What `start` returned for this name the first time; it is called with a folder. Where its program is missing, each test
-        that asks is skipped (or fails)."""
+        """Return the result of the first `start` of this name, which is called with a folder. Without its
+        program each test that needs it is skipped (or fails)."""
         if name not in self._running:
             folder = self._folder / name
             folder.mkdir()
@@ -151,7 +153,7 @@ def _relayed(url: str, stack: ExitStack) -> tuple[str, Faults]:
 
 
 def _dav_server(servers: Servers, server: str) -> str:
-    """The URL of a folder that the account may use."""
+    """Return the URL of a folder that the account may use."""
     if server == "apache":
         return str(
             servers.running("webdav-apache", lambda folder, stack: webdav_at_apache(folder, stack).url)
@@ -220,7 +222,7 @@ def _sftp(servers: Servers, kind: str, server: str, number: int, folder: Path, s
 
 
 def _git(servers: Servers, kind: str, server: str, number: int, folder: Path, stack: ExitStack) -> Bench:
-    """A server of its own: the repository is what is expensive to make."""
+    """A separate server, because creating the repository is the expensive part."""
     repository = git_at_apache(folder, stack)
     origin, slash, path = repository.url.partition("/git/")
     at, faults = _relayed(origin, stack)

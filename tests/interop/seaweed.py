@@ -1,4 +1,4 @@
-"""SeaweedFS as a strict S3 server on this machine, for as long as a test needs it."""
+"""SeaweedFS as a strict S3 server on this machine, for the duration of a test."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _program() -> str:
 
 
 def _ports(count: int) -> list[int]:
-    """Free ports whose gRPC twins (10,000 above) are free as well."""
+    """Return free ports whose gRPC counterparts (10,000 above) are free as well."""
     found: dict[int, None] = {}
     while len(found) < count:
         found[free_port(twin=10_000)] = None
@@ -53,14 +53,14 @@ class SeaweedFS:
             f"-s3.config={config}", f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}",
             f"-s3.port={s3}", "-volume.max=8", "-master.volumeSizeLimitMB=64",
             "-s3.port.iceberg=0", "-s3.port.lance=0",
-            # After a kill nobody else can be elected, and a stop is not waited for.
+            # After a kill no other leader can be elected, and a stop is not awaited.
             "-master.electionTimeout=1s", "-volume.preStopSeconds=0",
         ]  # fmt: skip
         self.url = f"http://127.0.0.1:{s3}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Up when it returns, at the same URL as before."""
+        """Start it at the same URL as before, and wait until it answers."""
         path = self._folder / "weed.log"
         with path.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._folder)
@@ -68,17 +68,17 @@ class SeaweedFS:
 
     @property
     def runs(self) -> bool:
-        """Whether it was started and has not ended since."""
+        """Return whether it was started and has not exited."""
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """As a power cut ends it."""
+        """Kill it, as a power cut would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(PATIENCE)
 
     async def make_bucket(self, bucket: str) -> None:
-        """A bucket that takes objects: the volumes behind it come up a moment after the S3 side answers."""
+        """Create a bucket and wait until it accepts objects: its volumes start a moment after the S3 side."""
         signer, target = RequestSigner(*self._account), f"{self.url}/{bucket}"
         probe = f"{target}/probe"
         async with aiohttp.ClientSession() as session:
@@ -96,7 +96,7 @@ class SeaweedFS:
 
 @contextlib.contextmanager
 def seaweed(folder: Path, key: str, secret: str) -> Iterator[SeaweedFS]:
-    """A running S3 server, killed in the end: told to end it takes 15 seconds, and nobody reads what it holds."""
+    """A running S3 server, killed in the end, because a clean stop takes 15 seconds."""
     server = SeaweedFS(folder, key, secret)
     try:
         server.start()
@@ -111,7 +111,7 @@ def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
         try:
             urllib.request.urlopen(url, timeout=2)
         except urllib.error.HTTPError as error:
-            if error.code < 500:  # it refuses who does not sign
+            if error.code < 500:  # it refuses unsigned requests
                 return
         except OSError:
             pass

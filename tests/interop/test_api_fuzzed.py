@@ -1,8 +1,7 @@
-"""The OpenAPI document under a validator that is not ours, and every route of it under a fuzzer of APIs: schemathesis draws requests from the
-document, right ones and wrong ones, and holds each answer against it.
+"""The OpenAPI document under a third-party validator, and every route under an API fuzzer: schemathesis draws
+valid and invalid requests from the document, and validates each answer.
 
-Both are installed into the cache where counterparts are required; else this is skipped.
-"""
+Both are installed into the cache where counterparts are required; otherwise this is skipped."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ VALIDATE = (
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """A Python that has both."""
+    """A Python with both packages."""
 
     def install(target: Path) -> None:
         run([sys.executable, "-m", "venv", target])
@@ -79,7 +78,7 @@ def test_fuzzed_requests_get_no_server_error_and_no_undocumented_answer(tmp_path
             [
                 *(python, "-m", "schemathesis.cli", "run", document, "--url", url),
                 *("-H", f"Authorization: Bearer {TOKEN}", "--checks", CHECKS, "--phases", "coverage,fuzzing"),
-                *("--request-timeout", "60"),  # other tests may have the processor
+                *("--request-timeout", "60"),  # other tests may use the processor
                 *("--max-examples", str(cases(2, 25)), "--generation-database", "none"),
                 *(() if THOROUGH else ("--seed", "14")),
                 *("--exclude-path", "/v1/changes"),  # a stream that stays open

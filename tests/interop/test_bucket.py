@@ -1,4 +1,5 @@
-"""The bucket provider at a real S3 server: the contract, devices that share a memory, and the server killed while it is used."""
+"""The bucket provider at a real S3 server: the contract, devices that share a vault, and a server killed
+in use."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from tests.unit.providers.bucket_lab import Bucket
 
 pytestmark = pytest.mark.interop
 WALLET = Unlock(RawKeySigner(b"\x2a" * 32))
-#: Enough to be killed in the middle of, also after half of it was compressed away; in short lines, which the search for secrets passes by.
+#: Large enough to be interrupted even if half is compressed; in short lines, which the secret scan skips.
 MANY = {f"large{n}": trees.chacha20(f"bucket killed {n}", 250_000).hex("\n", 4) for n in range(30)}
 _prefixes = itertools.count()
 
@@ -43,7 +44,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
 
 @pytest.fixture
 def at(s3: SeaweedFS) -> Bucket:
-    """A prefix of its own."""
+    """A separate prefix."""
     return Bucket(s3.url, s3, prefix=f"run{next(_prefixes)}")
 
 
@@ -77,7 +78,8 @@ def sync(memory: Memory) -> None:
 
 
 def again(s3: SeaweedFS, at: Bucket) -> None:
-    """Started, and what it held before can be read: its old volumes come up after it takes new objects."""
+    """Restart the server and wait until its data can be read: old volumes come up after new objects are
+    accepted."""
     s3.start()
     asyncio.run(s3.make_bucket(account.BUCKET))
     objects = at.open().objects
@@ -115,7 +117,7 @@ def test_two_devices_that_sync_concurrently_converge(at: Bucket, tmp_path: Path)
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_one_change_is_four_uploads(
+def test_one_change_makes_four_uploads(
     at: Bucket, tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pack, its index, a pin and a record. The size depends on random names, so the median of several is compared."""
@@ -215,7 +217,7 @@ def test_server_killed_during_an_upload_loses_nothing(
             sync(a)
     assert a.files() == kept and a.status().unpublished and a.status().root == root
     again(s3, at)
-    assert roots(at) == before  # of the upload nothing is shown
+    assert roots(at) == before  # no part of the upload is visible
     sync(b)
     assert set(b.files()) == set(kept) - set(MANY)
     a.close()
@@ -230,7 +232,7 @@ def test_server_killed_during_an_upload_loses_nothing(
 
 
 def test_server_killed_during_a_read_loses_nothing(s3: SeaweedFS, at: Bucket, tmp_path: Path) -> None:
-    """To a device that has other things to send, and to one that has nothing."""
+    """For a device with unsent changes, and for a new one."""
     a, b = device(tmp_path / "a", at), device(tmp_path / "b", at)
     sync(a), sync(b)
     for key, text in MANY.items():

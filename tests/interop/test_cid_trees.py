@@ -27,7 +27,7 @@ def test_root_is_the_same_in_go_and_javascript(vector: dict[str, Any], tmp_path:
     assert str(packed.root) == vector["cid"]
     assert car.stat().st_size == packed.car_size
 
-    # Go: imports the same, finds the CAR whole and without a block too many, unpacks the same bytes.
+    # Go: imports the same, finds the CAR complete and without an extra block, unpacks the same bytes.
     assert gopeer("cid", source) == vector["cid"]
     blocks = sum(1 for _ in read_car(car.read_bytes()))
     assert gopeer("verify", car) == f"{vector['cid']} {blocks}"
@@ -44,7 +44,7 @@ def test_root_is_the_same_in_go_and_javascript(vector: dict[str, Any], tmp_path:
     }
     assert dict(read["rows"]) == hashes
 
-    # And the other way: we read what Go packed.
+    # And in reverse: we read what Go packed.
     assert gopeer("pack", source, tmp_path / "go.car") == vector["cid"]
     assert dict(read_car((tmp_path / "go.car").read_bytes())) == dict(read_car(car.read_bytes()))
 

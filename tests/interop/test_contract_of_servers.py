@@ -1,4 +1,4 @@
-"""The contract of all providers, asked of those over the network at real servers, and each illness of such a server."""
+"""The common contract for the network providers at real servers, with each fault of such a server."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.unit.providers.sick_lab import ILLNESSES, Bench, cut, late
 from tests.unit.providers.test_sick_providers import serves_another, tells_the_truth
 
 pytestmark = pytest.mark.interop
-#: In a thorough run all pairs, with git a quarter, in which each illness comes up.
+#: In a thorough run all pairs, with git a quarter, in which each fault occurs.
 PAIRS: list[tuple[str, Callable[[Any], None]]] = [
     (kind, illness)
     for row, kind in enumerate(KINDS)
     for column, illness in enumerate(SSH_ILLNESSES if kind.startswith("sftp") else ILLNESSES)
     if (THOROUGH and not kind.startswith("git")) or (row + column) % 4 == 0
 ]
-#: Those in which answers of the server itself arrive, late or in part: others are the same at each (test_sick_providers.py), so a
-#: short run has none of them.
+#: Faults with late or partial answers of the server itself; others are the same at each server
+#: (test_sick_providers.py), so a short run omits them.
 HALF_WELL = [pair for pair in PAIRS if pair[1] in (late, cut, *SSH_ILLNESSES)]
 
 

@@ -1,4 +1,4 @@
-"""The contract of all providers, asked of `web3storage` at the w3up service's own server code."""
+"""The common contract for `web3storage` at the w3up service's own server code."""
 
 from __future__ import annotations
 

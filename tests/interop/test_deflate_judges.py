@@ -1,7 +1,6 @@
-"""One verdict on every deflate stream, also where the inflater is JavaScript's: the streams of deflate.json in Node.
+"""One verdict on every deflate stream, also with JavaScript's inflaters: the streams of deflate.json in Node.
 
-Node's own zlib and the platform's stream come with Node; pako and fflate are asked when they can be installed.
-"""
+Node's zlib and the platform's stream come with Node; pako and fflate are tested if they can be installed."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ pytestmark = pytest.mark.interop
 HERE = Path(__file__).parent
 FILE = HERE.parents[1] / "fixtures" / "vectors" / "deflate.json"
 STREAMS: list[dict[str, Any]] = json.loads(FILE.read_text("utf-8"))["streams"]
-#: Streams that zlib refuses and fflate 0.8 takes, each for a missing look at the code or at what it says of itself: why
-#: format section 3 does not leave it at "one raw deflate stream".
+#: Streams that zlib refuses and fflate 0.8 accepts, each for a missing check of the code: the reason why
+#: format section 3 says more than "one raw deflate stream".
 FFLATE_TAKES = {
     "a stored block whose length is not repeated",
     "length code 286 of the fixed code",

@@ -1,4 +1,5 @@
-"""Filebase: our provider and the service's own client at one stand-in, before a real S3 server that checks signatures."""
+"""Filebase: our provider and the service's own client at one stand-in, with a real S3 server that checks
+signatures."""
 
 from __future__ import annotations
 

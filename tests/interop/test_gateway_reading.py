@@ -1,4 +1,4 @@
-"""Our tree reader and CAR reader before the real Go gateway, and random folders before the Go importer."""
+"""Our tree and CAR readers with the real Go gateway, and random folders with the Go importer."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def ask(url: str, accept: str) -> bytes:
         return data
 
 
-def test_paths_block_by_block(gateway: str, tree: BuiltTree) -> None:
+def test_paths_are_read_block_by_block_from_a_go_gateway(gateway: str, tree: BuiltTree) -> None:
     def get(cids: list[CID]) -> Mapping[CID, bytes]:
         found = {}
         for cid in cids:
@@ -89,7 +89,7 @@ def test_gateway_shows_our_files(gateway: str, tree: BuiltTree) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_random_folders_have_the_same_root(seed: int, tmp_path: Path) -> None:
     """Names of many lengths and scripts, around the size where folders become sharded."""
-    gopeer_program()  # a test that is skipped makes nothing before
+    gopeer_program()  # a skipped test creates nothing before
     rng = random.Random(seed)
     files: dict[str, bytes] = {}
     for _ in range((500, 2600, 4200)[seed]):

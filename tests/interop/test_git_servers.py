@@ -27,7 +27,7 @@ _APACHE_MODULES = ("mpm_event", "authn_core", "authz_core", "alias", "env", "cgi
 
 
 def git_at_apache(folder: Path, stack: ExitStack) -> Repository:
-    """A repository behind Apache's CGI, as `git help http-backend` has it."""
+    """A repository behind Apache's CGI, as in `git help http-backend`."""
     folder = apache_folder(folder, stack)
     repository = Repository(folder)
     repository.git("config", "http.receivepack", "true")
@@ -47,7 +47,7 @@ def git_at_apache(folder: Path, stack: ExitStack) -> Repository:
 
 
 def _ssh(folder: Path, stack: ExitStack) -> Repository:
-    """A repository at an OpenSSH server of this user, with keys made for it."""
+    """A repository at an OpenSSH server of this user, with new keys."""
     repository = Repository(folder)
     server = stack.enter_context(sshd(folder))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
@@ -74,7 +74,7 @@ def _path(folder: Path, stack: ExitStack) -> Repository:
 
 
 def _end(server: subprocess.Popen[bytes], *, group: bool = False) -> None:
-    if group:  # git starts the daemon as a program of its own
+    if group:  # git starts the daemon as a separate program
         os.killpg(server.pid, 15)
     server.terminate()
     server.wait(PATIENCE)

@@ -71,7 +71,7 @@ def test_each_call_ends_with_correct_data_or_a_provider_error(
 
 
 def open_at(host: Gitea, name: str, cache: Path, *, ref: str = "", **settings: object) -> GitProvider:
-    """A repository without the relay, as another device has it."""
+    """Open a repository without the relay, as on another device."""
     url = f"{host.url}/me/{name}.git{ref}"
     return GitProvider(url, {"git_cache": cache, "git_token": host.token, **settings})
 

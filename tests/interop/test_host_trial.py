@@ -1,4 +1,4 @@
-"""The script that a person runs at a real host, here at servers of this machine."""
+"""The trial script for real hosts, run at servers of this machine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def trial(spec: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-#: A trial takes a minute, so that a short run has one.
+#: A trial takes a minute, so a short run has one.
 SERVERS = [_git, _webdav, _bucket] if THOROUGH else [_git]
 
 
@@ -84,7 +84,7 @@ def test_trial_of_a_missing_folder_says_so_and_fails(tmp_path: Path) -> None:
 def test_trial_whose_vault_cannot_be_created_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "there"
     folder.mkdir()
-    monkeypatch.setenv("IPFSMEM_VAULT", "no name?")  # only what makes a vault uses it
+    monkeypatch.setenv("IPFSMEM_VAULT", "no name?")  # only the creation of a vault uses it
     done = trial(str(folder))
     assert done.returncode == 1 and "| create a vault | **no** |" in done.stdout
     assert "first publish" not in done.stdout and "Traceback" not in done.stderr

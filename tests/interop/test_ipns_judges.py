@@ -1,4 +1,4 @@
-"""Our IPNS records before the Go and the JavaScript library: what they accept, refuse and prefer must be what we do."""
+"""Our IPNS records with the Go and the JavaScript library: all accept, refuse and prefer the same records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interop.counterparts import gopeer, node
 pytestmark = pytest.mark.interop
 VECTORS: dict[str, Any] = json.loads(Path("fixtures/vectors/ipns.json").read_text())
 
-# What a judge takes and we do not, and why we stay stricter.
+# Records that a library accepts and we refuse, and why.
 GO_TAKES = {
     "signature twice": "protobuf lets the last one win; two readers could see two records",
     "data twice": "protobuf lets the last one win",
@@ -31,7 +31,7 @@ JS_TAKES = GO_TAKES | {
     "indefinite map": "any CBOR passes",
     "a 13th month": "JavaScript's dates roll over or are invalid, which compares as not expired",
 }
-# What we take and a judge does not.
+# Records that we accept and a library refuses.
 JS_REFUSES = {
     "V1 fields that are zero left out beside a V1 value": "an absent number is no zero there; protobuf's writers leave zeros out",
 }

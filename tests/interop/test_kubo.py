@@ -1,4 +1,5 @@
-"""The `kubo` provider with a real node: the whole contract, names of pins, records, a node killed while it imports."""
+"""The `kubo` provider with a real node: the whole contract, names of pins, records, a node killed during
+an import."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def test_blocks_are_read_on_the_callers_thread_here_too(connect: Callable[[], Pr
             threads.add(threading.get_ident())
             yield block(bytes([number]) * 200_000)
 
-    root = block(bytes([0]) * 200_000)[0]  # a node pins the root, so it must be there
+    root = block(bytes([0]) * 200_000)[0]  # a node pins the root, so it must exist
     assert asyncio.run(connect().put_car(root, blocks(), name="n")) == root
     assert threads == {threading.get_ident()}
 
@@ -157,13 +158,13 @@ def test_names_with_special_characters_are_pinned_and_removed(node: Node) -> Non
             [pin] = await provider.pins(name)
             await provider.unpin(pin)
             assert await provider.pins(name) == []
-        assert node.pinned() == before  # nor is a folder left that held the root while its pin was made anew
+        assert node.pinned() == before  # nor a folder that held the root while its pin was renewed
 
     run(body())
 
 
 def test_records_are_stored_as_blocks_and_forged_ones_ignored(node: Node) -> None:
-    """Everybody who may pin at the node may pin a forged record."""
+    """Anybody who may pin at the node may pin a forged record."""
 
     async def body() -> None:
         provider = node.open()
@@ -208,7 +209,7 @@ def test_unknown_root_cannot_be_pinned_and_nothing_hangs(node: Node) -> None:
 def test_node_killed_during_an_import_can_be_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The real program dies half way. The same call works afterwards, and nothing is listed that cannot be read."""
+    """The real program dies half-way. The same call succeeds afterwards, and every listed pin can be read."""
     monkeypatch.delenv(OWN_NODE, raising=False)
     process = Process(tmp_path / "repo")
     tree = build_tree({f"file{number}": bytes([number]) * 1_000_000 for number in range(40)})
@@ -244,7 +245,7 @@ def test_node_killed_during_an_import_can_be_used_again(
 
 
 def test_vault_at_a_node_is_shared_by_two_devices(node: Node, tmp_path: Path) -> None:
-    """Two devices that know the wallet and the node, and nothing else of each other."""
+    """Two devices that share only the wallet and the node."""
     wallet = Unlock(RawKeySigner(bytes(31) + b"\x21"))
 
     def device(name: str) -> Memory:
@@ -300,7 +301,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_list_of_all_blocks_is_read_only_for_unreceived_ones(node: Node, asked: list[str]) -> None:
-    """It grows with the whole node."""
+    """The list grows with the whole node."""
 
     async def body() -> None:
         provider = node.open()
@@ -321,7 +322,7 @@ def test_list_of_all_blocks_is_read_only_for_unreceived_ones(node: Node, asked: 
 
 
 def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[str], tmp_path: Path) -> None:
-    """So many for 20 memories, and for 300 no more."""
+    """The requests for 20 memories; 300 need no more."""
     counts = []
     for size in (20, 300):
         wallet = Unlock(RawKeySigner(bytes(30) + size.to_bytes(2, "big")))
@@ -343,7 +344,8 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
         fetch = Counter(asked)
         assert change["dag/import"] == 2 and fetch["dag/export"] == 1
         assert change["refs/local"] == fetch["refs/local"] == 0
-        # The new blocks, those on the way down to the changed text, are read back once each: so the depth shows here alone.
+        # The new blocks and those on the path to the changed text are read back once each: only here the
+        # depth matters.
         assert two.restored is not None
         change["block/get"] -= report.blocks_sent
         fetch["block/get"] -= two.restored.blocks_sent
@@ -351,7 +353,7 @@ def test_requests_for_one_change_and_for_a_new_device(node: Node, asked: list[st
     assert counts[0] == counts[1]
     assert (
         counts[0][0].total() == 20 and counts[0][1].total() == 47
-    )  # two of the search for a vault of that name
+    )  # two for the search for a vault of that name
 
 
 def test_pinning_service_next_to_the_node_gets_each_root(node: Node, tmp_path: Path) -> None:
@@ -366,7 +368,7 @@ def test_pinning_service_next_to_the_node_gets_each_root(node: Node, tmp_path: P
         assert report.published and "still fetching" in " ".join(notice.text for notice in report.notices)
 
         async def arrive() -> None:
-            """What bitswap would do: the service gets the blocks from the node."""
+            """Simulate bitswap: the service gets the blocks from the node."""
             async for cid, data in node.open().get_dag(parse_cid(str(report.root))):
                 cloud.blocks[cid] = data
 

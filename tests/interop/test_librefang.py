@@ -38,7 +38,7 @@ def installed() -> Path:
 
 
 def played(home: Path, work: Any) -> None:
-    """Run `work` in a thread, given the URL of a server of a local memory in which the agent `coder` is."""
+    """Run `work` in a thread, given the URL of a server of a local vault with the agent `coder`."""
     with Memory.create("m", "local", home=home) as memory:
         memory.scope("coder").values.set("first", "x")
 

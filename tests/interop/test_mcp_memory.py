@@ -1,8 +1,8 @@
-"""The nine graph tools compared with those of the MCP reference server `memory`: the same calls, answer by answer.
+"""The nine graph tools compared with those of the MCP reference server `memory`: the same calls, answer by
+answer.
 
-What an agent reads of an answer is compared as values: entities by name, relations by their ends. The order is another one on purpose (theirs
-that of making, ours that of keys), and where ours answers otherwise on purpose, the last test says how.
-"""
+Answers are compared as values: entities by name, relations by their ends. The order differs on purpose
+(theirs by creation, ours by key), and the last test lists other intended differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Server:
         return {one["name"]: one for one in self._ask("tools/list", {})["tools"]}
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The structured answer; of a refusal only that it is one."""
+        """Return the structured answer; of a refusal only that it is one."""
         answer = self._ask("tools/call", {"name": tool, "arguments": arguments}, refused={"isError": True})
         if answer.get("isError"):
             return {"refused": True}
@@ -108,7 +108,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Server, Server]]:
 
 
 def read(answer: dict[str, Any]) -> Any:
-    """What an agent reads of an answer, in one order."""
+    """Return an answer as an agent reads it, in a canonical order."""
     if answer.get("refused"):
         return "refused"
     found: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def read(answer: dict[str, Any]) -> Any:
 
 
 def same(both: tuple[Server, Server], tool: str, **arguments: Any) -> Any:
-    """Play a call on both: the answers are the same to an agent, and so is the graph afterwards."""
+    """Make a call on both: the answers are equal to an agent, and so is the graph afterwards."""
     ours, theirs = (one.call(tool, **arguments) for one in both)
     wanted = read(theirs)
     if tool == "create_relations" and wanted != "refused":
@@ -229,30 +229,30 @@ def test_intended_differences_from_the_reference_remain(both: tuple[Server, Serv
     ours, theirs = both
     for one in both:
         one.call("create_entities", entities=[ADA, ACME])
-    # What is new of an entity that is there is dropped there without a word.
+    # The reference silently drops new observations of an existing entity.
     more = {**ADA, "observations": ["wrote a program"]}
     assert [one.call("create_entities", entities=[more])["entities"] for one in both] == [[], []]
     said = [one.call("open_nodes", names=["Ada"])["entities"][0]["observations"] for one in both]
     assert said == [["born 1815", "likes tea", "wrote a program"], ["born 1815", "likes tea"]]
-    # A relation to nothing is made there.
+    # The reference creates a relation to a missing entity.
     nowhere = {**WORKS, "to": "nobody"}
     assert ours.call("create_relations", relations=[WORKS, nowhere]) == {"refused": True}
     assert ours.call("read_graph")["relations"] == [], "and the other one of that call is not made either"
     assert theirs.call("create_relations", relations=[nowhere])["relations"] == [nowhere]
-    # What stands twice in one call comes twice there.
+    # The reference stores duplicates within one call twice.
     twice = {"name": "Bo", "entityType": "person", "observations": ["x"]}
     assert [len(one.call("create_entities", entities=[twice, twice])["entities"]) for one in both] == [1, 2]
     assert [len(one.call("create_relations", relations=[WORKS, WORKS])["relations"]) for one in both] == [
         1,
         2,
     ]
-    # Names mean the same in whatever case, and a relation has one form.
+    # Names are equal regardless of case, and a relation has one form.
     assert ours.call("create_relations", relations=[{**WORKS, "relationType": "Works at"}])["relations"] == []
     assert len(ours.call("open_nodes", names=["ada"])["entities"]) == 1
     assert theirs.call("open_nodes", names=["ada"])["entities"] == []
-    # Words are found in whatever order.
+    # Words are found in any order.
     assert [len(one.call("search_nodes", query="tea likes")["entities"]) for one in both] == [1, 0]
-    # Names and observations without a text are refused.
+    # Empty names and observations are refused.
     for tool, empty in (
         ("create_entities", {"entities": [{**OSLO, "name": " "}]}),
         ("add_observations", {"observations": [{"entityName": "Ada", "contents": [" "]}]}),

@@ -1,4 +1,4 @@
-"""Our gateway, routing and peer clients before boxo's and Helia's servers, and their readers before ours."""
+"""Our gateway, routing and peer clients with boxo's and Helia's servers, and their readers with ours."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def record(sequence: int, seed: bytes = SEED) -> bytes:
 
 @pytest.fixture(scope="module")
 def go() -> Iterator[str]:
-    """The URL of boxo's gateway and routing server, which holds our tree."""
+    """The URL of boxo's gateway and routing server, which has our tree."""
     with counterparts.server([counterparts.gopeer_program(), "serve"]) as url:
         http = Http("go", trusted=[url])
 

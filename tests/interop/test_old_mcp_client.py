@@ -1,4 +1,4 @@
-"""A client of the MCP SDK 1.x, which knows only the protocol with a handshake, uses `ipfsmem serve mcp`."""
+"""A client of the MCP SDK 1.x, which only knows the protocol with a handshake, uses `ipfsmem serve mcp`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tests.support.mcp_lab import surroundings
 
 pytestmark = pytest.mark.interop
 CLIENT = Path(__file__).parent / "old_mcp" / "client.py"
-#: The last of the line of 1.x when this was written (2026-11-23).
+#: The last release of 1.x as of 2026-11-23.
 PACKAGE = "mcp==1.30.0"
 
 
 def packages() -> Path:
-    """A folder with that SDK and what it needs."""
+    """A folder with that SDK and its dependencies."""
 
     def install(target: Path) -> None:
         run([sys.executable, "-m", "pip", "install", "-q", "--no-cache-dir", "--target", target, PACKAGE])

@@ -1,4 +1,4 @@
-"""Pinata's own client against the stand-in, so that the stand-in follows the service and not our provider."""
+"""Pinata's own client with the stand-in, so that the stand-in follows the service and not our provider."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_official_pinata_client_gets_the_expected_answers(tmp_path: Path) -> Non
         assert len(out["deleted"]) == 2 and out["after"] == 0
         assert "401" in json.dumps(out["unknown"]) or "INVALID_CREDENTIALS" in out["unknown"]["text"]
         assert "NO_SCOPES_FOUND" in out["scopeless"]["text"]
-        # What the client uploaded, our provider lists and reads; so both speak to one and the same server.
+        # Our provider lists and reads the client's uploads, so both speak to the same server.
         [pin] = asyncio.run(at.open().pins("tree"))
         assert pin.cid == made.cid
         assert len(asyncio.run(files_under(at.open(), made.cid))) == 6

@@ -1,12 +1,13 @@
-"""The Pinning Service API on both sides: our client with a mock service that is not ours, our service before the judge.
+"""The Pinning Service API on both sides: our client with a third-party mock service, our service with a
+compliance checker.
 
-What the judge gets wrong: it takes for granted that what it asks for is pinned at once, whether or not anybody has
-it. So it runs with its contents in the store, where all nine checks pass, also at a real `ipfsmem serve peer`, and without,
-where its check of names fails as the list shows pinned requests only. It asks for the schemas on the network; judge.mjs
-gives it a copy.
-What the mock gets wrong: one request a CID, never done unless its name starts with `pinned-`, limits and pages that are
-ignored.
-"""
+The checker assumes that requested pins are pinned at once, even if nobody has the content. With its content
+in the store all nine checks pass, also at a real `ipfsmem serve peer`; without, its check of names fails,
+because the list shows pinned requests only. It requests the schemas from the network; judge.mjs gives it a
+copy.
+
+The mock allows one request per CID, never completes it unless its name starts with `pinned-`, and ignores
+limits and pages."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_wrong_token_is_refused_and_not_shown(mock: str) -> None:
 
 
 def judge(url: str, folder: Path) -> tuple[str, set[str]]:
-    """The judge's summary, and the checks that failed."""
+    """Return the checker's summary, and the failed checks."""
     scripts = npm_folder("pinning")
     program = scripts.parent / "node_modules" / ".bin" / "pinning-service-compliance"
     done = subprocess.run(
@@ -134,18 +135,18 @@ def judge(url: str, folder: Path) -> tuple[str, set[str]]:
 def test_our_service_passes_the_compliance_check(tmp_path: Path) -> None:
     cloud = SimCloud()
     for number in range(20_000):
-        data = f"7,{number}".encode()  # what judge.mjs lets it ask for
+        data = f"7,{number}".encode()  # hosts that judge.mjs permits
         cloud.blocks[raw_cid(hashlib.sha256(data).digest())] = data
     with serve(lambda: psa.app(SimProvider(cloud), token=TOKEN)) as url:
         summary, failed = judge(url, tmp_path)
     assert (summary, failed) == ("9/9 successful", set())
-    assert cloud.pins == []  # it took everything away that it had pinned
+    assert cloud.pins == []  # it removed everything that it had pinned
 
 
 @pytest.mark.slow
 def test_started_peer_passes_the_compliance_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ipfsmem serve peer` as a process of its own, its folder filled through the peer that it is as well."""
-    npm_folder("pinning")  # a test that is skipped makes nothing before
+    """`ipfsmem serve peer` as a separate process, its folder filled through its own peer API."""
+    npm_folder("pinning")  # a skipped test creates nothing before
     kept = tmp_path / "kept"
     blocks = []
     for number in range(20_000):

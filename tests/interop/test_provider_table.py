@@ -1,8 +1,9 @@
-"""Every provider before its counterpart: all that `ipfsmem provider test` tries, and a head found through one channel alone.
+"""Every provider with its counterpart: all steps of `ipfsmem provider test`, and a head found through one
+channel alone.
 
-With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/reference/providers.md. Where a provider takes no
-blocks or no names, the counterpart is filled by another way, which the table does not count for it.
-"""
+With IPFSMEM_PROVIDER_TABLE=path the outcome is written there as the table of docs/reference/providers.md.
+If a provider accepts no blocks or no names, the counterpart is filled in another way, which the table does
+not count."""
 
 from __future__ import annotations
 
@@ -60,12 +61,13 @@ HERE = Path(__file__).parent
 TOKEN = "token of the table"
 COLUMNS = ("upload", "has", "pin", "list", "fetch blocks", "fetch tree", "names", "small objects", "unpin")
 ALL = frozenset(COLUMNS)
-#: What only the host of a git repository decides; no column.
+#: Decided by the host of a git repository only; no column.
 HOST = "host"
 
 
 class Parts:
-    """A provider of which some calls go elsewhere, and some are hidden: what `can` leaves off is refused."""
+    """A provider some of whose calls go elsewhere, and some are hidden: calls without a capability in
+    `can` are refused."""
 
     def __init__(self, base: Provider, calls: Mapping[str, Provider] | None = None, **can: bool) -> None:
         self._base = base
@@ -125,7 +127,7 @@ class Parts:
 
 
 class GoStore(RoutingProvider):
-    """Fills boxo's server: blocks through its side door, names as routing puts them."""
+    """Fills boxo's server: blocks through its side door, names through routing."""
 
     async def put_car(self, root: CID, blocks: Iterable[Block], *, name: str) -> CID:
         [url] = self.client.urls
@@ -138,7 +140,7 @@ class GoStore(RoutingProvider):
         return root
 
 
-# -- versions as the lock files have them ------------------------------------------------------------------------------
+# -- versions from the lock files -------------------------------------------------------------------------------------
 
 
 def npm(folder: str, package: str) -> str:
@@ -157,7 +159,7 @@ def boxo() -> str:
 
 
 class Bench:
-    """What a row needs to open its provider: fixtures by name, a folder, and what is ended afterwards."""
+    """What a row needs to open its provider: fixtures by name, a folder, and cleanup."""
 
     def __init__(self, fixture: Callable[[str], Any], folder: Path, stack: ExitStack) -> None:
         self.fixture = fixture
@@ -241,7 +243,7 @@ def _service(kind: str) -> Callable[[Bench], Opened]:
 
 
 def _pinning(at: Bench) -> Opened:
-    """The service and its gateway stand over a folder that another provider fills."""
+    """The service and its gateway use a folder that another provider fills."""
     url = at.stack.enter_context(serve(lambda: psa.app(at.directory(), token=TOKEN)))
     gateway = at.stack.enter_context(serve(lambda: serving.app(at.directory())))
     settings = {
@@ -264,12 +266,12 @@ def _routing(at: Bench) -> Opened:
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A provider and what docs/reference/providers.md promises of it."""
+    """A provider and its promises in docs/reference/providers.md."""
 
     spec: str
     open: Callable[[Bench], Opened]
     promised: frozenset[str]
-    #: Cells that are `ok` by another's help, and what the table says instead.
+    #: Cells that are `ok` with another provider's help, and the text of the table instead.
     helped: dict[str, str] = {}
 
 
@@ -305,7 +307,7 @@ ROWS = (
 
 
 def cell(row: Row, step: Step | None) -> str:
-    """What the table says of one step; a step that was never reached is told apart from one that cannot be done."""
+    """Return the text of one step; a step that was not reached differs from one that is impossible."""
     if step is None:
         return "not reached"
     if step.outcome == "ok":
@@ -315,7 +317,7 @@ def cell(row: Row, step: Step | None) -> str:
 
 @pytest.fixture(scope="session")
 def table() -> Iterator[dict[str, str]]:
-    """Lines by provider, written down at the end in the order of ROWS; what did not run says so."""
+    """Collect lines by provider and write them in the order of ROWS; missing ones are marked."""
     lines: dict[str, str] = {}
     yield lines
     path = os.environ.get("IPFSMEM_PROVIDER_TABLE")
@@ -356,11 +358,12 @@ def test_provider_without_uploads_reports_so(
     assert [step for step in steps if step.outcome == "failed"] == []
 
 
-# -- a head through one channel alone ----------------------------------------------------------------------------------
+# -- a head through one channel alone ---------------------------------------------------------------------------------
 
 
 def load(make: Callable[..., Memory], home: Path, providers: list[Provider]) -> Memory:
-    """The wallet's vault is named, as none of these channels shows that another one does not exist."""
+    """Load the wallet's vault by name, because none of these channels can prove that another does not
+    exist."""
     unlock = Unlock(RawKeySigner(b"\x31" * 32), vault=FIRST)
     return make("m", "encrypted-ipfs", provider=providers, unlock=unlock, passphrase=False, home=home)
 
@@ -368,7 +371,8 @@ def load(make: Callable[..., Memory], home: Path, providers: list[Provider]) -> 
 def found_elsewhere(
     folder: Path, connect: Callable[[], list[Provider]], between: Callable[[], None] = lambda: None
 ) -> None:
-    """A device that has the wallet only finds everything, and what it writes is found by the first one."""
+    """Check that a device with only the wallet finds everything, and that the first device finds its
+    writes."""
     (folder / "stick").mkdir()
     one = load(Memory.create, folder / "one", connect())
     for number in range(5):
@@ -410,7 +414,7 @@ def test_nothing_is_found_without_names_and_a_list(tmp_path: Path) -> None:
 
 
 def test_vault_is_found_by_delegated_routing_alone(tmp_path: Path, go: str) -> None:  # noqa: F811
-    """Blocks in a folder that shows no names and no list; the only way to a root is boxo's routing server."""
+    """Blocks in a folder without names and lists; the only path to a root is boxo's routing server."""
 
     def connect() -> list[Provider]:
         folder = DirectoryProvider(tmp_path / "stick")
@@ -420,7 +424,7 @@ def test_vault_is_found_by_delegated_routing_alone(tmp_path: Path, go: str) -> N
 
 
 def test_vault_is_found_by_name_put_of_a_node_alone(tmp_path: Path) -> None:
-    """No pin is left at the node, so neither its list nor the records kept as blocks can help."""
+    """No pin remains at the node, so neither its list nor records stored as blocks can help."""
     kubo = FakeKubo()
     with serve(kubo.app) as url:
         found_elsewhere(

@@ -1,8 +1,8 @@
-"""Published roots checked by other programs: each is whole, and importing its files again gives the same CID.
+"""Published roots checked by other programs: each is complete, and importing its files again gives the same
+CID.
 
-Sealed and plain, after edits that patched folders in place: an importer that starts from the files cannot know how the
-folders came about, so equal CIDs show that nothing of our incremental layout leaks into the tree.
-"""
+Sealed and plain, after edits that patched folders in place: an importer that starts from the files does
+not know their history, so equal CIDs show that the incremental layout leaves no trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interop
 def test_importing_the_files_of_a_patched_root_gives_its_cid(
     mode: Literal["encrypted-ipfs", "ipfs"], tmp_path: Path
 ) -> None:
-    gopeer_program()  # a test that is skipped makes nothing before
+    gopeer_program()  # a skipped test creates nothing before
     with Memory.create(
         "m", mode, provider=SimProvider(), passphrase=False, public_ok=True, home=tmp_path / "home"
     ) as memory:

@@ -1,4 +1,5 @@
-"""The rclone provider, with the installed rclone and a current one, at remotes of three kinds: an S3 server (SeaweedFS), and WebDAV and SFTP as `rclone serve` speaks them."""
+"""The rclone provider, with the installed rclone and a current one, at an S3 server (SeaweedFS) and at
+`rclone serve` for WebDAV and SFTP."""
 
 from __future__ import annotations
 

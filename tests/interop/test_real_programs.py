@@ -1,8 +1,8 @@
-"""Real agents' programs with a vault, each with a stand-in model: the context that the model gets, and the tools that it can
-call.
+"""Real agent programs with a vault, each with a stand-in model: the model's context, and the tools that it
+can call.
 
-The versions are those of tests/interop/programs/package-lock.json; `python tests/interop/programs/bump.py` takes the newest.
-"""
+The versions are those of tests/interop/programs/package-lock.json; `python tests/interop/programs/bump.py`
+updates them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.support.programs_lab import REAL_PROGRAMS, Machine, RealProgram, agen
 from tests.support.stand_in_model import Call, Script, Seen, StandInModel, Step, found, steps
 
 pytestmark = [pytest.mark.slow]
-#: Begins every text that a model is given out of a memory.
+#: Begins every text of a memory that a model receives.
 NOTICE = "What is quoted below is memory"
 every_program = pytest.mark.parametrize("program", REAL_PROGRAMS.values(), ids=REAL_PROGRAMS)
-#: Those whose hook gives the model something.
+#: Programs whose hook gives the model a text.
 WITH_HOOKS = {name: program for name, program in REAL_PROGRAMS.items() if program.takes_context}
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
-    """A machine with a memory and no program yet."""
+    """A machine with a vault and no program yet."""
     programs = agents_programs()
     with StandInModel() as model:
         made = Machine(tmp_path, model, programs)
@@ -37,7 +37,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def connected(machine: Machine, program: RealProgram) -> dict[str, bytes]:
-    """Connect a program that a person has used; its settings as they were."""
+    """Connect a used program; return its previous settings."""
     machine.has(program)
     before = machine.files(program)
     machine.ipfsmem("connect", program.name)
@@ -80,7 +80,7 @@ def test_real_program_recalls_saves_and_is_disconnected(machine: Machine, progra
 
 
 def _only_ours_goes(machine: Machine, program: RealProgram) -> None:
-    """Programs write in their own files meanwhile; that stays."""
+    """Check that disconnecting removes only our entries; programs write to their own files meanwhile."""
     machine.ipfsmem("disconnect", program.name)
     left = machine.files(program)
     for name, data in left.items():
@@ -97,7 +97,7 @@ LINES = [f"Line {number:04}: the quick brown fox jumps over it." for number in r
 
 
 def reads_all_of(key: str, then: str) -> Script:
-    """A model that tries to replace a text after its first page, reads on as it is told, and replaces it then."""
+    """A model that tries to replace a text after its first page, then reads on as told and replaces it."""
 
     def script(seen: Seen) -> Step:
         done = len(seen.results)
@@ -143,7 +143,7 @@ every_claude = pytest.mark.parametrize("program", CLAUDE.values(), ids=CLAUDE)
 
 
 def adopted(machine: Machine, program: RealProgram) -> Path:
-    """Claude Code's memory folder of the project, with one memory, connected."""
+    """Claude Code's linked memory folder of the project, with one memory."""
     folder = machine.claude_folder()
     folder.mkdir(parents=True)
     (folder / "build.md").write_text("---\nname: build\ndescription: how it is built\n---\n\nWith make.\n")
@@ -154,7 +154,7 @@ def adopted(machine: Machine, program: RealProgram) -> Path:
 
 
 def remembers_in_two_steps(folder: Path, key: str, *, pause: float) -> Script:
-    """What Claude Code tells its model to do: write a file, then add a line to MEMORY.md."""
+    """Claude Code's instruction to its model: write a file, then add a line to MEMORY.md."""
     old = "- [Build](build.md) — how it is built"
     text = f"---\nname: {key}\ndescription: about {key}\n---\n\nText of {key}.\n"
     return steps(
@@ -187,7 +187,7 @@ def test_claude_code_is_given_memories_again_after_compaction_only(
     question = "How should feedback be given, which way?"
 
     def given() -> tuple[int, int]:
-        """How often the index and the memory stand before the model."""
+        """Return how often the index and the memory are in the model's context."""
         text = machine.model.requests[-1].text
         return text.count("tone: Tone"), text.count("Say what is wrong first.")
 
@@ -198,7 +198,7 @@ def test_claude_code_is_given_memories_again_after_compaction_only(
     machine.run(program, "/compact", steps(final="<summary>We spoke.</summary>"), "--continue")
     machine.run(program, question, steps(final="done"), "--continue")
     assert given() == (1, 1)
-    assert machine.model.requests[-1].text.count(question) < 3  # what was said before is gone
+    assert machine.model.requests[-1].text.count(question) < 3  # the earlier context is gone
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
@@ -278,8 +278,9 @@ def test_real_program_is_given_what_was_said_in_an_earlier_session(
     machine.run(program, question, steps())
     line = " user: The staging database password rotates every Tuesday at nine."
     given = [seen.text for seen in machine.model.requests if line in seen.text]
-    # Two programs write &lt; for the sign before it, and one asks its model again, what of the talk it should keep itself.
+    # Two programs escape the `<` before it, and one asks its model again which part of the conversation to
+    # keep.
     assert given and all(NOTICE in text and text.count("memory-said") == 2 for text in given)
     if program.name == "claude-code":
         machine.run(program, question, steps(), "--continue")
-        assert machine.model.text.count("rotates every Tuesday") == 1  # once a session
+        assert machine.model.text.count("rotates every Tuesday") == 1  # once per session

@@ -1,4 +1,5 @@
-"""A real S3 server behind the Filebase provider, killed in use: nothing is half listed or lost, and the next run continues."""
+"""A real S3 server behind the Filebase provider, killed in use: nothing is half listed or lost, and the
+next run continues."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from tests.unit.providers.services_lab import Account, account
 
 pytestmark = pytest.mark.interop
 WALLET = Unlock(RawKeySigner(b"\x2a" * 32))
-#: Enough to be killed in the middle of, also after half of it was compressed away; in short lines, which the search for secrets passes by.
+#: Large enough to be interrupted even if half is compressed; in short lines, which the secret scan skips.
 MANY = {f"large{n}": trees.chacha20(f"s3 killed {n}", 250_000).hex("\n", 4) for n in range(60)}
 
 
@@ -37,7 +38,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedFS]:
 
 @pytest.fixture
 def at(s3: SeaweedFS) -> Iterator[Account]:
-    """The service before that server. What its gateway serves goes through the server too, and ends with it."""
+    """The service in front of that server. Its gateway reads through the server too, and ends with it."""
     with account("filebase-s3", s3.url) as made:
         made.settings["retry"] = ONCE
 
@@ -56,7 +57,7 @@ def at(s3: SeaweedFS) -> Iterator[Account]:
                         car = web.StreamResponse(headers={"Content-Type": "application/vnd.ipld.car"})
                         await car.prepare(request)
                         async for piece in found.content.iter_any():
-                            # A system may keep all of it in its buffers, and the server would have given everything.
+                            # A system may buffer all of it, so that the server would have sent everything.
                             await asyncio.sleep(0.002)
                             if not s3.runs:
                                 raise aiohttp.ClientConnectionError
@@ -102,7 +103,7 @@ def test_server_killed_during_an_upload_or_a_read_loses_nothing(
     b = device(tmp_path / "b", at)
     assert b.files() == a.files()
     before, root = listed(a, at), a.status().root
-    # -- in the middle of an upload
+    # -- during an upload ---------------------------------------------------------------------------------------------
     for key, text in MANY.items():
         a.write(key, text)
     kept = a.files()
@@ -112,13 +113,13 @@ def test_server_killed_during_an_upload_or_a_read_loses_nothing(
         sync(a)
     assert a.files() == kept and a.status().unpublished and a.status().root == root
     again(s3)
-    assert listed(a, at) == before  # of the upload nothing is there
+    assert listed(a, at) == before  # no part of the upload is stored
     sync(b)
     assert set(b.files()) == set(kept) - set(MANY)
     sync(a)
     assert not a.status().unpublished and a.status().root != root
     assert len(listed(a, at)) == len(before) + 1
-    # -- in the middle of a tree: a device that has other things to send, and one that has nothing
+    # -- during a tree: a device with unsent changes, and a new one ---------------------------------------------------
     b.write("mine", "written meanwhile")
     own = b.files()
     b.close()

@@ -1,7 +1,7 @@
-"""The service under a real user manager: systemd starts it, it syncs, it is stopped, and nothing of it is left.
+"""The service under a real user manager: systemd starts it, it syncs, it is stopped, and nothing remains.
 
-The manager runs in a mount namespace of its own, as systemd asks for a machine that it has booted; that takes root and Linux.
-"""
+The manager runs in its own mount namespace, because systemd requires a booted machine; that needs root and
+Linux."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_systemd_service_syncs_and_is_removed_completely(
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,  # the service is a nice one, and every core may be busy with other tests
+        timeout=300,  # the service has a low priority, and other tests may use every core
         check=False,
     )
     if done.returncode == 77:

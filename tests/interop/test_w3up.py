@@ -1,4 +1,4 @@
-"""`web3storage` against the w3up service's own server code, read again by the service's own client."""
+"""`web3storage` with the w3up service's own server code, read back by the service's own client."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def space(server: Server) -> Space:
 
 @pytest.fixture
 def connect(space: Space) -> Callable[[], Web3Storage]:
-    """What the contract suite opens: the same space, each time with a key of its own."""
+    """Open the same space, each time with another key."""
     return space.open
 
 
@@ -62,7 +62,7 @@ def clock() -> MockClock:
     return MockClock()
 
 
-# Pins have the service's own time; that part of the suite is below in another form.
+# Pins have the service's own time; that part of the contract is tested below in another form.
 test_empty_provider_returns_empty_answers = contract.test_empty_provider_returns_empty_answers
 test_greatest_record_of_a_name_remains = contract.test_greatest_record_of_a_name_remains
 test_name_in_another_base_is_the_same_name = contract.test_name_in_another_base_is_the_same_name
@@ -103,7 +103,7 @@ def files(count: int, changed: str = "") -> dict[str, bytes]:
 async def publish(
     provider: Web3Storage, tree: BuiltTree, before: Iterable[CID] = (), name: str = "mine"
 ) -> None:
-    """Send a tree as the engine does: what an older tree has is left out."""
+    """Send a tree as a sync does: blocks of an older tree are omitted."""
     known = set(before)
     assert await provider.put_car(
         tree.cid, ((cid, data) for cid, data in tree.blocks if cid not in known), name=name
@@ -176,7 +176,7 @@ def test_older_records_are_removed_and_names_are_not_listed_as_pins(server: Serv
         stored = space.blobs()
         listed = await provider._uploads.refresh()
         assert len(listed) == 3  # the tree, its index, the record
-        assert len(stored) == 2  # records take no blob
+        assert len(stored) == 2  # records use no blob
         await provider.unpin((await provider.pins("mine"))[0])  # and do not keep shards alive
         assert space.blobs() == {}
         assert await space.open().get_name(contract.NAME) == contract.record(4)
@@ -196,7 +196,7 @@ def test_unpinned_root_can_be_pinned_again(space: Space) -> None:
             await one.put_car(cid, [(cid, data)], name="mine")
             await unpinner.unpin(await two.pin(cid, "mine"))
             assert await two.pins("mine") == []
-            # Its blob went with it, so the root is listed again and the block is gone: pin promises no more.
+            # Its blob was removed too, so the root is listed again without the block: pin promises no more.
             await one.pin(cid, "mine")
             assert [pin.cid for pin in await two.pins("mine")] == [cid]
             await one.put_car(cid, [(cid, data)], name="mine")
@@ -205,7 +205,7 @@ def test_unpinned_root_can_be_pinned_again(space: Space) -> None:
     run(body())
 
 
-# -- what it is made for -------------------------------------------------------------------------------------------
+# -- purpose of the provider ------------------------------------------------------------------------------------------
 
 
 def test_publish_sends_only_new_blocks(server: Server, space: Space) -> None:
@@ -320,7 +320,7 @@ def test_blocks_are_read_at_the_address_from_the_settings(server: Server, space:
         base = url.rsplit("/", 2)[0]
         before = server.stats()["receipts"]
         other = space.open(w3up_blobs=f"{base}/{{digest}}/{{digest}}.blob")
-        found = await other.get_blocks(cids(tree))  # the blobs may lie on several nodes: some, or all
+        found = await other.get_blocks(cids(tree))  # the blobs may be on several nodes: some, or all
         assert found.items() <= dict(tree.blocks).items()
         assert server.stats()["receipts"] == before
 
@@ -328,7 +328,7 @@ def test_blocks_are_read_at_the_address_from_the_settings(server: Server, space:
 
 
 def edited(count: int, changes: int) -> dict[str, bytes]:
-    """The same tree after so many changes, each of another file."""
+    """Return the same tree after so many changes, each of another file."""
     made = files(count)
     for number in range(changes):
         made[sorted(made)[number * 7 % count]] = b"change %d" % number
@@ -340,7 +340,7 @@ async def dag(provider: Web3Storage, root: CID) -> list[Block]:
 
 
 def check_whole(got: list[Block], tree: BuiltTree) -> None:
-    """Every block once, each after one that links to it."""
+    """Check that every block occurs once, after one that links to it."""
     assert dict(got) == dict(tree.blocks) and len(got) == len(dict(got))
     seen = {tree.cid}
     for cid, data in got:
@@ -366,7 +366,8 @@ def test_tree_is_read_in_one_pass_over_its_shards(server: Server, space: Space) 
             size = sum(len(data) + 45 for _, data in tree.blocks)
             index = 50 * len(tree.blocks)
             assert after["get_bytes"] - before["get_bytes"] < size + index + 80_000
-            # Three small shards, the large one and its index; the end of the large one, and then what lies before it.
+            # Three small shards, the large one and its index; the end of the large one, and then the part
+            # before it.
             assert after["gets"] - before["gets"] <= 6
             assert await reader.get_blocks(cids(tree)[::7]) == dict(tree.blocks[::7])
         assert await dag(space.open(), block("nowhere")[0]) == []
@@ -388,7 +389,7 @@ def test_read_of_a_tree_with_missing_shards_ends_early(server: Server, space: Sp
         assert dict(got).items() <= dict(second.blocks).items()
         left = [cid for cid in cids(second) if cid not in dict(got)]
         assert await reader.get_blocks(left) == {}
-        await publish(provider, second)  # whole
+        await publish(provider, second)  # complete
         check_whole(await dag(space.open(), second.cid), second)
 
     run(body())
@@ -406,7 +407,7 @@ def test_index_of_the_requested_root_is_read_first(server: Server, space: Space)
             assert await reader.get_blocks([tree.cid]) == dict([tree.blocks[-1]])
             assert await reader.get_blocks(cids(tree)) == dict(tree.blocks)
             after = server.stats()
-            assert after["gets"] - before["gets"] == 1  # the small shard, which is here then
+            assert after["gets"] - before["gets"] == 1  # the small shard, which is cached then
             assert after["receipts"] - before["receipts"] == 2
 
     run(body())
@@ -445,7 +446,7 @@ def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space:
         known: set[CID] = set()
         worst = 0
         for tree in trees:
-            provider = space.open()  # each time a process of its own
+            provider = space.open()  # a new process each time
             provider._many = 5
             await provider.pins("mine")  # as every sync has read the list
             before = server.stats()
@@ -458,17 +459,19 @@ def test_many_small_publishes_leave_few_shards_to_ask_for(server: Server, space:
             kinds = indexes(await provider._uploads.refresh())
             assert kinds.count(IndexKind.SMALL) <= 6 and kinds.count(IndexKind.LARGE) == 1
         assert kinds.count(IndexKind.MERGED) == 3
-        # A merge: six shards are found and read (19), three blobs go out (9), and so on; the service reads two indexes.
+        # A merge: six shards are found and read (19), three blobs are sent (9), and so on; the service reads
+        # two indexes.
         assert worst == 33
         for number, most in ((20, 8), (19, 8), (11, 21), (3, 21), (0, 21)):
             before = server.stats()
             check_whole(await dag(space.open(), trees[number].cid), trees[number])
-            # At most six small shards (one of them merged), the large one and its index; more for older roots.
+            # At most six small shards (one of them merged), the large one and its index; more for older
+            # roots.
             assert server.stats()["gets"] - before["gets"] <= most, number
         collector = space.open()
         for pin in (await collector.pins("mine"))[1:]:
             await collector.unpin(pin)
-        # The large shard, at most six small ones, their indexes: what only served older roots is gone.
+        # The large shard, at most six small ones, their indexes: shards of older roots only are gone.
         assert len(space.blobs()) <= 14
         kinds = indexes(await provider._uploads.refresh())
         assert IndexKind.MERGED not in kinds
@@ -590,7 +593,7 @@ def test_every_pinned_tree_is_readable_after_any_interruption(
     run(body())
 
 
-# -- letting go ----------------------------------------------------------------------------------------------------
+# -- unpinning --------------------------------------------------------------------------------------------------------
 
 
 def test_unpinning_keeps_what_others_need_and_frees_the_rest(space: Space) -> None:
@@ -605,9 +608,11 @@ def test_unpinning_keeps_what_others_need_and_frees_the_rest(space: Space) -> No
         assert len(space.blobs()) == 6
         pins = {pin.cid: pin for pin in await provider.pins("mine")}
         other = space.open()  # a device that knows nothing yet
-        await other.unpin(pins[trees[1].cid])  # only its own changed blocks go: one shard and its index
+        await other.unpin(
+            pins[trees[1].cid]
+        )  # only its own changed blocks are removed: one shard and its index
         assert len(space.blobs()) == 4
-        await other.unpin(pins[trees[0].cid])  # nearly all of its blocks are needed by the last
+        await other.unpin(pins[trees[0].cid])  # the last root needs nearly all of its blocks
         assert len(space.blobs()) == 4
         reader = space.open()
         assert [pin.cid for pin in await reader.pins("mine")] == [trees[2].cid]
@@ -675,7 +680,7 @@ def test_publish_after_a_crash_is_completed(server: Server, space: Space) -> Non
         whole = sum(len(data) + 40 for _, data in tree.blocks)
         assert (
             server.stats()["put_bytes"] - half < whole - (half - before) + 80_000
-        )  # what was there was not sent
+        )  # present blocks were not sent
         assert await space.open().get_blocks(cids(tree)) == dict(tree.blocks)
 
     try:
@@ -786,7 +791,9 @@ def test_vault_moves_away_from_a_read_only_service(
             "The service accepts no writes now, but may still serve reads. If it has ended, as the hosted ones did in 2026, move the vault to another provider: ipfsmem vault move.",
             one.fails(41, "sync").err,
         )
-        assert one("vault", "move", str(tmp_path / "stick")).code == 7  # nobody can be told at the old place
+        assert (
+            one("vault", "move", str(tmp_path / "stick")).code == 7
+        )  # nobody can be informed at the old provider
         one.ok("sync")
         two.ok("init", "--unprotected-keys", "--provider", str(tmp_path / "stick"), key=KEY)
         assert two.ok("read", "tone", "--body").out == "y\n"
@@ -837,7 +844,7 @@ def test_service_without_indexes_takes_uploads(server: Server, space: Space) -> 
 
 
 def service(server: Server, space: str, signer: Signer, proof: str | None) -> Service:
-    """Below the provider, which looks at its delegation before it sends anything."""
+    """The service below the provider, which checks its delegation before it sends anything."""
     return Service(
         Http("web3storage", trusted=[server.url]), server.url, server.did, signer, space,
         ucan.read_proof(proof) if proof else None, f"{server.url}/receipt/",
@@ -872,7 +879,7 @@ def test_service_refuses_calls_outside_the_delegation(server: Server, space: Spa
 
 def test_delegation_that_expires_in_use_is_explained(space: Space) -> None:
     async def body() -> None:
-        for lifetime in (8, 80):  # a busy machine may take longer for what it is still good for
+        for lifetime in (8, 80):  # a loaded machine may need longer for the permitted part
             provider = space.open(lifetime=lifetime)
             ends = time.monotonic() + lifetime
             with contextlib.suppress(ProviderRefused):
@@ -952,7 +959,8 @@ def test_requests_of_one_change_and_a_first_fetch_are_bounded(
         cost = spent(functools.partial(change, f"text {turn}"))
         assert (cost["puts"], cost["receipts"]) == (2, 2)
         assert cost["rpc"] == 11
-        # The service's own look at the index; and the new blocks are read back, out of the one shard that they came in.
+        # The service's own read of the index; and the new blocks are read back from the single shard that has
+        # them.
         assert cost["gets"] == 2
     cost = spent(fetch)
     assert cost["get_bytes"] <= stored * 1.02 + 3 * 40_000

@@ -46,7 +46,7 @@ _MODULES = (
 )
 
 
-#: What a page of another origin needs to be allowed, as docs/reference/providers.md says.
+#: What pages of other origins need, as in docs/reference/providers.md.
 _CORS = (
     'Header always set Access-Control-Allow-Origin "*"',
     'Header always set Access-Control-Allow-Methods "GET, PUT, DELETE, MKCOL, MOVE, PROPFIND, OPTIONS"',
@@ -170,8 +170,8 @@ def _killed_tree(step: int) -> BuiltTree:
 
 
 def _killed(at: DavFolder, step: int) -> bool:
-    """Publish in a process that is killed before its request number `step`; tell whether it came so far."""
-    # A fork of this process could wait for a lock that a thread of it holds.
+    """Publish in a process that is killed before its request number `step`; return whether it reached it."""
+    # A fork of this process could wait for a lock that one of its threads holds.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     child = context.Process(target=_publish_until, args=(at, step))

@@ -1,7 +1,6 @@
-"""Trees made by rule: what fixtures/vectors/cid_trees.json describes, written to a disk or built in memory.
+"""Trees of fixtures/vectors/cid_trees.json, written to a disk or built in memory.
 
-The rules are few, so that any language can follow them; they are explained in that file.
-"""
+Their rules are explained in that file; they are few, so that any language can follow them."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ VECTORS = Path(__file__).parents[2] / "fixtures" / "vectors"
 
 
 def load() -> dict[str, Any]:
-    """The vectors as they stand in the file."""
+    """Return the vectors of the file."""
     data: dict[str, Any] = json.loads((VECTORS / "cid_trees.json").read_text("utf-8"))
     return data
 
 
 def content(rule: dict[str, Any]) -> bytes:
-    """Bytes of one file by its rule."""
+    """Return the bytes of one file by its rule."""
     if "text" in rule:
         return str(rule["text"]).encode()
     if "zeros" in rule:
@@ -45,7 +44,8 @@ def _keystream(seed: str) -> Any:
 
 
 class KeystreamFile:
-    """A file of ChaCha20 keystream that is never held whole; may give less than asked for, as pipes do."""
+    """A file of ChaCha20 keystream that is never held completely; may return fewer bytes than requested,
+    as pipes do."""
 
     def __init__(self, seed: str, size: int, most: int = 1 << 20) -> None:
         self._stream = _keystream(seed)
@@ -60,7 +60,8 @@ class KeystreamFile:
 
 
 def files(tree: dict[str, Any]) -> dict[str, bytes | None]:
-    """Path and bytes of everything in a tree, None for a folder that has to be made; path "" is the root itself."""
+    """Return path and bytes of everything in a tree, None for an explicit folder; path "" is the root
+    itself."""
     if "file" in tree:
         return {"": content(tree["file"])}
     found: dict[str, bytes | None] = {"": None}
@@ -103,7 +104,7 @@ def write(tree: dict[str, Any], at: Path) -> None:
 
 
 def read(at: Path) -> dict[str, bytes | None]:
-    """What stands on disk, in the form of `files`, with every folder."""
+    """Return the files on disk in the form of `files`, with every folder."""
     if at.is_file():
         return {"": at.read_bytes()}
     found: dict[str, bytes | None] = {"": None}
@@ -113,7 +114,7 @@ def read(at: Path) -> dict[str, bytes | None]:
 
 
 def with_folders(tree: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """The same with the folders that only follow from paths."""
+    """Return the files with the folders that follow from their paths."""
     out = dict(tree)
     for path in tree:
         parts = path.split("/")[:-1]

@@ -22,12 +22,12 @@ ALL = ("space/*", "upload/*")
 
 
 def script(name: str) -> list[str]:
-    """The command that runs one of the scripts, or the test is skipped (or fails)."""
+    """Return the command that runs one of the scripts; skip (or fail) the test without it."""
     return [need_program("node"), str(npm_folder("w3up") / name)]
 
 
 class Space:
-    """A space that is paid for, and its key."""
+    """A paid space, and its key."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -59,11 +59,11 @@ class Space:
         return ucan_lab.proof_text(ucan_lab.archive(token))
 
     def open(self, **more: Any) -> Web3Storage:
-        """The space as a device of its own sees it."""
+        """Open the space as a separate device."""
         return Web3Storage(self.server.url, self.settings(**more))
 
     def blobs(self) -> dict[str, int]:
-        """Digests (base58) and sizes of what is stored."""
+        """Return digests (base58) and sizes of the stored blobs."""
         return {row["digest"]: row["size"] for row in self.server.control("blobs", {"space": self.key.did})}
 
 
@@ -90,7 +90,7 @@ class Server:
 
     @contextlib.contextmanager
     def fault(self, **given: Any) -> Iterator[None]:
-        """Make things fail for a while."""
+        """Make requests fail for a while."""
         calm = {
             "deny": {},
             "drop_put": 0,
@@ -128,5 +128,5 @@ def serving() -> Iterator[Server]:
 
 
 def official(*args: str) -> Any:
-    """What the service's own client prints, as JSON."""
+    """Return the JSON output of the service's own client."""
     return json.loads(run([*script("official.mjs"), *args], timeout=120))

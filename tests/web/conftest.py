@@ -1,4 +1,4 @@
-"""A sealed memory that Python made, at a peer, for tests of the browser client."""
+"""A sealed vault created by Python, at a peer, for tests of the browser client."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.interop.counterparts import need_web
 from tests.servers.threaded import serve
 from tests.support.web_lab import PEER_TOKEN, WALLET, root_of
 
-#: Tests that read files of this checkout only.
+#: Tests that only read files of this checkout.
 WITHOUT_CLIENT = {"test_first_example_has_five_lines_and_all_examples_are_tested"}
 
 
 @pytest.fixture(autouse=True)
 def _built(request: pytest.FixtureRequest) -> None:
-    """Two hundred tests made a vault and were skipped then."""
+    """Skip before any setup: otherwise two hundred tests would create a vault first."""
     if request.node.name not in WITHOUT_CLIENT:
         need_web()
 
@@ -38,7 +38,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def memory(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Memory]:
-    """A sealed memory that Python made with a wallet, published at the peer."""
+    """A sealed vault that Python created with a wallet and published at the peer."""
     monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
     home = Home(folder=tmp_path / "home", label="python")
     made = Memory.create(

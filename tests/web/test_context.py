@@ -1,4 +1,5 @@
-"""The browser client gives a model the same block as Python, byte for byte: fence, escaping, order, and what has no room."""
+"""The browser client gives a model the same block as Python, byte for byte: fence, escaping, order, and
+omissions."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SIZES = [None, 200, 260, 1_000, 9_000]
 
 
 def filled(memory: Memory) -> None:
-    """Texts of every sort: long ones, hostile ones, of several scopes and sections, and events."""
+    """Write texts of every kind: long ones, hostile ones, of several scopes and sections, and events."""
     memory.write("hostile", HOSTILE, name='A "name" <b>& more</b>', description="x" * 300, type="user")
     memory.write("postgres", LONG, type="project", tags=["db", "ops"])
     memory.write("releases", "Never deploy on Fridays; releases are deployed by Ana.", type="feedback")

@@ -1,4 +1,5 @@
-"""Dreams in the browser client: what one did on another device is told there, and taken back where nobody wrote since, by Python's rules."""
+"""Dreams in the browser client: those of another device are shown, and undone where nothing was edited
+since, by Python's rules."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_dream_of_another_device_is_shown_and_undone_where_unedited(
     assert (one["id"], one["by"], one["label"], one["written"], one["removed"], one["undone"], one["back"]) == (
         done.id, "rules", "python", ["c"], ["a"], False, 2,
     )  # fmt: skip
-    # What somebody wrote since stays.
+    # Later edits remain.
     web.write("c", "Not any more.")
     assert web.dreams()[0]["back"] == 1
     undone = web.undoDream(done.id)
@@ -64,7 +65,7 @@ def test_dream_of_another_device_is_shown_and_undone_where_unedited(
     assert body(memory, "a") == TEA and body(memory, "c") == "Not any more."
     said = memory.timeline.read()[-1]
     assert (said["type"], said["dream"], said["back"]) == ("dream_undone", done.id, 1)
-    # Whoever dreamed finds it taken back: nothing is as the dream left it.
+    # The dreaming device finds it undone.
     late = memory.dreams.undo(done.id)
     assert late.back == () and set(late.changed) == {"a", "c"}
 
@@ -114,7 +115,7 @@ def test_dream_with_an_unavailable_text_reports_it_as_lost(
     )  # fmt: skip
     other.write("a", TEA)
     other.write("b", TEA)
-    # Written and dreamt away between two versions: nobody else ever had the text that went.
+    # Written and removed by a dream between two versions: no other device ever had the removed text.
     id = dreamt(other).id
     web = client.open("late", url, **by_wallet(), token=PEER_TOKEN)
     assert [(one["label"], one["removed"], one["back"]) for one in web.dreams()] == [("other", ["a"], 0)]

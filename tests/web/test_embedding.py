@@ -1,5 +1,5 @@
-"""The examples of web/README.md: an app embeds the client in five lines, and its agent is given what every other agent gets; and a page
-makes a new memory."""
+"""The examples of web/README.md: an app embeds the client in five lines, and its agent gets the same
+context; and a page creates a vault."""
 
 from __future__ import annotations
 

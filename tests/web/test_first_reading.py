@@ -1,4 +1,4 @@
-"""A memory that is read for the first time from strangers comes in a few answers, not block by block."""
+"""A first read from other hosts takes a few answers, not one per block."""
 
 from __future__ import annotations
 

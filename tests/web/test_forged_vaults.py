@@ -1,4 +1,5 @@
-"""Both implementations see the same in random vaults of liars: rings, heads, states and roots that break any rule."""
+"""Both implementations read random forged vaults alike: rings, heads, states and roots that break any
+rule."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tests.interop.counterparts import built_web
 from tests.support.effort import cases
 from tests.support.forged_vaults import Forge, PlainForge, differences, forged
 
-#: Seeds of sealed vaults that were seen differently: the only head is joined in part, and says what the join says.
+#: Seeds of sealed vaults that were once read differently: the only head is joined in part.
 DIFFERED = (626, 632)
 
 
@@ -21,6 +22,6 @@ DIFFERED = (626, 632)
     ids=["sealed", "plain"],
 )
 def test_random_forged_vaults_are_seen_alike(kind: type[Forge], seeds: Sequence[int], tmp_path: Path) -> None:
-    """`python -m bench.soak vaults` looks at more of them."""
+    """`python -m bench.soak vaults` compares more of them."""
     built_web()
     assert differences(forged(seeds, kind), tmp_path) == []

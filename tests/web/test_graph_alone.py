@@ -1,4 +1,5 @@
-"""The graph in the browser client: that of Python, of the same memory, whoever wrote it and whatever came meanwhile."""
+"""The graph in the browser client equals that of Python for the same vault, whoever wrote it, and after
+updates."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def of_python(memory: Memory, entity: str = "", depth: int = 1, limit: int = 1_0
 
 
 def plain(found: Any) -> Any:
-    """What Python says, as JSON has it."""
+    """Return Python's result as JSON."""
     return json.loads(msgspec.json.encode(found))
 
 
@@ -75,7 +76,7 @@ def test_browser_graph_equals_that_of_python_and_follows_writes(
         assert web.graph(how) == of_python(memory, **how)
     assert [one["key"] for one in web.graph({"scope": "shop"})["nodes"]] == ["deploy", "till"]
 
-    # What the browser writes is in the graph of both, and what is forgotten in neither.
+    # Entities that the browser writes are in both graphs, and forgotten ones in neither.
     web.write("fjord", "- is at [[Oslo]]", {"name": "Fjord", "type": "reference"})
     web.forget("note")
     both(web, memory)
@@ -83,7 +84,7 @@ def test_browser_graph_equals_that_of_python_and_follows_writes(
     assert web.graph() == of_python(memory)
     assert "note" not in [one["key"] for one in web.entities()]
 
-    # Others' word is in it once a person says that it is theirs.
+    # Foreign texts are included once a user approves them.
     memory.bundles.import_('{"files": {}, "others": {"x.md": "Leads to [[Ada]]."}}')
     assert memory.pending()
     both(web, memory)

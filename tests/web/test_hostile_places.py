@@ -30,7 +30,8 @@ _PIECE = b"a" * (1 << 20)
 
 
 class _Endless:
-    """A server whose answers go on until somebody hangs up; a list of pins it ends, and with `has_names` what it says of a name."""
+    """A server whose answers never end, except its list of pins; with `has_names` also its answer about a
+    name."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -113,7 +114,8 @@ def test_invalid_cids_in_a_list_are_ignored(
 def test_listed_tree_is_downloaded_only_if_proved_to_be_of_this_vault(
     client: Client, url: str, memory: Memory
 ) -> None:
-    """A place lists a tree of 64 MiB under this wallet's name: its folder and its ring are read, which are not of this memory."""
+    """A provider lists a tree of 64 MiB under this wallet's name: only its folder and ring are read, which
+    are of another vault."""
     tree = build_tree({"keyring.json": b"{}", **{f"o/{number}": os.urandom(1 << 20) for number in range(64)}})
     held, sent = dict(tree.blocks), 0
 

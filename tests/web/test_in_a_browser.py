@@ -1,4 +1,4 @@
-"""The client in Chromium and Firefox: its keys, its store, its locks and its worker, with a memory that Python shares."""
+"""The client in Chromium and Firefox: its keys, store, locks and worker, with a vault shared with Python."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_wallet_opens_vault_and_browser_seals_it_under_unreadable_keys(
     assert root_of(memory) == said["published"]
     here = memory.read("from_browser")
     assert here is not None and here.file.body == "Written in a browser."
-    # The page was loaded anew.
+    # The page was reloaded.
     assert again == {
         "text": "Written in a browser.", "exports": [False, False, False], "seen": False, "locked": "locked", "local": 0,
     }  # fmt: skip
@@ -64,7 +64,7 @@ def test_python_and_browser_merge_edits_until_the_browser_is_removed(
     at: dict[str, str | int] = {"at": f"peer:{url}", "token": PEER_TOKEN, "words": words_of(memory)}
     with playing(name) as play:
         play("edits", {**at, "key": "new", "text": "Be direct.\nAlways.\nAnd brief, mostly."})
-        memory.write("tone", "Be direct, please.\nAlways.\nAnd brief.")  # at once, of the same text
+        memory.write("tone", "Be direct, please.\nAlways.\nAnd brief.")  # concurrently, of the same text
         root_of(memory)
         assert play("syncs", at)["merged"] is True
         here = root_of(memory)

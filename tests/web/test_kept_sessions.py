@@ -1,4 +1,5 @@
-"""Kept conversations in the browser client: listed, read, found, saved and forgotten as Python has them, whoever wrote them."""
+"""Sessions in the browser client: listed, read, found, saved and forgotten as in Python, whoever wrote
+them."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_browser_sessions_equal_those_of_python_with_hits_and_markdown(
     memory.sessions.add("harbour", [{"role": "user", "content": "x" * 250_000}])
     memory.sessions.compact("harbour", now=True)
     memory.sessions.add("Tides & more", said("When is high tide?"))
-    # Its earlier texts are kept as a session that is no conversation.
+    # Its history is stored as a session that is not a conversation.
     remembered = memory.facts.add("Tea after two.")
     assert remembered is not None
     earlier = remembered.fact.key
@@ -114,7 +115,7 @@ def test_message_of_another_device_survives_forgetting_of_shown_ones(
         web.deleteSession("chat", {"seen": seen})
     assert refused.value.kind == "changed"
     assert [line["text"] for line in web.session("chat")["said"]] == ["one", "two", "three"]
-    # What is added elsewhere at the same time begins it anew, on both sides.
+    # A concurrent addition elsewhere starts the session again on both sides.
     assert web.deleteSession("chat", {"seen": web.session("chat")["seen"], "reason": "old"}) is True
     assert web.sessions()["sessions"] == [] and web.deleteSession("chat") is False
     memory.sessions.add("chat", said("four"))
@@ -275,7 +276,8 @@ def test_browser_approves_only_shown_messages(
 
 
 def imported_parts(memory: Memory, folder: Path) -> tuple[str, list[str]]:
-    """Import a conversation over several parts: the key of the part with the mark, and those of the others."""
+    """Import a conversation over several parts; return the key of the part with the mark, and those of the
+    others."""
     texts = [f"Otters like rain, says number {number}. " + "More. " * 1_000 for number in range(8)]
     memory.bundles.import_from("initrunner", conversation_database(folder / "agent.db", *texts))
     parts = [key for key in memory.files() if key.startswith("session-talk-")]
@@ -337,7 +339,7 @@ def test_false_dream_event_about_session_parts_changes_nothing(
     assert web.undoDream("mark")["lost"] == [mark]
     assert {one["own"] for one in web.session("talk")["said"]} == {False}
     web.deleteSession("talk")
-    # Gone without a trace, as a dream would have it.
+    # Deleted without a trace, as if by a dream.
     assert web.undoDream("part")["back"] == [] and web.session("talk") is None
 
 

@@ -1,4 +1,4 @@
-"""The library that pages load: how large it is, and that it brings nothing from elsewhere."""
+"""The library that pages load: its size, and that it loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from tests.interop.counterparts import built_page, built_web
 
-#: Bytes that a browser loads before it can show anything, compressed. Raised from 114 KiB for the limits of a joined key ring, and for
-#: words of other languages in a question: recall answers at once, so it is among these. From 116 for messages and events ranked with
-#: what stands around them. From 118 for the two forms of a published root: which one a root has decides where its commit is. From 119 for the
-#: multibases of CIDs, and for versions of a device whose id was given up.
+#: Maximum compressed bytes that a browser loads before it can show anything. Raised from 114 KiB for the
+#: limits of a joined key ring and for foreign words in queries; from 116 for messages and events ranked with
+#: their neighbours; from 118 for the two forms of a published root; from 119 for the multibases of CIDs, and
+#: for versions of a device whose id was abandoned.
 MOST = 120 * 1024
 
 
@@ -23,7 +23,7 @@ def library() -> Path:
 
 
 def _loaded(library: Path, entry: str) -> dict[str, bytes]:
-    """The module and all that it imports at once; not what it imports later."""
+    """Return the module and everything it imports at load time."""
     found: dict[str, bytes] = {}
     left = [entry]
     while left:
@@ -48,9 +48,9 @@ def test_first_load_of_our_page_is_small(entry: str) -> None:
 
 
 def test_library_requests_only_named_hosts(library: Path) -> None:
-    """The hosts of a service appear only for a service that was chosen, with its key."""
+    """Hosts of a service appear only for a chosen service with its key."""
     named = {"https://api.pinata.cloud", "https://uploads.pinata.cloud"}
-    # The XML parser knows these names of namespaces; nothing is loaded from there.
+    # These are names of XML namespaces; nothing is loaded from there.
     namespaces = {"http://www.w3.org"}
     for path in library.rglob("*.js"):
         assert not set(re.findall(r"https?://[a-z0-9][a-z0-9.-]+", path.read_text("utf-8"))) - {

@@ -1,7 +1,7 @@
-"""Sessions, the graph and dreams in the page without a server: the memory that is in the browser itself has them as Python has.
+"""Sessions, the graph and dreams in the page without a server equal those of Python.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
-"""
+Requires Node, Chromium and the package playwright; otherwise skipped, or failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 
 def opened(tmp_path: Path, url: str, memory: Memory, look: Callable[[Page], Awaitable[None]]) -> None:
-    """Publish, open the page by the words of the memory, look at it, and take in what it published."""
+    """Publish, open the page with the words, call `look`, and sync what it published."""
     root_of(memory)
     folder = tmp_path / "page"
     write_static_page(folder, [f"peer:{url}"], built_page())
@@ -46,7 +46,7 @@ def opened(tmp_path: Path, url: str, memory: Memory, look: Callable[[Page], Awai
 
 
 async def see(page: Page, view: str, ready: str) -> None:
-    """A view, once it shows something, for people of every kind."""
+    """Open a view, wait until it shows something, and check its accessibility."""
     await page.evaluate(f"location.hash = '#/{view}'")
     await page.wait_for_selector(ready)
     assert await faults_of(page) == []
@@ -62,7 +62,7 @@ def test_sessions_are_read_searched_saved_and_forgotten(tmp_path: Path, url: str
 
     async def look(page: Page) -> None:
         await see(page, "sessions", ".item:has-text('How to get')")
-        # All views stand in one line: none of them is cut off.
+        # All views are in one line: none of them is cut off.
         await page.set_viewport_size({"width": 1280, "height": 800})
         cut = "(nav => nav.scrollWidth > nav.clientWidth)(document.querySelector('.top nav'))"
         assert await page.evaluate(cut) is False and await page.locator(".top nav a").count() == 10

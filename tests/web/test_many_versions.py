@@ -1,4 +1,5 @@
-"""Many versions, and names, that name each other: what a browser does to find the newest has an end, and grows with their number alone."""
+"""Many versions and names that refer to each other: the search for the newest ends, and its cost is linear
+in their number."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 @pytest.fixture
 def nameless(url: str) -> Iterator[str]:
-    """The peer at `url`, as a service that lists what is pinned and keeps no names."""
+    """The peer at `url` as a service that lists pins and stores no names."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,5 @@
-"""Python and two devices of the browser client write, forget, note and sync in any order: all end on one root and show the same."""
+"""Python and two devices of the browser client write, forget, note and sync in any order, and end with the
+same root and texts."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ KEYS = [f"k{n}" for n in range(5)]
 
 def in_python(memory: Memory, act: float, key: str, body: str, step: int) -> None:
     if act < 0.5:
-        with contextlib.suppress(LimitError):  # a fifth text of this device beside what others wrote
+        with contextlib.suppress(LimitError):  # a fifth text of this device next to others' texts
             memory.write(key, body)
     elif act < 0.6:
         memory.forget(key)

@@ -1,4 +1,5 @@
-"""A new memory made by the browser client: Python brings it back with the wallet and with the words, and both end on one root."""
+"""A vault created by the browser client: Python restores it with the wallet and with the words, and both
+end with the same root."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def keys_of(words: str) -> RootKeys:
 
 @contextlib.contextmanager
 def brought_back(url: str, folder: Path, unlock: object) -> Iterator[Memory]:
-    """The memory on a device of Python that has nothing but a key of it."""
+    """The vault on a new Python device with only one of its keys."""
     home = Home(folder=folder, label=folder.name)
     how = {"provider": f"peer:{url}", "unlock": unlock, "passphrase": False, "home": home}
     found = asyncio.run(Memory.recover(folder.name, **how))  # type: ignore[arg-type]
@@ -66,7 +67,7 @@ def test_vault_made_by_a_browser_opens_in_python_by_wallet_and_phrase(
     with brought_back(url, tmp_path / "by-words", keys_of(made["words"])) as words:
         reading = words.read("tone")
         assert reading is not None and reading.file.body == "Be direct, and kind."
-    # A second memory of one wallet is not made by mistake.
+    # No second vault of one wallet is created by mistake.
     with pytest.raises(ClientError, match="has a vault there already"):
         client.ask({"do": "open", "as": "second", "label": "second", "url": url, "token": PEER_TOKEN, "create": True, **by_wallet()})  # fmt: skip
 
@@ -110,7 +111,7 @@ def test_vault_without_wallet_opens_by_its_phrase_and_needs_one_of_both(
         client.ask({**how, "as": "nobody"})
     with pytest.raises(ClientError, match="cannot be the first key"):
         client.ask({**how, "as": "words first", "words": made["words"]})
-    # Who cannot be asked may hold the memory of this wallet.
+    # An unreachable provider may have the vault of this wallet.
     with pytest.raises(ClientError, match="no provider that keeps names answered"):
         client.ask({**how, "as": "offline", "url": "http://127.0.0.1:9", **by_wallet()})
     with pytest.raises(ClientError, match="may have a vault already"):
@@ -119,7 +120,7 @@ def test_vault_without_wallet_opens_by_its_phrase_and_needs_one_of_both(
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12"])
 def test_memory_is_dated_by_the_local_day_of_its_writer(zone: str) -> None:
-    # These zones are 26 hours apart, so at no moment both have the day of UTC.
+    # These zones are 26 hours apart, so at least one of them has another day than UTC.
     with web_client(zone) as client:
         days = {datetime.now(ZoneInfo(zone)).date().isoformat()}
         client.ask({"do": "open", "as": "first", "label": "first", "at": [], "create": True, "recovery": True})  # fmt: skip

@@ -1,8 +1,8 @@
-"""A wallet that others wrote signs what ours signs, byte for byte, and opens in the browser what Python sealed with the same account.
+"""A third-party wallet signs the same bytes as our signer, and opens in the browser a vault that Python
+sealed with the same account.
 
-Needs Node and, for the page, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are
-required.
-"""
+Requires Node and, for the page, Chromium and the package playwright; otherwise skipped, or failed where
+counterparts are required."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ def test_foreign_wallet_opens_in_the_browser_a_vault_sealed_by_python(
         played(play)
     assert (
         len(signed) == 2 and len(set(signed)) == 1
-    )  # a wallet that signs anew each time is found out before anything is made
+    )  # a wallet with varying signatures is detected before anything is created

@@ -1,7 +1,8 @@
-"""The page of `ipfsmem ui` in a real browser: let in once, read, written, hostile texts, what others write, and nothing from elsewhere.
+"""The page of `ipfsmem ui` in a real browser: single sign-in, reads, writes, hostile texts, foreign changes,
+and no external requests.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
-"""
+Requires Node, Chromium and the package playwright; otherwise skipped, or failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_page_reads_writes_and_shows_changes_of_others(tmp_path: Path) -> None:
         await page.wait_for_selector(".row:has-text('From elsewhere')")
         await page.wait_for_selector(".prose:has-text('Be kind and brief.')")
 
-        # Somebody saves while the page edits: nothing is replaced that was not seen.
+        # Another writer saves while the page edits: no unseen text is replaced.
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "Mine.")
         with opener(tmp_path)() as other:
@@ -85,9 +86,9 @@ def test_page_reads_writes_and_shows_changes_of_others(tmp_path: Path) -> None:
         with opener(tmp_path)() as other:
             kept = other.read("tone")
             assert kept is not None and kept.file.body.strip() == "Mine."
-            assert kept.file.name == "Renamed"  # this person changed the text alone
+            assert kept.file.name == "Renamed"  # this user changed only the text
 
-        # The keys lock: what is being typed is there when they are back, and nothing is shown until then.
+        # The keys are locked: the input is there after an unlock, and nothing is shown until then.
         await page.evaluate("location.hash = '#/memories/how'")
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "Half a thought.")
@@ -165,7 +166,7 @@ def test_unsaved_input_survives_other_memory_other_view_and_session_end(
         await shown.go("memories/tone", "textarea")
         assert await page.input_value("textarea") == "Half a thought."
 
-        # Another run of the server knows this page no more: what was typed can be read, and comes back with a link of it.
+        # A restarted server does not know this page: the input stays readable, and returns with a new link.
         shown.lab.doors._run.clear()
         await page.click("button:has-text('Save')")
         await page.wait_for_selector(".shut h1:has-text('terminal')")
@@ -186,7 +187,7 @@ def test_unsaved_input_survives_other_memory_other_view_and_session_end(
         assert await page.input_value(".own textarea") == "We go by train."
         await page.click(".own button:has-text('Cancel')")
 
-        # A new link in the address of the same tab does the same. What was begun is thrown away by a second press alone.
+        # A new link in the address of the same tab does the same. Only a second press discards the input.
         await shown.go("memories/plan", "button:has-text('Edit')")
         await page.click("button:has-text('Edit')")
         await page.fill("textarea", "Perhaps on Monday.")

@@ -1,6 +1,6 @@
-"""Who means harm to the page: texts with markup, names that turn the line around, texts of a megabyte; and other pages in the same browser,
-of another port of this machine, of another name that leads here, with a stolen token even. Nothing of it runs, and nobody is answered.
-"""
+"""Attacks on the page: texts with markup, names with reordering marks, texts of a megabyte; and other
+pages in the same browser, on another port of this machine, under another name for it, even with a stolen
+token. Nothing is executed, and no such page gets an answer."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ BODIES = {
     "foreign": "<svg><script>document.title='run'</script><a xlink:href='javascript:1'>x</a></svg><math><mtext><style><img src=x onerror=1></style>"
     "</mtext></math><template><script>1</script></template><noscript><p title='</noscript><img src=x onerror=1>'></noscript>",
     "deep": "> " * 3_000 + "deep\n\n" + "[" * 5_000 + "\n\n" + "*a " * 5_000,
-    # Each costs a parser of Markdown the square of its length: many minutes.
+    # Each would take a parser of Markdown quadratic time: many minutes.
     "stuck": "*a@" * 60_000,
     "stuck_list": "- " + "a\n=\n" * 45_000,
     "huge": ("A line of a text that has very many of them.\n" * 20_000)[:900_000],
 }  # fmt: skip
-#: It turns what follows around, and closes nothing.
+#: An unclosed mark that reverses the following text.
 TURNED = "Invoice \u202egnp.exe\u2066 \u202b"
 
 
@@ -79,7 +79,7 @@ def test_hostile_texts_do_no_harm(tmp_path: Path) -> None:
                 one == ["noopener noreferrer", "_blank", one[2]] and one[2] in ("http:", "https:")
                 for one in links
             ), links
-            # Nothing covers the page, pushes it aside or turns what is not its own.
+            # Nothing covers or shifts the page, or reverses other text.
             assert await page.evaluate("""(() => {
                 const link = document.querySelector('nav a').getBoundingClientRect()
                 return document.elementFromPoint(link.x + 5, link.y + 5).closest('nav') !== null && document.documentElement.scrollWidth <= innerWidth
@@ -99,7 +99,7 @@ def test_hostile_texts_do_no_harm(tmp_path: Path) -> None:
     looked_at(tmp_path, look)
 
 
-#: What another page may try, as statements that end; what it learned is what it returns.
+#: Attempts of another page, as statements; each returns what it learned.
 TRIES = """async ([url, token]) => {
     const learned = []
     const headers = { Authorization: `Bearer ${token}` }
@@ -159,7 +159,7 @@ def test_requests_of_other_pages_are_refused(tmp_path: Path) -> None:
                 await other.goto(place)
                 for name in ("127.0.0.1", "localhost", "evil.example"):
                     assert await other.evaluate(TRIES, [f"http://{name}:{port}", TOKEN]) == [], (place, name)
-            # A name that leads here since a moment ago: the page of that name is not this one, and is told nothing.
+            # A name that leads here since a moment ago is another origin, and gets no data.
             answer = await other.goto(f"http://evil.example:{port}/")
             assert answer.status == 421 and "memory" not in await other.content()
             answer = await other.goto(f"http://evil.example:{port}/v1/memories/tone")

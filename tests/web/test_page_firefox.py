@@ -1,5 +1,5 @@
-"""The page of `ipfsmem ui` in Firefox, by the W3C's protocol: let in, read, written, and shown what others write. All that the page does is
-played in Chromium (`test_page`, `test_page_views`); this is that the other engine takes it."""
+"""The page of `ipfsmem ui` in Firefox over WebDriver BiDi: sign-in, reads, writes, and foreign changes.
+`test_page` and `test_page_views` test everything in Chromium; this checks the other engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.browsers import Page, browser
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: An element that a selector finds and whose text has these words, once there is one; null after a minute.
+#: An element of a selector with these words, once it exists; null after a minute.
 SOON = """(async (selector, words) => {
     for (let left = 1200; left > 0; left--) {
         const found = [...document.querySelectorAll(selector)].find(one => one.textContent.includes(words) || String(one.value ?? '').includes(words))
@@ -28,7 +28,7 @@ SOON = """(async (selector, words) => {
 
 
 async def there(page: Page, selector: str, words: str = "", then: str = "true") -> Any:
-    """Wait for an element, and what `then` makes of it, which is called `it`."""
+    """Wait for an element, and return the value of `then`, in which it is called `it`."""
     found = await page.evaluate(
         f"{SOON}({selector!r}, {words!r}).then(it => it === null ? 'not there' : ({then}))"
     )

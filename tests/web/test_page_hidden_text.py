@@ -1,4 +1,5 @@
-"""What a model is given and a person would not see is counted on the page, and one click shows it; errors stay until they are read."""
+"""Text for a model that a person would not see is counted on the page and shown by one click; errors stay
+until they are dismissed."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def test_error_of_a_sync_stays_until_it_is_dismissed(tmp_path: Path) -> None:
             other.write("tone2", "A change that the views look at.")
         await page.wait_for_selector(".card:has-text('2')")
         assert await page.is_visible("vault-view .problem")
-        # Nor does one that failed meanwhile, and the next that succeeds.
+        # Nor does one that failed meanwhile, before the next that succeeds.
         refused = {"kind": "Unexpected", "detail": "a load failed", "hint": ""}
         await page.route("**/v1/status*", lambda route: route.fulfill(status=500, json=refused))
         async with page.expect_response(lambda one: "/v1/status" in one.url and one.status == 500):

@@ -1,7 +1,7 @@
-"""The views of the life of a memory in a real browser: sessions, the graph walked by keyboard, a dream looked at, done and taken back, usage.
+"""Sessions, the graph by keyboard, dreams (shown, applied, undone) and usage in a real browser.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
-"""
+Requires Node, Chromium and the package playwright; otherwise skipped, or failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FERRY = "The ferry to the island leaves at nine from the old harbour, on Sundays
 
 
 def lived(home: Path) -> None:
-    """A memory with sessions, entities, texts that say the same twice, and uses of models."""
+    """A vault with sessions, entities, duplicate texts, and model usage."""
     with opener(home)() as memory:
         for n in range(10):
             memory.sessions.add(f"older_{n}", [{"role": "user", "content": f"Older {n}"}])
@@ -82,7 +82,7 @@ def test_sessions_are_read_searched_saved_and_forgotten_as_shown(tmp_path: Path)
         await page.wait_for_selector(".detail h2:has-text('high tide')")
         await page.fill("input[type=search]", "")
 
-        # What somebody adds appears, and whoever was about to forget the session is asked again.
+        # A message added elsewhere appears, and a pending confirmation to forget the session is asked again.
         await page.click("button:has-text('Forget')")
         with opener(tmp_path)() as other:
             other.sessions.add("tides", [{"role": "assistant", "content": "At noon."}])
@@ -116,7 +116,7 @@ def test_imported_messages_are_marked_and_approved_after_a_question(tmp_path: Pa
         await page.wait_for_selector(".messages li:has-text('Mine.')")
         assert await page.locator(".messages li:has-text('imported, not approved')").count() == 2
         assert await shown.faults() == []
-        # Whoever was about to approve it is asked again when something came meanwhile.
+        # A pending confirmation to approve is asked again when something changed.
         await page.click("button:has-text('Approve')")
         with opener(tmp_path)() as other:
             other.sessions.add("talk", [{"role": "user", "content": "More."}])

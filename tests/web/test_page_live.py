@@ -1,5 +1,5 @@
-"""One memory, four faces at once: what Python, the command line and an agent over MCP write appears on the page without anybody asking,
-and what is written on the page they read."""
+"""One vault in four interfaces: writes by Python, the command line and an agent over MCP appear on the
+page automatically, and they read the page's writes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_write_on_any_interface_is_seen_on_every_other(
             await seen("By an agent.")
             await written("By a person.")
             await read_by_all("By a person.")
-            # A new one of each is in the list, and one that goes leaves it.
+            # A new memory of each is in the list, and a deleted one leaves it.
             await asyncio.to_thread(cli.ok, "write", "fresh", "-n", "m", "--body", "New.", "--name", "Fresh")
             await page.wait_for_selector(".row:has-text('Fresh')")
             await asyncio.to_thread(cli.ok, "forget", "fresh", "-n", "m")

@@ -1,7 +1,7 @@
-"""The page of `ipfsmem ui` while a vault is locked and unlocked: no moment at which an event or an answer is missed leaves it closed or old.
+"""The page of `ipfsmem ui` while a vault is locked and unlocked: no missed event or answer leaves it closed
+or outdated.
 
-Requires Node, Chromium and the package playwright.
-"""
+Requires Node, Chromium and the package playwright."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFUSED = '{"kind": "PassphraseError", "detail": "it is locked", "hint": ""}'
 
 
 class Keys:
-    """The keys of one vault: whoever opens it while they are locked is refused."""
+    """The keys of one vault: opening it while they are locked is refused."""
 
     def __init__(self, open_memory: Callable[[], Memory]) -> None:
         self.locked = False
@@ -47,7 +47,7 @@ class Keys:
 
 
 class Held:
-    """Requests of a page that are kept from the server until they are released."""
+    """Requests of a page that are held back from the server until they are released."""
 
     def __init__(self) -> None:
         self._released = asyncio.Event()
@@ -65,13 +65,13 @@ class Held:
             await self._came.wait()
 
     def release(self) -> None:
-        """Let them and all later ones pass."""
+        """Release them and all later ones."""
         self._released.set()
 
 
 @contextlib.asynccontextmanager
 async def held(page: Any, path: str) -> AsyncIterator[Held]:
-    """Keep the requests for a path from the server; at the end at the latest they pass."""
+    """Hold back the requests for a path; release them at the end at the latest."""
     requests = Held()
     await page.route(f"**/v1/{path}*", requests.keep)
     try:
@@ -81,7 +81,7 @@ async def held(page: Any, path: str) -> AsyncIterator[Held]:
 
 
 def once(**answer: Any) -> Callable[[Any], Awaitable[None]]:
-    """A route that answers the first request so, and lets later ones pass."""
+    """A route that answers the first request this way, and passes later ones on."""
     left = [answer]
 
     async def handle(route: Any) -> None:
@@ -154,7 +154,7 @@ def test_write_between_the_first_request_and_the_first_event_is_shown(tmp_path: 
             await requests.came()
             with opener(tmp_path)() as other:
                 other.write("new", "Written elsewhere.", name="From elsewhere")
-            # The page that listens already has it, so the event of this write is over.
+            # The listening page already has it, so the event of this write is over.
             await shown.page.wait_for_selector(".row:has-text('From elsewhere')")
         await page.wait_for_selector(".row:has-text('From elsewhere')")
 

@@ -1,6 +1,5 @@
-"""Every view of the page in every state, for everybody: axe-core finds nothing serious, light or dark, wide or as narrow as a phone; the
-keyboard alone is enough; a list of ten thousand memories works; and hostile texts do no harm.
-"""
+"""Every view of the page in every state: axe-core finds nothing serious, light or dark, wide or narrow;
+the keyboard suffices; a list of ten thousand memories works; and hostile texts have no effect."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def test_every_view_and_state_is_accessible(tmp_path: Path) -> None:
 
         await page.wait_for_selector(".row")
         await page.evaluate("document.querySelector('main').append(document.createElement('img'))")
-        assert any("image-alt" in fault for fault in await shown.faults())  # it sees what is wrong
+        assert any("image-alt" in fault for fault in await shown.faults())  # it sees the fault
         await page.evaluate("document.querySelector('main > img').remove()")
         views = [await one.get_attribute("href") for one in await page.query_selector_all("nav a")]
         assert len(views) >= 5
@@ -159,7 +158,7 @@ def test_ten_thousand_memories_are_drawn_only_where_visible(tmp_path: Path) -> N
         await page.wait_for_selector(f".memory h2:has-text('Name {many - 1:05}')")
         await page.keyboard.press("Home")
         await page.wait_for_selector(".row.chosen:has-text('Name 00000')")
-        # Whatever is scrolled to is drawn in the next frames, and nothing else.
+        # The scrolled-to part is drawn in the next frames, and nothing else.
         empty = await page.evaluate("""async () => {
             const rows = document.querySelector('.rows'), wait = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
             let empty = 0

@@ -1,7 +1,7 @@
-"""Python, TypeScript and the plain reader make the same of every input: of headers, keys, CIDs, lines, cards and exports, mutated from a seed.
+"""Python, TypeScript and the plain reader parse every input alike: headers, keys, CIDs, lines, cards and
+exports, mutated from a seed.
 
-A difference that is found becomes a vector in `fixtures/vectors`. The long form: `python -m bench.soak parsers`.
-"""
+A difference becomes a vector in `fixtures/vectors`. The long form: `python -m bench.soak parsers`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_history_equals_that_of_python_and_a_text_is_restored(
     assert [one["now"] for one in here["versions"]] == ["shown", "", "", ""] and here["gone"] == 0
     oldest = here["versions"][-1]
     assert web.past("plan", {"text": oldest["sha256"][:10]}).endswith("Version 0\n")
-    # What its caller was shown is replaced, and nothing else.
+    # Only the text its caller was shown is replaced.
     seen = web.read("plan")["seen"]
     with pytest.raises(ClientError, match="changed since it was read"):
         web.restore("plan", {"text": oldest["sha256"]}, {"seen": "0" * 16})
@@ -83,14 +83,14 @@ def test_conflict_is_resolved_by_shown_texts_and_later_texts_remain(
     one.sync()
     [unsettled] = one.conflicts()
     shown = unsettled["shown"]["body"]
-    # A third text comes before the person has chosen: it stands beside the choice.
+    # A third text arrives before the choice: it stays as an alternative.
     memory.write("colour", "Green")
     root_of(memory)
     one.sync()
     assert one.resolve("colour", None, {"seen": unsettled})["body"] in (shown, "Green")
     [left] = one.conflicts()
     assert {left["shown"]["body"], *(copy["body"] for copy in left["copies"])} == {shown, "Green"}
-    # The digits that stand for what was seen do as well.
+    # The digits of the shown text suffice as a token.
     assert one.resolve("colour", "All of them\n", {"seen": left["seen"]})["body"] == "All of them"
     assert one.conflicts() == []
     with pytest.raises(ClientError, match="changed since it was read"):
@@ -117,7 +117,7 @@ def test_redirected_scope_is_read_after_its_target_and_written_there(
         ("rule", "old"),
     ]
     assert web.write("more", "Goes on.", {"scope": "old"})["scope"] == "new"
-    # A part of what is read below stays what it was, and the rest stands here.
+    # An omitted field keeps the value of the text below, and the write goes here.
     made = web.write("rule", None, {"scope": "new", "description": "A rule"})
     assert (made["scope"], made["body"]) == ("new", "From the old one.")
     assert web.sync()["root"] == root_of(memory)

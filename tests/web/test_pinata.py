@@ -1,4 +1,4 @@
-"""The browser client's provider for Pinata, in Node before the stand-in for its service."""
+"""The browser client's provider for Pinata, in Node with the service's stand-in."""
 
 from __future__ import annotations
 

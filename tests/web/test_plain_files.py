@@ -1,4 +1,5 @@
-"""All scopes as plain files by the browser client: the tree that Python writes, byte for byte, and taken in again."""
+"""All scopes as plain files by the browser client: the same tree as Python's, byte for byte, and imported
+again."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_exported_tree_equals_that_of_python_and_is_imported_by_both(
     memory.write("gone", "Forgotten here.")
     root_of(memory)
     web.sync()
-    web.write("menu", "Soup")  # both write at once: one is shown, the other stands beside it
+    web.write("menu", "Soup")  # concurrent writes: one is shown, the other is an alternative
     memory.write("menu", "Salad")
     memory.forget("gone")
     web.write("gone", "Wanted after all.")
@@ -46,16 +47,16 @@ def test_exported_tree_equals_that_of_python_and_is_imported_by_both(
     ours = files_in(tmp_path / "python")
     assert web.exportFiles() == ours
     assert {path.split("/")[0] for path in ours} == {"memory", "scope.json", "scopes"}
-    # The text that stands beside, and the one behind the forget.
+    # The alternative, and the text behind the forget.
     assert {path.partition(".")[0] for path in ours if ".conflict-" in path} == {"memory/gone", "memory/menu"}
 
-    # Once more into the same memory: nothing is new, but a person has to say that it is the same.
+    # Into the same vault again: nothing is new, but a user must confirm that it is the same.
     with pytest.raises(ClientError, match="the import has one of this name"):
         web.importFiles(ours)
     again = web.importFiles(ours, {"same": True})
     assert (again["added"], again["kept"], again["events"], again["problems"]) == (0, 0, 0, [])
 
-    # Into a new memory, and from there into Python's once more: the texts, scopes and cards are those of the beginning.
+    # Into a new vault, and from there into Python's again: the texts, scopes and cards are the original ones.
     client.ask({"do": "open", "as": "fresh", "label": "fresh", "url": url, "token": PEER_TOKEN, "create": True, "recovery": True})  # fmt: skip
     fresh = client.device("fresh")
     taken = fresh.importFiles(ours)

@@ -1,4 +1,4 @@
-"""A memory that goes from one scope into another in the browser client, by the rules of Python."""
+"""A memory moves from one scope to another in the browser client, by the rules of Python."""
 
 from __future__ import annotations
 

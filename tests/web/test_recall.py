@@ -45,7 +45,7 @@ def test_hits_and_scores_equal_those_of_python(url: str, memory: Memory) -> None
     memory.write("coffee", fields={"important": "yes"})
     memory.write("database", fields={"confidence": "0.5", "decay": "30d"})
     memory.write("old_note", fields={"created": "2024-05-03", "updated": "2024-05-04"})
-    # Texts of others are found after own ones, and change nothing of which own ones are found.
+    # Foreign texts are ranked after own ones, and do not change which own ones are found.
     foreign = {"guest.md": "Guests deploy releases; databses of guests.", "coffee.md": "Tea, not coffee."}
     memory.bundles.import_(json.dumps({"version": "memory/0.1", "files": foreign}), foreign=True)
     root_of(memory)
@@ -127,7 +127,7 @@ def test_used_memory_is_counted_and_published_daily_with_a_write(url: str, memor
         web.context({"query": "what do they drink", "preview": True})
         web.write("same_day", "Nothing is told on the day itself.")
         client.ask({"do": "later", "ms": 3 * 86_400_000})
-        # No answer follows from what was opened: the day of the last change counts.
+        # Opened memories do not change an answer: the day of the last change is used.
         later = web.recall("what do they drink")["hits"][0]
         assert later["parts"]["recency"] == pytest.approx(0.5 * 0.5 ** (3 / 7))
         assert {**later["parts"], "recency": 0.5} == before["hits"][0]["parts"]

@@ -1,7 +1,8 @@
-"""`export --html` in Chromium, opened as a file with nothing beside it: with the words, a wallet, its key file; with wrong ones; damaged.
+"""`export --html` in Chromium, opened as a single file: with the words, a wallet, its key file; with wrong
+ones; damaged.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
-"""
+Requires Node, Chromium and the package playwright; otherwise skipped, or failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _CAR = re.compile(rb'(id="car">)([^<]*)(<)')
 
 @pytest.fixture
 def saved(tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A memory as a page on the disk."""
+    """A vault saved as a page on the disk."""
     monkeypatch.setattr(rescue_page, "BUILT", built_page())
     memory.write("plan", "We ship on **Friday**.", name="The plan", type="project")
     with pytest.raises(IncompleteError, match="since the last sync"):
@@ -52,7 +53,7 @@ def with_car(page: Path, change: bytes) -> None:
 
 
 def car_blocks(car: bytes) -> list[tuple[str, bytes]]:
-    """Its blocks by CID."""
+    """Return its blocks by CID."""
     return [(str(cid), data) for cid, data in read_car(car)]
 
 
@@ -153,7 +154,7 @@ def test_damage_in_a_saved_page_is_reported_and_the_rest_opens(saved: Path, memo
         await said(page, b"", "contains no vault")
 
     played(play)
-    # A text alone is lost where that is what is damaged; what says where the texts are is needed for all of them.
+    # Damage of a text loses only that text; the structure is needed for all texts.
     assert opens.count(True) >= 4 and opens.count(False) >= 4
 
 

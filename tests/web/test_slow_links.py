@@ -1,4 +1,4 @@
-"""How long the browser client waits for a provider on a slow link, and for one that drips."""
+"""Timeouts of the browser client for a provider on a slow link, and for one that drips."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIECES = 14
 
 
 def application() -> web.Application:
-    """A server of an answer that progresses and of one that drips for ever."""
+    """A server with one answer that progresses and one that drips forever."""
 
     async def steady(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()

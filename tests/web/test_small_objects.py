@@ -1,4 +1,5 @@
-"""The browser client's area of small objects, in Node: at a peer and in a WebDAV folder, next to Python's."""
+"""The browser client's area of small objects, in Node: at a peer and in a WebDAV folder, shared with
+Python's."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def read(provider: Provider, *boxes: str) -> dict[str, bytes]:
 
 
 def shares(client: Client, at: str, token: str, folder: Path) -> None:
-    """What the client puts Python reads in the folder behind, and the other way round; damage is left out by both."""
+    """Check that Python reads the client's objects in the folder, and vice versa, and that both skip
+    damage."""
     there = DirectoryProvider(folder, {"create": True})
     mine, theirs = small_name(BOX, "python.1", b"of python"), small_name(OTHER, "python.2", b"of python")
     put(there, mine, b"of python")

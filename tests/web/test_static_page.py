@@ -1,7 +1,8 @@
-"""The page without a server: any host of files serves it, and the memory is in the browser, shared with Python through what keeps blocks.
+"""The page without a server: any file host serves it, and the vault is in the browser, shared with Python
+through a provider.
 
-Needs Node, Chromium and the package playwright; without one of them it is skipped, and fails where counterparts are required.
-"""
+Requires Node, Chromium and the package playwright; otherwise skipped, or failed where counterparts are
+required."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 #: The words of 32 zero bytes.
 OTHER_WORDS = " ".join(["abandon"] * 23 + ["art"])
 
-#: The camera starts, and the page learns it when the test says so.
+#: The camera starts, and the page is told when the test decides.
 _ASKED_FOR_LONG = """(() => {
   window.given = []
   const media = navigator.mediaDevices
@@ -70,7 +71,7 @@ def current_umask() -> int:
 
 
 def played(play: Callable[[Page, str], Awaitable[None]], folder: Path, *arguments: str) -> list[str]:
-    """Play with the folder hosted; what the pages asked for."""
+    """Run a play with the folder hosted; return the pages' requests."""
 
     async def run(page: Page) -> None:
         async with hosted(folder) as address:
@@ -81,20 +82,20 @@ def played(play: Callable[[Page, str], Awaitable[None]], folder: Path, *argument
 
 @pytest.fixture
 def folder(tmp_path: Path, url: str) -> Path:
-    """The page as `ipfsmem ui --static` writes it, told to look at what serves blocks and names and takes nothing without a token."""
+    """The page as `ipfsmem ui --static` writes it, with a provider that requires a token for writes."""
     made = tmp_path / "page"
     write_static_page(made, [f"routing:{url}", f"gateway:{url}"], built_page())
     return made
 
 
 async def at_place(page: Page, number: int, place: str, token: str = PEER_TOKEN) -> None:
-    """Type a place, and the token for it."""
+    """Type a provider's address, and its token."""
     await page.fill(f"[aria-label='Place {number}']", place)
     await page.fill(f"[aria-label='Token for writing to provider {number}']", token)
 
 
 async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> None:
-    """Fill in the door, and open."""
+    """Fill in the sign-in form, and open."""
     await page.fill("[name=words]", words)
     await page.fill("[aria-label='Place 2']", "")
     await at_place(page, 1, place, token)
@@ -102,7 +103,7 @@ async def typed(page: Page, words: str, place: str, token: str = PEER_TOKEN) -> 
 
 
 async def saved(page: Page) -> None:
-    """Save, and wait for the text as it is read."""
+    """Save, and wait for the reading view."""
     await page.click("button:has-text('Save')")
     await page.wait_for_selector(".memory > .prose")
 
@@ -114,7 +115,7 @@ def test_phrase_opens_the_vault_in_a_browser_which_writes_and_publishes(
     for agent, cost in (("=SUM(1)", 1.5), ('say "hi"', 0.5)):
         memory.usage.add(model="large", agent=agent, input_tokens=600, cost_usd=cost)
     memory.usage.add(provider="p", cost_usd=0.000001)
-    # A moment that the format takes, and that no `Date` of a browser does.
+    # A time that the format accepts, and no `Date` of a browser does.
     odd = {"ts": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S},5Z", "type": "oddly-dated", "id": "a1"}
     memory.bundles.import_(json.dumps({"version": "memory/0.1", "files": {}, "timeline": [odd]}))
     root_of(memory)
@@ -151,13 +152,13 @@ def test_phrase_opens_the_vault_in_a_browser_which_writes_and_publishes(
         await page.click("button:has-text('Check')")
         await page.wait_for_selector(".things .kind")
         zips.append(await download(page, "Save as files"))
-        # What models cost is added up here as everywhere.
+        # Model costs are added up here too.
         await page.click("nav a:has-text('Usage')")
         assert await page.inner_text("tbody tr >> nth=0") == "large\t2\t1,200\t0\t$2.00\t"
         csv = await download(page, "Save as CSV")
         assert csv.decode() == memory.usage.csv().text
 
-        # Loaded anew it opens by what this browser keeps: keys that no script reads, and the peer's token.
+        # After a reload it opens with the browser's keys, which no script can read, and the peer's token.
         await page.goto("about:blank")
         await page.goto(address)
         await page.wait_for_selector(".row:has-text('From a page')")
@@ -227,7 +228,7 @@ def test_page_finds_vault_by_wallet_and_writes_wait_for_a_token(
         assert PEER_TOKEN.encode() not in bytes(rows) and len(rows) > 60
 
     played(play, folder)
-    assert len(signed) == 2 and signed[0] == signed[1]  # twice, as this browser was let in
+    assert len(signed) == 2 and signed[0] == signed[1]  # twice, as this browser was admitted
     assert len(dict(read_car(cars[0]))) > 5
     root_of(memory)
     tone = memory.read("tone")
@@ -329,7 +330,8 @@ def test_page_without_storage_quota_hides_its_data_and_explains_it(
 
 
 def test_two_pages_on_one_host_have_separate_files(tmp_path: Path, url: str) -> None:
-    """They are not the same build: the worker of one drops older files of its own page, and none of the other."""
+    """They are different builds: the worker of one removes older files of its own page, and none of the
+    other."""
     for name, place in (("one", f"gateway:{url}"), ("two", f"routing:{url}")):
         write_static_page(tmp_path / "host" / name, [place], built_page())
 
@@ -364,7 +366,7 @@ def test_passkey_opens_the_browsers_vault_and_nothing_else_does(
 
         await page.goto(address)  # it was not to stay open
         await page.wait_for_selector("h1:has-text('Open your vault')")
-        assert await page.locator(".place").count() == 0  # where it is, this browser keeps
+        assert await page.locator(".place").count() == 0  # this browser stores its address
         await page.fill("[name=words]", OTHER_WORDS)
         await page.click("button:has-text('Open with the recovery phrase')")
         await page.wait_for_selector(".problem:has-text('these keys do not open the vault in this browser')")
@@ -445,14 +447,12 @@ def test_browser_without_wallet_is_admitted_by_public_keys_and_six_words(
         words = await phone.inner_text(".six")
         await phone.click("button:has-text('I was added: open')")
         await phone.wait_for_selector(".problem:has-text('is not a member yet')")
-        await typed(
-            phone, OTHER_WORDS, f"peer:{url}"
-        )  # which belong to no memory: what was asked for waits all the same
+        await typed(phone, OTHER_WORDS, f"peer:{url}")  # of no vault: the request waits nevertheless
         await phone.wait_for_selector("unlock-form .problem")
 
         seen.write_bytes(await picture(phone, "svg.qr"))
         await page.bring_to_front()
-        # Closed while the person is asked whether it may look, and opened again: what was allowed late is turned off.
+        # Closed while the user is asked for the camera, and opened again: a late permission is turned off.
         await page.evaluate(_ASKED_FOR_LONG)
         for turn in (1, 2):
             await page.click("button:has-text('with the camera')")
@@ -479,7 +479,7 @@ def test_browser_without_wallet_is_admitted_by_public_keys_and_six_words(
         await phone.evaluate("location.hash = '#/browser'")
         await at_place(phone, 1, f"peer:{url}")
         await phone.click("button:has-text('Use these')")
-        # Whether this sync published it or the one beside it, which then says that all is up to date.
+        # Either this sync published it or the concurrent one, which then reports that all is up to date.
         await phone.evaluate("location.hash = '#/vault'")
         await phone.wait_for_selector("text=Everything here is published.")
         await phone.evaluate("location.hash = '#/browser'")
@@ -499,7 +499,8 @@ def test_browser_without_wallet_is_admitted_by_public_keys_and_six_words(
 
 
 def test_sign_in_and_browser_views_are_accessible(folder: Path, url: str, memory: Memory) -> None:
-    """axe-core finds nothing serious, light or dark, wide or as narrow as a phone, and nothing runs out of a narrow page."""
+    """axe-core finds nothing serious, light or dark, wide or as narrow as a phone, and nothing overflows a
+    narrow page."""
 
     async def play(page: Page, address: str) -> None:
         await page.goto(address)
@@ -531,7 +532,7 @@ def test_sign_in_and_browser_views_are_accessible(folder: Path, url: str, memory
 def test_pinata_key_typed_into_the_page_publishes_and_a_router_finds_it(
     tmp_path: Path, folder: Path, url: str, memory: Memory
 ) -> None:
-    """The stand-in answers for its hosts, and the peer is the router."""
+    """The stand-in answers for Pinata's hosts, and the peer is the router."""
     account = Pinata()
     account.pending = 1
     signed: list[str] = []

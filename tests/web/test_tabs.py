@@ -1,6 +1,6 @@
-"""Real tabs of one browser over one store: they write at once and lose nothing; one that crashes while it holds the lock holds nobody up and
-takes nothing with it; and a browser that threw its storage away says so, and has everything back that was synced.
-"""
+"""Real tabs of one browser on one store: concurrent writes lose nothing; a tab that crashes with the lock
+blocks nobody and loses nothing; and a browser that lost its storage says so, and restores everything that
+was synced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.web_lab import PEER_TOKEN, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: Keys that begin so, as the memory of a tab knows them.
+#: Prefix of keys, as the vault of a tab knows them.
 COUNT = "prefix => memory.list().filter(one => one.key.startsWith(prefix)).length"
 
 
@@ -48,10 +48,10 @@ def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, m
                 await page.wait_for_function(f"globalThis.done >= {least}", timeout=120_000)
                 return int(await page.evaluate("globalThis.done"))
 
-            # A tab dies in the middle of its writes: what it was told is written is there, and others go on.
+            # A tab dies during its writes: acknowledged writes remain, and others continue.
             dies = await tab("forever", words=words)
             told = await done(dies, 20)
-            # It answers nothing any more.
+            # It no longer answers.
             crashing = asyncio.ensure_future((await context.new_cdp_session(dies)).send("Page.crash"))
             goes_on = await tab("writes", key="two", n=5)
             await done(goes_on, 5)
@@ -62,7 +62,7 @@ def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, m
             with contextlib.suppress(asyncio.CancelledError, api.Error):
                 await crashing
 
-            # Two tabs at once.
+            # Two tabs concurrently.
             tabs = [await tab("writes", key=key, n=n) for key in ("left", "right")]
             for one in tabs:
                 await done(one, n)
@@ -72,7 +72,8 @@ def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, m
                     f"memory.list().filter(one => /^(left|right)_/.test(one.key)).length === {2 * n}"
                 )
 
-            # The browser throws the storage away under an open tab: a write that cannot be kept is refused, and what was synced is back.
+            # The browser deletes the storage under an open tab: a write that cannot be stored is refused, and
+            # synced data returns.
             left = tabs[0]
             devtools = await context.new_cdp_session(left)
             await devtools.send("Storage.clearDataForOrigin", {"origin": home, "storageTypes": "all"})

@@ -1,4 +1,5 @@
-"""Recall and context over memories, messages and events are those of Python in the browser client, on memories that are drawn."""
+"""Recall and context over memories, messages and events equal Python's in the browser client, on random
+vaults."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ QUERIES = [
 ]  # fmt: skip
 
 
-#: What narrows a question.
+#: The filters of a query.
 HOW: list[dict[str, Any]] = [
     {"queries": ["deployed releases", "who renews the certificate"]}, {"queries": ["東京", "Ana"], "about": "otter"}, {"about": "green bicycle"}, {"by": "Ana"}, {"by": "Bob"}, {"by": "desk"},
     {"by": "assistant"}, {"by": OTHER}, {"when": "last week"}, {"when": "this month", "by": "ana maria"}, {"since": "2026-10-20"}, {"until": "monday"}, {"since": "14d", "until": "yesterday"},
@@ -57,7 +58,7 @@ def sentence(random: Random, most: int = 9) -> str:
 
 
 def spoken(random: Random) -> str:
-    """What a message says: short, a list, long without an end of a sentence, or by a named speaker."""
+    """Return the text of a message: short, a list, long without sentences, or by a named speaker."""
     match random.randint(0, 5):
         case 0:
             return "\n".join(f"{n}. {sentence(random)}" for n in range(random.randint(2, 40)))
@@ -70,7 +71,7 @@ def spoken(random: Random) -> str:
 
 
 def item(random: Random, now: int, *, cut: float = 0.0) -> dict[str, Any]:
-    """A message; `cut`: how often it ends in half an emoji."""
+    """Return a message; `cut`: how often it ends in half an emoji."""
     made: dict[str, Any] = {"role": random.choice(["user", "assistant", "assistant", "tool", "system"])}
     made["content"] = spoken(random) + (" \ud83d" if random.random() < cut else "")
     if random.random() < 0.2:
@@ -90,7 +91,7 @@ def item(random: Random, now: int, *, cut: float = 0.0) -> dict[str, Any]:
 
 
 class Drawing:
-    """A memory that grows at random, at told moments."""
+    """A vault that grows at random, at fixed times."""
 
     def __init__(self, folder: Path, url: str, seed: int) -> None:
         self.random = Random(seed)
@@ -154,7 +155,7 @@ class Drawing:
         self.part()[1].sessions.add(self.random.choice(SESSIONS), said)
 
     def bring(self) -> None:
-        """Messages that an import brought, of which some are approved."""
+        """Import messages, some of which are approved."""
         scope, part = self.part()
         said = [(self.clock.ms - n, item(self.random, self.clock.ms)) for n in range(3)]
         memories = MemoryStore(self.memory.replica, scope)
@@ -170,7 +171,7 @@ class Drawing:
             part.approve(source="chatgpt")
 
     def beside(self) -> None:
-        """A message of another device, in the very moment."""
+        """Add a message of another device at the same moment."""
         scope, part = self.part()
         name = self.random.choice(SESSIONS)
         lines = self._parts.setdefault((scope, name), [])
@@ -191,7 +192,7 @@ class Drawing:
 
 
 def found_by(memory: Any, query: str, **how: Any) -> dict[str, Any]:
-    """What Python finds, in the form of `said_by`."""
+    """Return Python's hits in the form of `said_by`."""
     answer = found_in(memory._view().sources(), query, explain=True, **how)
     rows = [
         *((hit.place, "memory", hit.reading.scope, hit.reading.key, hit.score, hit.parts) for hit in answer.hits),
@@ -204,7 +205,7 @@ def found_by(memory: Any, query: str, **how: Any) -> dict[str, Any]:
 
 
 def said_by(web: WebDevice, query: str, **how: Any) -> dict[str, Any]:
-    """What the client finds."""
+    """Return the client's hits."""
     answer = web.recall(query, how)
     rows = [
         *((hit["place"], "memory", hit["reading"]["scope"], hit["reading"]["key"], hit["score"], hit["parts"]) for hit in answer["hits"]),
@@ -229,7 +230,7 @@ def assert_same(ours: dict[str, Any], theirs: dict[str, Any], what: object) -> N
 def both(
     request: pytest.FixtureRequest, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Memory, WebDevice]]:
-    """A drawn memory in Python, and the browser client that was given it."""
+    """A drawn vault in Python, and a browser client that opened it."""
     monkeypatch.setenv("PEER_TOKEN", PEER_TOKEN)
     drawing = Drawing(tmp_path / "home", url, request.param)
     drawing.grow(90)

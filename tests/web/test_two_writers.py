@@ -1,4 +1,5 @@
-"""Python and the browser client share one vault over a peer: each receives what the other writes, and all end on one root."""
+"""Python and the browser client share one vault over a peer: each receives the other's writes, and all end
+with one root."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def test_client_with_the_phrase_converges_with_python(client: Client, url: str, 
     web.note("clicked", {"where": "page"})
     sent = web.sync()
     assert (sent["published"], sent["notices"]) == (True, [])
-    # The other device's version is healthy, also where this one let go of its blocks.
+    # The other device's version is complete, also where this one removed its blocks.
     again = web.sync()
     assert (again["published"], again["notices"], again["root"]) == (False, [], sent["root"])
     root = root_of(memory)
@@ -72,7 +73,7 @@ def test_client_with_the_phrase_converges_with_python(client: Client, url: str, 
     assert web.sync()["root"] == root
     members = {one["id"]: one for one in web.members()}
     assert {one["label"] for one in members.values()} >= {"python", "phone"}
-    # Of whom a version is known here, as Python says it; the words and the wallet publish nothing.
+    # Devices with a known version here, as in Python; the words and the wallet publish nothing.
     heard = {one["id"]: one["heard"] for one in members.values() if one["heard"] is not None}
     assert heard.keys() == {one.id for one in memory.members.list() if one.heard is not None} & members.keys()
     assert {members[id]["label"] for id in heard} == {"python", "phone"}
@@ -91,7 +92,7 @@ def test_concurrent_edits_of_one_memory_are_merged(client: Client, url: str, mem
     web.sync()
     web.write("tone", "Be direct.\nAlways.\nAnd brief, mostly.")  # another line than Python's: merged
     memory.write("tone", "Be direct, please.\nAlways.\nAnd brief.")
-    web.write("menu", "Soup")  # the same key with other texts: both stay
+    web.write("menu", "Soup")  # the same key with other texts: both remain
     memory.write("menu", "Salad")
     web.sync()
     root_of(memory)
@@ -221,7 +222,7 @@ def test_head_is_found_by_phrase_alone_through_gateway_and_router(
     report = web.sync()
     assert [one["kind"] for one in report["notices"]] == ["not-sent", "not-announced"]
     assert not report["published"]
-    # A sync that brings nothing changes nothing: who syncs after each change of what waits would do so for ever.
+    # A sync without changes changes nothing: otherwise a loop that syncs on each change would never end.
     synced = web.changes()
     again = web.sync()
     assert (again["root"], again["notices"], web.changes()) == (report["root"], report["notices"], synced)
@@ -232,7 +233,7 @@ def test_head_is_found_by_phrase_alone_through_gateway_and_router(
     client.ask({"do": "use", "as": "reader", "url": url, "token": PEER_TOKEN})
     sent = web.sync()
     assert (sent["published"], sent["notices"]) == (True, [])
-    # Who was here before learns of the device without the wallet: what could not be sent then went out now.
+    # Earlier devices learn of the device without the wallet: its unsent statement is sent now.
     before.sync()
     assert "reader" in {one["label"] for one in before.members()}
     assert before.read("later")["body"] == "It goes out later."
@@ -303,7 +304,7 @@ def test_text_missing_at_its_provider_is_requested_again_then_published(
 
 
 def test_provider_that_serves_other_bytes_is_not_trusted(client: Client, memory: Memory) -> None:
-    """A gateway that answers each block with another one, and a page in the place of a name."""
+    """A gateway that answers each block with another one, and a name with a page."""
 
     async def lie(request: http.Request) -> http.Response:
         if request.path.startswith("/ipfs/"):

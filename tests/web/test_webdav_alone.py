@@ -1,4 +1,5 @@
-"""The browser client's provider for WebDAV folders, in Node before Apache's mod_dav and before a server with faults, beside Python."""
+"""The browser client's provider for WebDAV folders, in Node with Apache's mod_dav and with a faulty
+server, shared with Python."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def client() -> Iterator[Client]:
 
 
 def python_at(at: DavFolder, home: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
-    """A sealed memory that Python made and published at the folder."""
+    """A sealed vault that Python created and published at the folder."""
     monkeypatch.setenv("WEBDAV_USER", USER)
     monkeypatch.setenv("WEBDAV_PASSWORD", PASSWORD)
     made = Memory.create(
@@ -67,7 +68,7 @@ def python_at(at: DavFolder, home: Path, monkeypatch: pytest.MonkeyPatch) -> Mem
 
 
 def opened(client: Client, at: DavFolder, name: str, *, token: str | None = TOKEN) -> WebDevice:
-    """A device of the client that the wallet lets in."""
+    """A device of the client that the wallet admits."""
     how = by_wallet() if token is None else {"token": token, **by_wallet()}
     return client.open(name, "", at=[f"webdav:{at.url}"], **how)
 
@@ -192,7 +193,7 @@ def test_blocks_of_a_marked_pack_are_sent_again(
     packs = at.folder / "packs"
     for pack in packs.glob("*.car"):
         pack.with_suffix(".going").write_text('{"since":1}')
-    # A list is used again for a moment.
+    # A list is reused for a moment.
     ends = time.monotonic() + PATIENCE
     while device.sync()["sentBlocks"] == 0:
         assert time.monotonic() < ends
@@ -306,7 +307,7 @@ def test_damaged_newest_record_is_rewritten_and_no_older_one_removed(
     [lesser] = [name for name in older if not (at.folder / "names" / name).exists()]
     newest.write_bytes(bytes(newest.stat().st_size))
     (at.folder / "names" / lesser).write_bytes(older[lesser])
-    # The page that wrote it has read it; one that is opened anew reads the folder.
+    # The page that wrote it has read it; a new page reads the folder.
     client.ask({"do": "open", "as": "b", "on": "a", "at": [f"webdav:{at.url}"], "token": TOKEN, **by_wallet()})  # fmt: skip
     client.device("b").sync()
     assert opened(client, at, "late").read("tone")["body"] == "Be kind."
@@ -407,7 +408,7 @@ def test_password_echoed_by_a_server_is_not_shown(
         return web.Response(status=500, text=f"you sent {request.headers['Authorization']}")
 
     at.server.faults.add("PROPFIND", "/names/$", echo, -1)
-    time.sleep(2.1)  # a list is used again for two seconds
+    time.sleep(2.1)  # a list is reused for two seconds
     with pytest.raises(ClientError) as refused:
         device.sync()
     assert "you sent" in refused.value.hint and "Basic" not in refused.value.hint
@@ -492,7 +493,7 @@ def test_record_truncated_after_a_read_is_rewritten(
 
 
 def send_again(device: WebDevice, at: StandIn) -> str:
-    """Note all blocks as lost, and sync until they are sent again. -> the root."""
+    """Mark all blocks as lost, and sync until they are sent again. Return the root."""
     for pack in (at.folder / "packs").glob("*.car"):
         pack.with_suffix(".lost").write_text("".join(f"{cid}\n" for cid, _ in read_car(pack.read_bytes())))
     ends = time.monotonic() + PATIENCE
@@ -530,12 +531,12 @@ def test_pin_of_a_lost_file_is_restored(
 
 
 def is_hiding(request: web.Request) -> bool:
-    """Whether a MOVE hides a pack."""
+    """Return whether a MOVE hides a pack."""
     return request.method == "MOVE" and ".hidden-" in request.headers["Destination"] and request.path.endswith(".car")  # fmt: skip
 
 
 def sound_packs(at: StandIn) -> list[Path]:
-    """The packs with the bytes that their names say."""
+    """Return the packs whose bytes match their names."""
     packs = (at.folder / "packs").glob("*.car")
     return [pack for pack in packs if hashlib.sha256(pack.read_bytes()).hexdigest() == pack.stem]
 

@@ -1,4 +1,5 @@
-"""The browser client's calls with arguments that are not what they must be: a typed error in words, and nothing is changed."""
+"""The browser client's calls with invalid arguments raise a typed error with a message, and change
+nothing."""
 
 from __future__ import annotations
 

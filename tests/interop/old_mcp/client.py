@@ -1,4 +1,4 @@
-"""A client of SDK 1.x: what it is answered by the program that the arguments start, as JSON."""
+"""A client of SDK 1.x that prints the answers of the program in its arguments as JSON."""
 
 import asyncio
 import json

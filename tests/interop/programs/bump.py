@@ -1,8 +1,7 @@
-"""Lock the newest versions of the agents' programs: `python tests/interop/programs/bump.py`.
+"""Lock the newest versions of the agent programs: `python tests/interop/programs/bump.py`.
 
-Optional packages are left out of the lock file: the programs run without, and a registry that lacks one for another system would
-stop `npm ci`. `KEPT` stays at its version.
-"""
+The lock file omits optional packages: the programs run without them, and a registry that lacks one for
+another system would fail `npm ci`. `KEPT` keeps its version."""
 
 from __future__ import annotations
 
@@ -13,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-#: A name of ours, and what follows in its version behind that of the program.
+#: A name of ours, and the suffix of the program's version.
 SUFFIXES = {"codex": "-linux-x64"}
 KEPT = ("claude-code-pinned",)
-#: Programs whose newest version needs a newer Node than the tests have: the last one that does not.
+#: Programs whose newest version needs a newer Node than the tests have: the last supported version.
 HELD_BACK = {"@qwen-code/qwen-code": "0.15.10"}
 
 
 def newest(name: str, wanted: str) -> str:
-    """What package.json is to say of a program."""
+    """Return the entry of a program in package.json."""
     if name in KEPT:
         return wanted
     package = wanted.removeprefix("npm:").rpartition("@")[0] if wanted.startswith("npm:") else name
@@ -31,7 +30,7 @@ def newest(name: str, wanted: str) -> str:
 
 
 def without_optional(lock: dict[str, Any]) -> dict[str, Any]:
-    """A lock file without packages that a program can do without."""
+    """Return a lock file without optional packages."""
     packages = {}
     for path, one in lock["packages"].items():
         if not (one.get("optional") or one.get("devOptional")):
