@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,17 +13,17 @@ from ipfsmem import canonical
 from ipfsmem.bundle.keys import is_scope
 from ipfsmem.bundle.memory_file import MAX_FILE, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import is_part, is_part_key
-from ipfsmem.bundle.timeline import event_line, parse_line, split_own_id
-from ipfsmem.causal.entries import memory_name
+from ipfsmem.bundle.timeline import event_line, parse_line
+from ipfsmem.causal.clock import hlc_ms
+from ipfsmem.causal.entries import MemoryName, memory_name
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN, LIVE, MAX_BASES, MAX_VALUES, split_dot
 from ipfsmem.errors import FormatError, LimitError, OpenError, SignatureError
 from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer
 from ipfsmem.seal.primitives import SIGNATURE_BYTES, Signer25519, verify
 
-#: Kinds of an op in addition to those of a value: an event of a timeline, lines of a session part.
+#: The kind of an op besides those of a value: an event of a timeline.
 EVENT: Final = "event"
-LINES: Final = "lines"
 #: Maximum ops of an entry, elements of an op's `sees`, and bytes of the JSON (format section 8).
 MAX_OPS: Final = 1024
 MAX_SEES: Final = 256
@@ -32,10 +32,10 @@ MAX_JSON: Final = 1_032_188 - SIGNATURE_BYTES
 CUMULATIVE: Final = 64 * 1024
 #: Maximum bytes of a session part (format section 8).
 MAX_PART: Final = 512 * 1024
-#: Greatest part number in an op: the admitting device may need the following numbers.
-MAX_PART_NUMBER: Final = 99_999
 #: Greatest entry number: the label of a small object has at most 64 characters.
 MAX_ENTRY_NUMBER: Final = 9_999_999_999
+#: Sessions and event types that begin so are ipfsmem's own.
+_RESERVED: Final = "ipfsmem-"
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
 _MAX_DEPTH: Final = 6
@@ -44,14 +44,8 @@ _ID = lazy_pattern(r"[0-9a-f]{16}")
 _HEX32 = lazy_pattern(r"[0-9a-f]{32}")
 _HASH = lazy_pattern(r"[0-9a-f]{64}")
 _ESCAPE = lazy_pattern(rb"\\(?:(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
+_EVENT_ID = lazy_pattern(r"([0-9a-f]{32})-(0|[1-9][0-9]{0,15})")
 _NAME = lazy_pattern(r"([0-9a-f]{16})\.([0-9a-f]{32})\.(0|[1-9][0-9]{0,9})\.([0-9a-f]{64})")
-
-
-class OpPlace(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
-    """The entry that first contained an op (SHA-256 of the stored bytes), and the op's index among its new ops."""
-
-    sha: str
-    n: int
 
 
 class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
@@ -70,16 +64,14 @@ class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One write of an agent.
 
-    `e`: the vault entry that the op writes: a memory for LIVE and FORGOTTEN, a session part for LINES, and `t` or
-    `t/<scope>` for an EVENT. `text`: the text, the part with the new lines only, or the event's line. `b`, `h` and
-    `author` are as in a value. `dots` and `sees`: the writes that the op replaces, all shown to its writer. `first`:
-    None in the mailbox entry in which the op is new.
+    `e` is the entry that it writes: of a memory for LIVE and FORGOTTEN, and `t` or `t/<scope>` for an EVENT. `text` holds
+    the text or the event's line. `b`, `h` and `author` as in a value. `dots` (each with the clock of its value) and `sees` are
+    the writes that its writer was shown and that it replaces.
     """
 
     b: tuple[str, ...] = ()
-    dots: tuple[str, ...] = ()
+    dots: tuple[tuple[str, str], ...] = ()
     e: str
-    first: OpPlace | None = None
     h: str
     kind: str
     author: str = msgspec.field(name="of", default="")
@@ -102,25 +94,23 @@ class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON of a mailbox entry.
 
-    `agent`: id of the agent's key. `ek`: id of the epoch key that seals the entry. `i`: number of the entry in its
-    start, from 0. `prev`: SHA-256 of the preceding entry. `ring`: SHA-256 of the keyring.json that the writer read.
-    `start`: 16 random bytes that identify the writing process. `vault`: the vault tag. All but `i` are in hex.
+    `agent` is the id of the agent's key, `ek` that of the epoch key that seals it, `i` the number of the entry in its
+    start, from 0, `repeats` the SHA-256 of each earlier entry of this start whose ops it repeats, `start` 16 random bytes
+    of the process that made it, and `vault` the vault tag; all in hex.
     """
 
     agent: str
     ek: str
     i: int
     ops: tuple[MailboxOp, ...]
-    prev: str | None
-    ring: str
+    repeats: tuple[str, ...]
     start: str
     v: int = 1
     vault: str
 
 
 class EntryName(NamedTuple):
-    """The name of a stored entry in its vault's mailbox (section 7.8): the label `<agent>.<start>.<i>` and the
-    SHA-256."""
+    """The name of a stored entry in the box of its agent (section 7.8): the label `<agent>.<start>.<i>` and its SHA-256."""
 
     agent: str
     start: str
@@ -138,18 +128,16 @@ class StoredEntry(msgspec.Struct, frozen=True):
     sha: str
 
 
-class PlacedOp(msgspec.Struct, frozen=True, dict=True):
-    """An op with its agent and start, and the entry that first contained it."""
+class AgentOp(msgspec.Struct, frozen=True, dict=True):
+    """An op and the agent that signed it."""
 
     agent: str
-    start: str
-    place: OpPlace
     op: MailboxOp
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of place and content: see `op_id`."""
-        return op_id(self.start, self.place, self.op)
+        """The SHA-256 of all that the op says: see `op_id`."""
+        return op_id(self.op)
 
     @cached_property
     def mark(self) -> str:
@@ -166,48 +154,22 @@ class PlacedOp(msgspec.Struct, frozen=True, dict=True):
         return SeenOp(self.agent, self.id, self.op.h, self.op.body or "")
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(MailboxEntry).decode
-
-
-class LineNumbers(msgspec.Struct, frozen=True):
-    """The numbers of a line of a session part. Lines with equal numbers are the same item, or the same piece of one."""
+class _SessionLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of a session's part that an agent may write."""
 
     at: int
+    item: dict[str, Any]
     n: int = 0
-    piece: tuple[int, int] | None = None
-    gone: tuple[int, str, int] | None = None
 
 
-class _NewLine(LineNumbers, frozen=True):
-    """A line that an agent adds."""
-
-    item: object = None
-
-
-_decode_line = msgspec.json.Decoder(LineNumbers).decode
-_decode_new_line = msgspec.json.Decoder(_NewLine).decode
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(MailboxEntry).decode
+_decode_line = msgspec.json.Decoder(_SessionLine).decode
 
 
-def line_numbers(line: bytes) -> LineNumbers:
-    """Return the numbers of a line.
-
-    Raises DecodeError or RecursionError if the line is not an object with these fields, FormatError if nested too
-    deep.
-    """
-    return _decode_line(_plain(line))
-
-
-def _plain(line: bytes) -> bytes:
-    canonical.check_depth(line, "a line of a session", 512)
-    # The format allows an escaped lone surrogate, which the decoder refuses.
-    return _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line
-
-
-def op_id(start: str, place: OpPlace, op: MailboxOp) -> str:
-    """Return the SHA-256 of an op's place and content. A repeat with changed content is therefore another op."""
-    content = _encode(msgspec.structs.replace(op, first=place))
-    return sha256(b"ipfsmem/v1/mailbox-id\0" + start.encode() + b"\0" + content).hexdigest()
+def op_id(op: MailboxOp) -> str:
+    """Return the SHA-256 of all that an op says: what two entries say alike is one op, and another text is another one."""
+    return sha256(b"ipfsmem/v1/mailbox-id\0" + _encode(op)).hexdigest()
 
 
 def op_mark(agent: str, e: str, of: str) -> str:
@@ -220,6 +182,15 @@ def op_mark(agent: str, e: str, of: str) -> str:
     return sha256(b"ipfsmem/v1/mailbox-op\0" + text).hexdigest()[:32]
 
 
+def start_id(agent: str, start: str) -> str:
+    """Return 32 hex digits that name a start in the ids of its events; the first 16 are the `dev` of its sessions' parts.
+
+    They bind the agent: it cannot choose those of a device or of another agent.
+    """
+    text = canonical.encode([agent, start])
+    return sha256(b"ipfsmem/v1/mailbox-start\0" + text).hexdigest()[:32]
+
+
 def parse_entry_name(name: str) -> EntryName:
     """Parse the name of a stored entry. Raises FormatError."""
     found = _NAME.fullmatch(name)
@@ -228,29 +199,26 @@ def parse_entry_name(name: str) -> EntryName:
     return EntryName(found[1], found[2], int(found[3]), found[4])
 
 
-def ops_of(stored: StoredEntry) -> Iterator[PlacedOp]:
-    """Yield the ops of an entry, repeated ones included, each with its place."""
-    entry, new = stored.entry, 0
-    for op in entry.ops:
-        if op.first is None:
-            yield PlacedOp(entry.agent, entry.start, OpPlace(stored.sha, new), op)
-            new += 1
-        else:
-            yield PlacedOp(entry.agent, entry.start, op.first, op)
+def ops_of(stored: StoredEntry) -> Iterator[AgentOp]:
+    """Yield the ops of an entry, repeated ones included."""
+    return (AgentOp(stored.entry.agent, op) for op in stored.entry.ops)
 
 
-def repeated_ops(last: StoredEntry | None, new: Iterable[MailboxOp]) -> tuple[MailboxOp, ...]:
-    """Return the ops of the next entry of a start: those of `last` if all ops fit into 64 KiB, then the new ops.
+def with_repeats(
+    last: StoredEntry | None, new: Iterable[MailboxOp]
+) -> tuple[tuple[MailboxOp, ...], tuple[str, ...]]:
+    """Return `ops` and `repeats` of the next entry of a start: all ops of `last` while they fit into 64 KiB, and the new ones.
 
     The ops of `last` are repeated all or not at all, so that a reader needs only the newest entry of each run.
     """
     ops = tuple(new)
     if last is None:
-        return ops
-    earlier = tuple(msgspec.structs.replace(each.op, first=each.place) for each in ops_of(last))
-    if len(earlier) + len(ops) > MAX_OPS or len(_encode((*earlier, *ops))) > CUMULATIVE:
-        return ops
-    return (*earlier, *ops)
+        return ops, ()
+    both = (*last.entry.ops, *ops)
+    repeats = tuple(sorted({*last.entry.repeats, last.sha}))
+    if len(both) > MAX_OPS or len(_encode((both, repeats))) > CUMULATIVE:
+        return ops, ()
+    return both, repeats
 
 
 def names_to_read(
@@ -274,10 +242,9 @@ def names_to_read(
         entry = stored.entry
         known.add(EntryName(entry.agent, entry.start, entry.i, stored.sha))
         if not repeated:
-            of = {op.first.sha for op in entry.ops if op.first is not None}
             known.update(
                 name
-                for name in map(of_sha.get, of)
+                for name in map(of_sha.get, entry.repeats)
                 if name and name.i < entry.i and name[:2] == (entry.agent, entry.start)
             )
     return sorted(names - known, key=lambda name: (name.agent, name.start, -name.i, name.sha))
@@ -359,55 +326,51 @@ def _check(entry: MailboxEntry, size: int) -> None:
         and _ID.fullmatch(entry.agent)
         and _ID.fullmatch(entry.ek)
         and 0 <= entry.i <= MAX_ENTRY_NUMBER
-        and _HASH.fullmatch(entry.ring)
+        and list(entry.repeats) == sorted(set(entry.repeats))
+        and all(map(_HASH.fullmatch, entry.repeats))
         and _HEX32.fullmatch(entry.start)
         and _HEX32.fullmatch(entry.vault)
-        and ((entry.i == 0) if entry.prev is None else (entry.i > 0 and _HASH.fullmatch(entry.prev)))
     )
     if not sound:
         raise FormatError("a field of a mailbox entry is malformed")
     if not entry.ops or len(entry.ops) > MAX_OPS:
         raise LimitError(f"a mailbox entry has 1-{MAX_OPS} ops, this has {len(entry.ops)}")
-    new = [op.first is None for op in entry.ops]
-    if not new[-1] or new != sorted(new):
-        raise FormatError("the new ops of a mailbox entry do not follow the repeated ones")
-    places = [op.first for op in entry.ops if op.first is not None]
-    if len(set(places)) < len(places):
-        raise FormatError("a mailbox entry repeats an op twice")
+    writer = start_id(entry.agent, entry.start)
     for n, op in enumerate(entry.ops):
-        fault = _fault(op) or (_start_fault(entry.start, op) if op.kind == LINES else None)
-        if fault:
+        if fault := "of is the agent itself" if op.author == entry.agent else _fault(op, writer):
             raise FormatError(f"op {n} of a mailbox entry: {fault}")
 
 
-def _fault(op: MailboxOp) -> str | None:
+def _fault(op: MailboxOp, writer: str) -> str | None:
     if not _ID.fullmatch(op.h):
         return "h is not 16 hex digits"
-    if op.first is not None and not (_HASH.fullmatch(op.first.sha) and 0 <= op.first.n < MAX_OPS):
-        return "first is malformed"
     if op.author and op.author != FOREIGN and not _ID.fullmatch(op.author):
         return "of is neither a device id nor foreign"
     if len(op.b) > MAX_BASES or len(set(op.b)) < len(op.b) or not all(map(_HEX32.fullmatch, op.b)):
         return f"b is not a list of at most {MAX_BASES} different hashes of 32 hex digits"
     if fault := _replaced_fault(op):
         return fault
-    if op.kind != LIVE and op.b:
-        return "only a text has bases"
-    if op.kind in (EVENT, LINES) and (op.dots or op.sees):
-        return "an event or a session's line replaces nothing"
-    if op.kind in (FORGOTTEN, EVENT) and op.author:
-        return "only a text is of somebody"
+    if op.kind == EVENT:
+        return _event_fault(op, writer)
+    name = memory_name(op.e)
+    if name is None:
+        return "e is not the name of a memory"
+    if is_part_key(name.key) and not name.key.rpartition("-")[0].endswith(f"-{writer[:16]}"):
+        return "a session's part is of another start"
     if op.kind == FORGOTTEN:
-        if op.text is not None:
-            return "a wish to forget has a text"
-        return None if memory_name(op.e) else "e is not the name of a memory"
+        return (
+            "a wish to forget has a text, an author or bases"
+            if op.text is not None or op.author or op.b
+            else None
+        )
+    if op.kind != LIVE:
+        return "the kind is unknown"
     if op.text is None:
         return "the text is missing"
-    return {LIVE: _text_fault, EVENT: _event_fault, LINES: _lines_fault}.get(op.kind, _unknown)(op.e, op.text)
-
-
-def _unknown(e: str, text: str) -> str:
-    return "the kind is unknown"
+    data = op.text.encode()
+    if len(data) > MAX_FILE:
+        return f"a text has {len(data)} bytes, at most {MAX_FILE} are allowed"
+    return _part_fault(name, data, hlc_ms(op.h)) if is_part_key(name.key) else None
 
 
 def _replaced_fault(op: MailboxOp) -> str | None:
@@ -415,8 +378,10 @@ def _replaced_fault(op: MailboxOp) -> str | None:
         return f"more than {MAX_VALUES} dots or {MAX_SEES} ops are replaced"
     if list(op.dots) != sorted(set(op.dots)) or list(op.sees) != sorted(set(op.sees)):
         return "dots or sees are not sorted, or hold a repeat"
-    for dot in op.dots:
+    for dot, h in op.dots:
         split_dot(dot)
+        if not _ID.fullmatch(h):
+            return "a dot in dots has no clock"
     for seen in op.sees:
         good = (
             _ID.fullmatch(seen.agent)
@@ -429,61 +394,46 @@ def _replaced_fault(op: MailboxOp) -> str | None:
     return None
 
 
-def _text_fault(e: str, text: str) -> str | None:
-    name = memory_name(e)
-    if name is None:
-        return "e is not the name of a memory"
-    data = text.encode()
-    if len(data) > MAX_FILE:
-        return f"a text has {len(data)} bytes, at most {MAX_FILE} are allowed"
-    if is_part_key(name.key) and is_part(name.key, parse_memory(data)):
-        return "a session's part is not written as a text"
-    return None
-
-
-def _event_fault(e: str, text: str) -> str | None:
-    if e != "t" and not (e.startswith("t/") and is_scope(e[2:])):
+def _event_fault(op: MailboxOp, writer: str) -> str | None:
+    if op.b or op.dots or op.sees or op.author:
+        return "an event replaces nothing, and is of its agent"
+    if op.e != "t" and not (op.e.startswith("t/") and is_scope(op.e[2:])):
         return "e is not the name of a timeline"
-    line = text.encode()
+    line = (op.text or "").encode()
     event = parse_line(line)
     if event_line(event) != line:
         return "the text is not the line of an event"
-    if split_own_id(event["id"]) is not None:
-        return "an event has the id of a device's own event"
-    if str(event["type"]).startswith("ipfsmem-"):
+    found = _EVENT_ID.fullmatch(str(event["id"]))
+    if found is None or found[1] != writer:
+        return "the id of an event is not of its start"
+    if str(event["type"]).startswith(_RESERVED):
         return "an event has a type of ipfsmem"
     return None
 
 
-def _lines_fault(e: str, text: str) -> str | None:
-    name = memory_name(e)
-    data = text.encode()
+def _part_fault(name: MemoryName, data: bytes, until: int) -> str | None:
+    """Return what is wrong with a session's part whose lines are not after `until` (milliseconds since 1970)."""
     if len(data) > MAX_PART:
         return f"a session's part has {len(data)} bytes, at most {MAX_PART} are allowed"
     file = parse_memory(data)
-    if name is None or not is_part(name.key, file):
-        return "e and text are not of a session's part"
-    if int(name.key.rpartition("-")[2]) > MAX_PART_NUMBER:
-        return f"the number of a session's part is more than {MAX_PART_NUMBER}"
+    if not is_part(name.key, file) or file.session.startswith(_RESERVED):
+        return "e and text are not of one session that an agent may write"
     if render_memory(file) != data:
         return "a session's part is not in its one form"
-    try:
-        lines = [_decode_new_line(_plain(line.encode())) for line in file.body.removesuffix("\n").split("\n")]
-    except (msgspec.DecodeError, FormatError, RecursionError):
-        return "a line of a session's part is malformed"
-    if any(not (0 <= line.at <= canonical.MAX_INT and 0 <= line.n <= canonical.MAX_INT) for line in lines):
-        return "a line of a session's part has a number out of range"
-    if any(line.gone is not None or line.piece is not None or _has_marks(line.item) for line in lines):
-        return "a line of a session's part is not an item of an agent"
+    for line in file.body.removesuffix("\n").split("\n"):
+        try:
+            read = _decode_line(_plain(line.encode()))
+        except (msgspec.DecodeError, FormatError, RecursionError):
+            return "a line of a session's part is not an item"
+        if not (0 <= read.at <= until and 0 <= read.n <= canonical.MAX_INT):
+            return "a line of a session's part has a number out of range, or is later than its op"
+        # The marks by which a device imports and approves.
+        if "ipfsmem" in read.item:
+            return "a line of a session's part is not an item of an agent"
     return None
 
 
-def _has_marks(item: object) -> bool:
-    """Tell whether an item has fields that only an import or an approval by a device may set."""
-    return isinstance(item, dict) and "ipfsmem" in item
-
-
-def _start_fault(start: str, op: MailboxOp) -> str | None:
-    if op.e.rpartition("-")[0].endswith(f"-{start[:16]}"):
-        return None
-    return "a session's part is of another start"
+def _plain(line: bytes) -> bytes:
+    canonical.check_depth(line, "a line of a session", 512)
+    # The format allows an escaped lone surrogate, which the decoder refuses.
+    return _ESCAPE.sub(lambda found: b"\\u0041" if found[1] else found[0], line) if b"\\u" in line else line

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from ipfsmem import canonical
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.authorship import IsMine, is_own
 from ipfsmem.causal.clock import ZERO
 from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name
 from ipfsmem.causal.value import LIVE, Entry, Value
-from ipfsmem.causal.view import Bodies
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
+
+#: Returns the body of a value of an entry, None when it is not here.
+EntryBodies = Callable[[str, Value], bytes | None]
 
 #: The scope of markers, and the `type` in their header.
 MAILBOX: Final = "mailbox"
 WEEK_MS: Final = 7 * 24 * 3600 * 1000
-#: Weeks after which a marker may be deleted, and the age in milliseconds after which an op needs a person's decision.
+#: Weeks with markers of which a device keeps the markers; ops older than `MAX_OP_AGE_MS` are not admitted without a person.
 KEPT_WEEKS: Final = 18
 MAX_OP_AGE_MS: Final = 90 * 24 * 3600 * 1000
-#: The week number of marks that are never deleted: marks of ops whose clock was ahead, so that their age is unknown.
-FOREVER: Final = 0
 #: Bytes of a full marker. Small, because each admission uploads one marker again.
 FULL: Final = 32 * 1024
 #: Tokens of a full marker.
-FULL_TOKENS: Final = (FULL - 64) // 34
+FULL_TOKENS: Final = (FULL - 64) // 33
 
 _KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
-_TOKEN = lazy_pattern(r"[=+][0-9a-f]{32}")
+_TOKEN = lazy_pattern(r"[0-9a-f]{32}")
 
 
 class MarkerName(msgspec.Struct, frozen=True):
@@ -49,8 +48,7 @@ class MarkerName(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """The tokens in the markers of a person's devices: `+` and the mark of an admitted op, or `=` and the mark of an
-    entry whose new ops are all marked.
+    """What the markers of a person's devices name: the mark of each op that is done, and each entry whose ops are all done.
 
     `missing`: (name, body) of the markers that could not be read. If there is one, nothing may be admitted for this
     person.
@@ -59,23 +57,14 @@ class Marks(msgspec.Struct, frozen=True):
     tokens: frozenset[str] = frozenset()
     missing: tuple[tuple[str, str], ...] = ()
 
-    def has_entry(self, agent: str, start: str, sha: str) -> bool:
-        """Tell whether every new op of this entry is marked: only then may a provider's copy of it be deleted."""
-        return entry_token(agent, start, sha) in self.tokens
+    def has_entry(self, sha: str) -> bool:
+        """Tell whether every op of the entry with this SHA-256 is done: only then may it be deleted at a provider."""
+        return entry_token(sha) in self.tokens
 
 
-def entry_token(agent: str, start: str, sha: str) -> str:
-    """Return the token of an entry with this SHA-256.
-
-    The token binds agent and start: an agent that claims to repeat another agent's ops marks none of those.
-    """
-    text = canonical.encode([agent, start, sha])
-    return "=" + sha256(b"ipfsmem/v1/mailbox-done\0" + text).hexdigest()[:32]
-
-
-def op_token(mark: str) -> str:
-    """Return the token of an op with this mark."""
-    return "+" + mark
+def entry_token(sha: str) -> str:
+    """Return the token of an entry with this SHA-256."""
+    return sha[:32]
 
 
 def marker_name(name: str) -> MarkerName | None:
@@ -93,7 +82,7 @@ def is_marker(name: str, file: MemoryFile) -> bool:
 
 
 def read_marks(
-    entries: Mapping[str, Entry], bodies: Bodies, mine: IsMine, lost: Collection[str] = ()
+    entries: Mapping[str, Entry], bodies: EntryBodies, mine: IsMine, lost: Collection[str] = ()
 ) -> Marks:
     """Return the union of the markers written by devices of the person in `mine`. Malformed lines are ignored.
 
@@ -107,7 +96,7 @@ def read_marks(
         for dot, value in entry.items():
             if value.body is None or not is_own(dot, value.author, mine):
                 continue
-            data = bodies(value.body)
+            data = bodies(name, value)
             if data is None:
                 if value.body not in lost:
                     missing.add((name, value.body))
@@ -130,20 +119,44 @@ def marker_text(tokens: Iterable[str]) -> bytes:
     return render_memory(MemoryFile({"type": MAILBOX}, "\n".join(sorted(tokens))))
 
 
-def marker_value(body: str) -> Value:
-    """Return the value of a marker with this body. Its clock is ZERO, since markers need no order."""
-    return Value(b=(), body=body, h=ZERO, kind=LIVE)
+class MarkerWrite(NamedTuple):
+    """A marker to write: its entry, the own dots that it replaces, its value and its text."""
+
+    name: str
+    replaces: tuple[str, ...]
+    value: Value
+    text: bytes
 
 
-def stale_markers(names: Iterable[str], dev: str, now_ms: int) -> list[str]:
-    """Return the markers that a device may delete: the ops that they name are too old to be admitted again."""
-    week = now_ms // WEEK_MS
-    named = ((name, marker_name(name)) for name in names)
-    return sorted(
-        name
-        for name, marker in named
-        if marker is not None
-        and marker.dev == dev
-        and marker.week != FOREVER
-        and marker.week + KEPT_WEEKS < week
-    )
+def marker_writes(
+    tokens: Iterable[str], dev: str, week: int, entry_of: Callable[[str], Entry], bodies: EntryBodies
+) -> Iterator[MarkerWrite]:
+    """Yield the markers of a device that name these tokens too: the first of the week with room, and new ones.
+
+    Only values of the device itself are extended: under its name others can write anything.
+    """
+    left, i = sorted(tokens), 0
+    while left:
+        name = MarkerName(dev, week, i).entry
+        i += 1
+        held = {dot: bodies(name, value) for dot, value in entry_of(name).items() if dot[:16] == dev}
+        known = set[str]().union(*(tokens_of(data) for data in held.values() if data is not None))
+        room = FULL_TOKENS - len(known)
+        if room <= 0 or None in held.values():
+            continue
+        text = marker_text(known.union(left[:room]))
+        left = left[room:]
+        value = Value(b=(), body=sha256(text).hexdigest(), h=ZERO, kind=LIVE)
+        yield MarkerWrite(name, tuple(sorted(held)), value, text)
+
+
+def stale_markers(names: Iterable[str], dev: str) -> list[str]:
+    """Return the markers of a device that it may delete: those of weeks before the last 18 that have any.
+
+    So many weeks have passed since, whatever the clock says now: what these name is too old to be admitted again.
+    """
+    named = [
+        (name, marker) for name in names if (marker := marker_name(name)) is not None and marker.dev == dev
+    ]
+    kept = sorted({marker.week for _, marker in named})[-KEPT_WEEKS:]
+    return sorted(name for name, marker in named if marker.week not in kept)

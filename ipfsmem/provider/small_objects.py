@@ -28,9 +28,9 @@ class SmallName(NamedTuple):
     digest: str  #: SHA-256 of the content, 64 hex digits
 
 
-def small_box(anchor: bytes) -> str:
-    """Return the box of the vault with this anchor's public key."""
-    return hashlib.sha256(b"ipfsmem/v1/small\0" + anchor).hexdigest()[:32]
+def small_box(anchor: bytes, agent: str = "") -> str:
+    """Return the box of the vault with this anchor's public key, or that of one of its agents, by id."""
+    return hashlib.sha256(b"ipfsmem/v1/small\0" + anchor + bytes.fromhex(agent)).hexdigest()[:32]
 
 
 def small_name(box: str, label: str, data: bytes) -> str:

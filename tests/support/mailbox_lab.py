@@ -14,49 +14,39 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-import msgspec
-
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.bundle.session_parts import is_part_key
 from ipfsmem.bundle.timeline import event_line
 from ipfsmem.causal import mailbox_admission, mailbox_entry, mailbox_markers
+from ipfsmem.causal.authorship import IsMine
 from ipfsmem.causal.clock import hlc, next_hlc
 from ipfsmem.causal.entries import memory_name, segment_entry
-from ipfsmem.causal.mailbox_admission import (
-    WRITER,
-    AdmittedOps,
-    Admitting,
-    AgentRights,
-    admit,
-    pending_ops,
-    without_time,
-)
+from ipfsmem.causal.mailbox_admission import WRITER, Admitting, AgentRights, pending_ops
 from ipfsmem.causal.mailbox_entry import (
     EVENT,
-    LINES,
+    AgentOp,
     EntryName,
     MailboxEntry,
     MailboxOp,
-    OpPlace,
-    PlacedOp,
     StoredEntry,
     open_entry,
     parse_entry_name,
-    repeated_ops,
     seal_entry,
     sign_entry,
+    start_id,
+    with_repeats,
 )
-from ipfsmem.causal.mailbox_markers import marker_name, read_marks
+from ipfsmem.causal.mailbox_markers import Marks, marker_name, read_marks
 from ipfsmem.causal.mailbox_view import by_entry, entry_with_ops, op_clock, replacing_op
 from ipfsmem.causal.state import State
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Value, hash32
 from ipfsmem.seal.objects import Sealer, epoch_key
 from ipfsmem.seal.primitives import Signer25519
 from tests.support.causal_lab import covered, join, written
+from tests.support.mailbox_state import AdmittedOps, admit
 
 VAULT = bytes(range(16))
 SEALER = Sealer(epoch_key(1, bytes(range(32)), VAULT), VAULT)
-RING = "ab" * 32
 BEGIN = 1_790_000_000_000
 NAMES = [f"m/k{i}" for i in range(4)] + ["m/acme/k0"]
 SESSION = "work"
@@ -117,12 +107,17 @@ class World:
         )
 
     def replaced(self, e: str, old: Value, by: tuple[str, str, str | None]) -> None:
-        """Record that `by` replaces a value that its writer had seen; a value of an op whose clock was
-        ahead has another clock."""
-        same = [one for one in self.written if one[0] == e and one[2] == old.body]
-        ahead = [one for one in same if without_time(one[1]) == old.h]
-        for one in [(e, old.h, old.body)] if (e, old.h, old.body) in same else ahead:
-            self.written[one].add(by)
+        """Note that `by` replaces a value that its writer was shown."""
+        if (e, old.h, old.body) in self.written:
+            self.written[e, old.h, old.body].add(by)
+
+    def rights_of(self, mine: IsMine) -> dict[str, AgentRights]:
+        """The rights of the agents of a person."""
+        return {agent: rights for agent, rights in self.rights.items() if mine(agent)}
+
+    def marks(self, state: State, mine: IsMine) -> Marks:
+        """What the markers in a state say."""
+        return read_marks(state.entries, lambda name, value: self.texts.get(value.body or ""), mine)
 
     def tick(self) -> int:
         self.clock += self.rng.randint(0, 2)
@@ -178,23 +173,17 @@ class FullDevice:
         done = self.admission(self.world.listed())
         self.world.texts.update(done.texts)
         self.state = done.state
-        for event in done.events:
-            self.append(event.scope, event.line)
+        for scope, line in done.events:
+            self.append(scope, line)
         covered(self.state)
         self.waiting |= {(each.op.op.e, each.op.op.h, each.op.op.body) for each in done.waiting}
         self.world.heads[self.dev] = self.state
         return done
 
     def admission(self, entries: list[StoredEntry]) -> AdmittedOps:
-        bodies = self.world.texts.get
-        marks = read_marks(self.state.entries, bodies, self.mine)
         now = self.world.clock + self.skew
-        return admit(
-            self.state,
-            entries,
-            marks,
-            Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.world.rights, bodies=bodies),
-        )
+        by = Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.world.rights_of(self.mine))
+        return admit(self.state, entries, self.world.marks(self.state, self.mine), by, self.world.texts)
 
     def append(self, scope: str, line: bytes) -> None:
         name = segment_entry("2026-09-21", self.dev, 0, scope)
@@ -230,7 +219,8 @@ class Start:
         self.start = f"{world.rng.getrandbits(128):032x}"
         self.skew = world.rng.choice([0, 0, 0, -40_000, 40_000, 10**10])
         self.last: StoredEntry | None = None
-        self.clock, self.lines, self.noted = "0" * 16, 0, 0
+        self.clock, self.noted = "0" * 16, 0
+        self.id = start_id(self.agent.id, self.start)
         self.state, self.seen = State(), {}
         for head in world.heads.values():
             self.state = join(self.state, head).state
@@ -269,13 +259,13 @@ class Start:
 
     def put(self, ops: list[MailboxOp]) -> None:
         world, last = self.world, self.last
+        every, repeats = with_repeats(last, ops)
         entry = MailboxEntry(
             agent=self.agent.id,
             ek=SEALER.epoch_key.id,
             i=0 if last is None else last.entry.i + 1,
-            ops=repeated_ops(last, ops),
-            prev=None if last is None else last.sha,
-            ring=RING,
+            ops=every,
+            repeats=repeats,
             start=self.start,
             vault=VAULT.hex(),
         )
@@ -284,15 +274,15 @@ class Start:
         name = str(EntryName(self.agent.id, self.start, entry.i, self.last.sha))
         if name not in world.mailbox and name not in world.deleted:
             world.mailbox[name] = (self.agent.id, data)
-        NUMBERS[self.last.sha] = entry.i
         self.seen[self.last.sha] = self.last
         world.counts["entries"] += 1
         world.counts["ops"] += len(ops)
 
-    def pending(self) -> list[PlacedOp]:
-        marks = read_marks(self.state.entries, self.world.texts.get, self.mine)
+    def pending(self) -> list[AgentOp]:
+        marks = self.world.marks(self.state, self.mine)
         now = self.world.clock + self.skew
-        return pending_ops(self.seen.values(), marks, self.world.rights, now, self.mine).ready
+        rights = self.world.rights_of(self.mine)
+        return pending_ops(self.seen.values(), marks, rights, now, self.mine).ready
 
     def _clock(self, seen: Entry) -> str:
         self.clock = op_clock(seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16))
@@ -300,7 +290,7 @@ class Start:
 
     def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
         world = self.world
-        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []))
+        shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []), self.mine)
         if forget and not shown.entry:
             return
         text = None if forget else world.text_for(e, f"start {self.start[:4]}")
@@ -321,7 +311,7 @@ class Start:
         event: dict[str, Any] = {
             "ts": "2026-09-21T10:00:00.000Z",
             "type": "built",
-            "id": f"{self.start}-{self.noted}",
+            "id": f"{self.id}-{self.noted}",
             "x": self.world.rng.getrandbits(30),
         }
         line = event_line(event)
@@ -329,14 +319,33 @@ class Start:
         facts.append(lambda: self.world.events.add(line))
 
     def _line(self, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
-        item = {"role": "user", "content": f"{self.world.rng.getrandbits(40):x}"}
-        at = self.world.clock // 64 * 64
-        line = json.dumps({"at": at, "n": self.lines, "item": item}).encode()
-        self.lines += 1
-        name = f"m/session-{SESSION}-{self.start[:16]}-0"
-        text = render_memory(MemoryFile({"type": "session", "session": SESSION}, line.decode()))
-        ops.append(MailboxOp(e=name, h=self._clock({}), kind=LINES, text=text.decode()))
-        facts.append(lambda: self.world.lines.add((name, line)))
+        """Add a line to the part of this process: an op that replaces what the part holds, as far as it is shown."""
+        world, rng = self.world, self.world.rng
+        name = f"m/session-{SESSION}-{self.id[:16]}-0"
+        if name in {op.e for op in ops}:
+            return
+        shown = entry_with_ops(
+            self.state.entries.get(name, {}), by_entry(self.pending()).get(name, []), self.mine
+        )
+        held = {
+            line
+            for value in shown.entry.values()
+            for line in lines_of(shown.texts.get(value.body or "") or world.texts[value.body or ""])
+        }
+        h = self._clock(shown.entry)
+        item = {"role": "user", "content": f"{rng.getrandbits(40):x}"}
+        line = json.dumps(
+            {"at": (world.clock + self.skew) // 64 * 64, "n": rng.getrandbits(40), "item": item}
+        )
+        body = "\n".join([*sorted(each.decode() for each in held), line])
+        text = render_memory(MemoryFile({"type": "session", "session": SESSION}, body))
+        ops.append(replacing_op(name, shown, list(shown.entry), text.decode(), h))
+        facts.append(lambda: world.lines.add((name, line.encode())))
+
+
+def lines_of(part: bytes) -> list[bytes]:
+    """The lines of a session's part."""
+    return [line for line in parse_memory(part).body.encode().split(b"\n") if line]
 
 
 def play(seed: int) -> World:
@@ -377,14 +386,12 @@ def collect(world: World) -> None:
     if len(world.heads) < len(world.keepers):
         return
     marks = {
-        agent.id: [
-            read_marks(head.entries, world.texts.get, mine_of(agent.person)) for head in world.heads.values()
-        ]
+        agent.id: [world.marks(head, mine_of(agent.person)) for head in world.heads.values()]
         for agent in AGENTS
     }
     for name in list(world.mailbox):
-        agent, start, _, sha = parse_entry_name(name)
-        if all(each.has_entry(agent, start, sha) for each in marks[agent]):
+        agent, _, _, sha = parse_entry_name(name)
+        if all(each.has_entry(sha) for each in marks[agent]):
             world.deleted[name] = world.mailbox.pop(name)
 
 
@@ -415,8 +422,12 @@ def judge(world: World) -> None:
         for value in entry.values()
         for line in world.texts[value.body or ""].split(b"\n")
     }
-    assert world.events <= events, "an event is lost"
-    assert {line for _, line in world.lines} <= items(world, state), "a session's line is lost"
+    undecided = {body for _, _, body in waiting}
+    acknowledged = {line for line in world.events if sha256(line).hexdigest() not in undecided}
+    assert acknowledged <= events, "an event is lost"
+    waits = {e for e, _, _ in waiting}
+    lines = {line for name, line in world.lines if name not in waits}
+    assert lines <= items(world, state), "a session's line is lost"
     world.counts["beside"] = sum(
         "-" in name and not is_part_key(name[2:]) for name, _ in held if name.startswith("m/k")
     )
@@ -432,19 +443,14 @@ def judge(world: World) -> None:
 
 
 def items(world: World, state: State) -> set[bytes]:
-    """Return the lines that a reader of the session shows: of two with the same numbers in one part, one
-    is hidden."""
-    found: dict[tuple[str, int, int], bytes] = {}
-    for name, entry in sorted(state.entries.items()):
-        parsed = memory_name(name)
-        if parsed is None or not is_part_key(parsed.key):
-            continue
-        dev = parsed.key.split("-")[2]
-        for value in entry.values():
-            for line in parse_memory(world.texts[value.body or ""]).body.encode().split(b"\n"):
-                read = msgspec.json.decode(line)
-                found[dev, read["at"], read["n"]] = line
-    return set(found.values())
+    """The lines of all parts of sessions: a reader shows those of all siblings."""
+    return {
+        line
+        for name, entry in state.entries.items()
+        if (parsed := memory_name(name)) is not None and is_part_key(parsed.key)
+        for value in entry.values()
+        for line in lines_of(world.texts[value.body or ""])
+    }
 
 
 def shape(state: State) -> dict[str, list[tuple[str, str | None]]]:
@@ -456,34 +462,18 @@ def shape(state: State) -> dict[str, list[tuple[str, str | None]]]:
     }
 
 
-#: The number of each entry in its start, by hash: what a reader would know if the provider named it.
-NUMBERS: dict[str, int] = {}
-
-
 def without_rule() -> dict[str, list[tuple[Any, str, Any]]]:
-    """Return each rule whose absence a play detects: (object, attribute, replacement without the rule)."""
-    work = mailbox_admission._Admission
+    """Each rule whose absence a play notices: (object, attribute, what it is without the rule)."""
 
-    def by_place(start: str, place: OpPlace, op: MailboxOp) -> str:
-        return sha256(f"{start}.{NUMBERS[place.sha]}.{place.n}".encode()).hexdigest()
+    def replaced(entry: Entry, each: AgentOp, mine: IsMine) -> set[str]:
+        return {dot for dot, _ in each.op.dots} & set(entry)
 
     return {
         "identity by content": [
-            (mailbox_entry, "op_id", by_place),
+            (mailbox_entry, "op_id", lambda op: sha256(f"{op.e} {op.h[:12]}".encode()).hexdigest()),
         ],
         "markers": [(mailbox_markers, "tokens_of", lambda data: set())],
-        "text beside": [(work, "_write_under_derived_key", lambda self, op, body, value: True)],
-        "ops seen are replaced": [
-            (mailbox_admission, "replaced_dots", lambda entry, op: set(op.dots) & set(entry))
-        ],
-        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda placed: [])],
-        "equal text needs equal clock": [
-            (
-                mailbox_admission,
-                "is_admitted",
-                lambda entry, op, body: any(v.body == body and v.kind == op.kind for v in entry.values()),
-            )
-        ],
-        "lines are united": [(work, "_parts_of_author", lambda self, name, entry, author: (list(entry), []))],
-        "lines with equal numbers are moved": [(mailbox_admission, "_numbers", lambda line: None)],
+        "text under another key": [(mailbox_admission, "_other_key", lambda each: each.op.e)],
+        "ops seen are replaced": [(mailbox_admission, "replaced_dots", replaced)],
+        "ops seen are marked": [(mailbox_admission, "superseded_marks", lambda each, mine: [])],
     }

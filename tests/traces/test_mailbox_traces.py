@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem.causal.clock import ZERO
-from ipfsmem.causal.mailbox_admission import WRITER, AdmittedOps, Admitting, AgentRights, admit
+from ipfsmem.causal.mailbox_admission import WRITER, Admitting, AgentRights
 from ipfsmem.causal.mailbox_entry import EntryName, StoredEntry, names_to_read, ops_of
 from ipfsmem.causal.mailbox_markers import read_marks
 from ipfsmem.causal.mailbox_view import entry_with_ops, replacing_op
@@ -16,6 +16,7 @@ from ipfsmem.causal.state import State
 from ipfsmem.causal.value import Entry
 from ipfsmem.causal.view import view_entry
 from tests.support.causal_lab import deleted, join, written
+from tests.support.mailbox_state import AdmittedOps, admit
 from tests.unit.causal.make_mailbox_vectors import (
     AGENT,
     DEV,
@@ -31,12 +32,14 @@ from tests.unit.causal.make_mailbox_vectors import (
 )
 
 MAY = {AGENT: AgentRights(role=WRITER)}
+REVOKED = {AGENT: AgentRights(role=WRITER, revoked=True)}
 TEXTS: dict[str, bytes] = {}
 
 
 def _admitted(state: State, *entries: StoredEntry, **more: Any) -> AdmittedOps:
-    given = {"dev": DEV, "now_ms": NOW, "mine": lambda dev: True, "rights": MAY, "bodies": TEXTS.get, **more}
-    done = admit(state, entries, read_marks(state.entries, TEXTS.get, lambda dev: True), Admitting(**given))
+    given = {"dev": DEV, "now_ms": NOW, "mine": lambda dev: True, "rights": MAY, **more}
+    marks = read_marks(state.entries, lambda name, value: TEXTS.get(value.body or ""), lambda dev: True)
+    done = admit(state, entries, marks, Admitting(**given), TEXTS)
     TEXTS.update(done.texts)
     return done
 
@@ -98,7 +101,7 @@ def test_sharing_trace_06_old_text_is_brought_back() -> None:
     state = _admitted(State(), old, new).state
     back = replacing_op(
         E,
-        entry_with_ops(state.entries[E], []),
+        entry_with_ops(state.entries[E], [], lambda dev: True),
         list(state.entries[E]),
         text("old"),
         later(9),
@@ -128,10 +131,14 @@ def test_sharing_trace_08_five_writers_of_one_key() -> None:
 
 
 def test_sharing_trace_09_clock_of_2090_does_not_win() -> None:
-    """A container's clock says 2090: its text is shown forever. -> the time is zero, the text is an
-    alternative."""
+    """A container's clock says 2090: its text is shown for ever. -> it waits; accepted, it is an alternative without a clock."""
     ahead = msgspec.structs.replace(live("ahead"), h=later(0, 64 * 365 * 24 * 3_600_000))
-    state = _admitted(State(), stored(ahead), stored(live("now", 5), start=_start(2))).state
+    entries = [stored(ahead), stored(live("now", 5), start=_start(2))]
+    done = _admitted(State(), *entries)
+    assert _texts(done.state) == {hashed("now")} and [one.reason for one in done.waiting] == [
+        "its clock is ahead"
+    ]
+    state = _admitted(done.state, *entries, accepted=frozenset([done.waiting[0].op.mark])).state
     assert {one.h[:12] for one in state.entries[E].values()} == {ZERO[:12], later(5)[:12]}
     view = view_entry("tone", state.entries[E], TEXTS.get, lambda base: None)
     assert view.body == hashed("now") and len(view.conflicts) == 1
@@ -147,17 +154,19 @@ def test_sharing_trace_14_agent_writes_its_own_card() -> None:
 def test_sharing_trace_16_entry_sent_after_the_revoke_is_listed() -> None:
     """An entry arrives after its key was revoked: admitted. -> listed, and a person decides."""
     late = stored(live("late"))
-    done = _admitted(State(), late, rights={})
+    done = _admitted(State(), late, rights=REVOKED)
     assert not done.changed and [one.reason for one in done.waiting] == ["its agent key is not a member"]
     mark = done.waiting[0].op.mark
-    assert _texts(_admitted(State(), late, rights={}, accepted=frozenset([mark])).state) == {hashed("late")}
+    assert _texts(_admitted(State(), late, rights=REVOKED, accepted=frozenset([mark])).state) == {
+        hashed("late")
+    }
 
 
 def test_sharing_trace_17_entry_before_the_revoke_stays() -> None:
     """An entry is admitted and its key is revoked then: the text is lost. -> it is a value of the device."""
     one = stored(live("early"))
     state = _admitted(State(), one).state
-    after = _admitted(state, one, rights={})
+    after = _admitted(state, one, rights=REVOKED)
     assert _texts(after.state) == {hashed("early")} and not after.waiting
 
 
