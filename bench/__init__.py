@@ -1,5 +1,3 @@
-"""Speed and size of ipfsmem, measured beside reading and hashing the same bytes: `python -m bench --help`.
+"""Speed and size of ipfsmem, next to reading and hashing the same bytes: `python -m bench --help`.
 
-Everything is timed on corpora made from a seed, in the same run as the programs that it is compared with. Nothing here is
-a test: a slow machine makes numbers worse, never red.
-"""
+Corpora are made from a seed, and compared programs are timed in the same run. No result is a test failure."""

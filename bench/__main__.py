@@ -59,15 +59,16 @@ CASES = {
     "neighbours": neighbours.neighbours,
     "browser": browser.browser,
 }
-#: Cases that need asking for: they start servers and browsers, and take minutes, or need a program of others. `network` writes RESULTS_NETWORK.md.
+#: Cases that run on request only: they start servers and browsers, take minutes, or need a third-party
+#: program. `network` writes RESULTS_NETWORK.md.
 ASKED = {"latency", "network", "neighbours", "beside", "browser"}
-#: Cases that say the same at every size, and at which one they run.
+#: Cases whose result is the same at every size, and the size at which they run.
 ONCE = {"start", "backup", "shares", "network", "neighbours"}
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> None:
-    """Run it."""
+    """Run the bench."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measures ipfsmem.")
     parser.add_argument("--sizes", default="100,1000,10000,100000", help="numbers of memories")
     parser.add_argument(
@@ -126,7 +127,7 @@ def main() -> None:
                 ):
                     continue
                 case(ctx)
-                # What was measured stays, also when a later case ends with an error.
+                # Results are kept even if a later case fails.
                 if given.json:
                     given.json.write_bytes(
                         msgspec.json.format(msgspec.json.encode([*rows, *ctx.rows])) + b"\n"

@@ -1,5 +1,5 @@
-"""What an agent waits for: a call of a tool through `ipfsmem serve mcp` and the official client, and commands as processes, before and after an
-index of recall is kept."""
+"""Waiting times of an agent: tool calls through `ipfsmem serve mcp` and the official client, and commands
+as processes, with and without a stored index of recall."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from typing import Any
 from bench.context import Context, program
 from bench.measure import median_process
 
-#: A read or a write on an unlocked memory, and the hook at the start of a session, whole process (issue 11).
+#: Budgets of a read or a write on an unlocked vault, and of the session-start hook, whole process.
 COMMAND_BUDGET = 0.12
 HOOK_BUDGET = 0.3
 PROMPT_BUDGET = 0.15
-#: What a program waits for after it started the server, without a client of ours in between.
+#: Budgets of the first answers of a started server, without a client of ours.
 FIRST_BUDGETS = {"initialize": 0.25, "tools/list": 0.25, "first recall": 0.9}
 
 
 def agents(ctx: Context) -> None:
-    """A sealed memory of this size whose keys no passphrase protects, so that none is part of it, and without a provider."""
+    """Measure a sealed vault of this size without a passphrase and without a provider."""
     found = program()
     if found is None or find_spec("mcp_types") is None:
         ctx.skip("commands and MCP calls", "the extra mcp or the command is not installed")
@@ -37,7 +37,7 @@ def agents(ctx: Context) -> None:
     runs = ctx.runs(7)
 
     def timed(name: str, *words: str, budget: float | None = None) -> None:
-        done = median_process(lambda _: [found, *words, "--home", home], runs)  # as `connect` has it
+        done = median_process(lambda _: [found, *words, "--home", home], runs)  # as `connect` writes it
         ctx.add(f"{name}, whole process", done.seconds, runs=runs, budget_seconds=budget)
 
     start = median_process(lambda _: [sys.executable, "-c", "import click, msgspec"], runs)
@@ -80,7 +80,7 @@ def agents(ctx: Context) -> None:
 
 
 def _prompt(home: Path, number: int) -> Path:
-    """What a program says before a prompt of a session that was shown nothing yet, in a file."""
+    """Write the hook input of a prompt in a new session to a file."""
     path = home / f"prompt-{number}.json"
     said = {
         "session_id": f"bench {number}",
@@ -92,7 +92,7 @@ def _prompt(home: Path, number: int) -> Path:
 
 
 def _make(home: Path, folder: Path) -> str:
-    """The memory, and a key in it."""
+    """Create the vault; return a key in it."""
     from ipfsmem.memory import Memory
 
     with Memory.create("default", "encrypted-ipfs", passphrase=False, home=home) as memory:
@@ -101,8 +101,8 @@ def _make(home: Path, folder: Path) -> str:
 
 
 def _first_answers(found: str, home: Path, runs: int) -> dict[str, tuple[float, float]]:
-    """Medians, over pipes and in JSON as any program writes it: seconds from the start of the process to each answer, and its processor
-    time by then (0 where the system does not say)."""
+    """Return medians over pipes, in JSON as any program writes it: seconds from the start of the process
+    to each answer, and its processor time by then (0 where the system does not say)."""
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -144,7 +144,7 @@ def _processor_time(pid: int) -> float:
 
 
 async def _calls(found: str, home: Path, runs: int) -> dict[str, float]:
-    """Medians of each tool, over pipes; the first call of each is not counted."""
+    """Return the median of each tool over pipes, without the first call of each."""
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 

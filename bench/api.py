@@ -1,5 +1,5 @@
-"""The HTTP API: what one request costs a server whose memory has as many texts as the size says, by processor time, the client's share
-with it, as both run in this process."""
+"""The HTTP API: processor time of one request at a vault of this size, including the client, because both
+run in this process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bench.process import NAMESPACE
 
 _TOKEN = "a token of enough length"
 _AT_ONCE = 100
-#: One read (issue 13). A thousand a second on one core take half of it.
+#: Budget of one read. A thousand per second on one core use half of it.
 READ_BUDGET = 0.002
 
 
 def api(ctx: Context) -> None:
-    """A memory read, a page of the list, and a question, over one connection that stays open."""
+    """Measure a read of a memory, a page of the list, and a query over one connection."""
     from ipfsmem.api.calls import Caller
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.api.serving import Api

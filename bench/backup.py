@@ -1,8 +1,7 @@
 """Encrypting backup tools on the same files, where they are installed: restic and borg.
 
-They solve another problem (no merge, no wallet, one writer); what they share is reading, encrypting, storing and
-bringing back ten thousand small files.
-"""
+They solve another problem (no merge, no wallet, one writer); in common are reading, encrypting, storing
+and restoring ten thousand small files."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _SECRET = "a passphrase of the bench"
 
 
 class Tool:
-    """One program: how to make a repository, back up a folder, bring it back."""
+    """One program: how to create a repository, back up a folder, and restore it."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ def _tools(work: Path) -> list[Tool]:
 
 
 def backup(ctx: Context) -> None:
-    """First run, a run after one changed file (time and bytes), restore."""
+    """Measure a first run, a run after one changed file (time and bytes), and a restore."""
     for tool in _tools(ctx.work):
         if shutil.which(tool.name) is None:
             ctx.skip(f"{tool.name}: backup", "not installed")

@@ -1,10 +1,10 @@
-"""What others do too, beside ours, call by call in turn: sessions beside InitRunner 1.0.0's store, the graph beside the MCP reference
-server `memory`.
+"""Other programs next to ours, with alternating calls: sessions next to InitRunner 1.0.0's store, the graph
+next to the MCP reference server `memory`.
 
-Sessions: each in a process of its own that says how long its work took, on one disk; both wait for the disk at each turn (WAL, one fsync).
-The graph: both as programs that are asked over MCP by the same client, so the times are with the pipe. The reference server waits for no
-disk, so both keep what they have in RAM, where waiting costs nothing; ours seals it all the same.
-"""
+Sessions: each runs in its own process that reports the time of its work, on one disk; both wait for the
+disk at each turn (WAL, one fsync). The graph: the same client calls both programs over MCP, so the times
+include the pipe. The reference server does not flush, so both store their data in RAM; ours is sealed
+nevertheless."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STORE, _SERVER = "InitRunner 1.0.0's store", "the MCP reference server"
 
 
 def beside(ctx: Context) -> None:
-    """As many sessions as the size says, up to a thousand, and as many entities, up to ten thousand."""
+    """Measure up to a thousand sessions and up to ten thousand entities, by the size."""
     if ctx.size <= _SESSIONS:
         _beside(ctx, "sessions", ctx.initrunner, "--initrunner PYTHON names none", sessions)
     if ctx.size <= _MOST:
@@ -51,7 +51,7 @@ def _beside(
 
 
 def sessions(ctx: Context, python: Path) -> None:
-    """A turn saved, and a session resumed."""
+    """Measure a saved turn, and a resumed session."""
     from ipfsmem.memory import Memory
 
     home, theirs = ctx.fresh("beside-ours"), ctx.fresh("beside-theirs")
@@ -100,7 +100,8 @@ def sessions(ctx: Context, python: Path) -> None:
 
 
 def graph(ctx: Context, server: Path) -> None:
-    """An entity made, found by a word, and opened by its name, each with four relations."""
+    """Measure an entity that is created, found by a word, and opened by its name, with four relations
+    each."""
     from ipfsmem.memory import Memory
 
     node = shutil.which("node")
@@ -169,7 +170,7 @@ def _pair(ctx: Context, what: str, ours: list[float], theirs: list[float], peer:
 
 
 def _in_ram() -> str | None:
-    """A folder whose files wait for no disk, where there is one."""
+    """Return a folder in RAM, if there is one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -177,7 +178,7 @@ def _in_ram() -> str | None:
 def _asked(
     command: list[str], env: dict[str, str]
 ) -> Iterator[Callable[[str, dict[str, Any]], dict[str, Any]]]:
-    """An MCP server as a program, whose tools are called line by line."""
+    """Start an MCP server as a program, and call its tools line by line."""
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env, text=True
     )

@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from bench.context import Context
     from ipfsmem.memory import Memory
 
-#: From the signature to the list, beside the network, by the number of memories.
+#: Budget from the signature to the list, without the network, by the number of memories.
 LIST_BUDGETS = {40: 0.1, 5_000: 1.5}
-#: A key that is typed while the worker seals: what a person takes for at once.
+#: Budget of a keystroke while the worker seals: still perceived as immediate.
 KEY_BUDGET = 0.05
-#: More memories than these are not what a page is opened with first.
+#: A larger vault is not usual at the first opening of a page.
 _MOST = 10_000
 _TOKEN = "a-token-of-the-bench-which-is-long-enough"
 _KEYS = 80
 
-#: In the page before its own scripts: a wallet that has signed already, the moments that count, and how long keys wait for the next picture.
+#: Runs in the page before its own scripts: a wallet with prepared signatures, the timestamps, and the delay
+#: of keystrokes until the next frame.
 _WATCH = """(signature, account, whole) => {
   const at = (window.bench = { steps: [], keys: [], signed: 0, asked: 0, shown: 0 })
   const request = async ({ method }) => {
@@ -63,7 +64,7 @@ _WATCH = """(signature, account, whole) => {
   window.addEventListener('keydown', ({ timeStamp }) => painted(now => at.keys.push(now - timeStamp)), true)
 }"""
 
-#: In the worker: when requests were under way, as [from, to] on the page's clock.
+#: Runs in the worker: when requests were pending, as [from, to] on the page's clock.
 _ASKED = "performance.getEntriesByType('resource').filter(one => /^https?:/.test(one.name)).map(one => [one.startTime + performance.timeOrigin, one.responseEnd + performance.timeOrigin])"
 
 
@@ -93,7 +94,7 @@ def browser(ctx: Context) -> None:
 
 @contextlib.contextmanager
 def _serving(kept: Path) -> Iterator[str]:
-    """The address of what keeps blocks and names, in a process of its own."""
+    """Return the address of the block and name server in its own process."""
     command = [sys.executable, "-m", "bench.browser", "--serve", str(kept)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
@@ -107,7 +108,7 @@ def _serving(kept: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _memory(ctx: Context, place: str) -> Iterator[Memory]:
-    """The corpus as a sealed memory of the bench's wallet, published."""
+    """Publish the corpus as a sealed vault of the bench's wallet."""
     from ipfsmem.memory import Memory
 
     os.environ["PEER_TOKEN"] = _TOKEN
@@ -186,7 +187,7 @@ Opens = Callable[[Any], Awaitable[None]]
 
 
 async def _opened(new_page: Callable[[], Awaitable[Any]], opens: Opens) -> dict[str, float]:
-    """Seconds by what they were spent on, of one opening in a new profile."""
+    """Return the seconds of one opening in a new profile, by cause."""
     from playwright.async_api import Error
 
     page = await new_page()
@@ -195,7 +196,7 @@ async def _opened(new_page: Callable[[], Awaitable[Any]], opens: Opens) -> dict[
     seen = await page.evaluate("({ ...bench, origin: performance.timeOrigin })")
     asked = []
     for worker in page.workers:
-        # One that only helped asks nobody, and may have ended by now.
+        # A helper worker makes no requests, and may have ended by now.
         with contextlib.suppress(Error):
             asked += await worker.evaluate(_ASKED)
     spans = sorted((start - seen["origin"], end - seen["origin"]) for start, end in asked)
@@ -216,7 +217,7 @@ async def _opened(new_page: Callable[[], Awaitable[Any]], opens: Opens) -> dict[
 
 
 async def _shown(page: Any) -> None:
-    """Wait for the list, whole. What Playwright has for this is forbidden by the policy of the page."""
+    """Wait for the whole list. The page's policy forbids Playwright's own wait."""
     for _ in range(4_000):
         if await page.evaluate("bench.shown > 0"):
             return
@@ -225,7 +226,7 @@ async def _shown(page: Any) -> None:
 
 
 def _covered(spans: list[tuple[float, float]]) -> float:
-    """How long at least one of them lasted."""
+    """Return how long at least one of them lasted."""
     total, until = 0.0, float("-inf")
     for start, end in sorted(spans):
         total += max(0.0, end - max(start, until))
@@ -233,7 +234,8 @@ def _covered(spans: list[tuple[float, float]]) -> float:
     return total
 
 
-#: What the steps of an opening are called in the table; what follows the list, as keeping and publishing, is no part of it.
+#: Names of the steps of an opening in the table; later steps, such as storing and publishing, are not
+#: included.
 _PARTS = {
     "keys": "keys of the {by}",
     "device": "keys of this browser, its database",
@@ -269,7 +271,7 @@ def _add(ctx: Context, by: str, found: list[dict[str, float]]) -> None:
 async def _again(
     ctx: Context, address: str, new_page: Callable[[], Awaitable[Any]], opens: Opens, runs: int
 ) -> None:
-    """The same browser once more, from what it keeps."""
+    """Open again in the same browser, from its stored data."""
     page = await new_page()
     await opens(page)
     await _shown(page)
@@ -292,7 +294,7 @@ async def _again(
 
 
 async def _typing(new_page: Callable[[], Awaitable[Any]], opens: Opens) -> list[float]:
-    """Seconds from a key to the next picture, while the memory is brought and sealed."""
+    """Return the seconds from a keystroke to the next frame while the vault is downloaded and sealed."""
     page = await new_page()
     await opens(page)
     await page.click("button:has-text('New')", timeout=120_000)
@@ -308,7 +310,7 @@ async def _typing(new_page: Callable[[], Awaitable[Any]], opens: Opens) -> list[
 
 @contextlib.asynccontextmanager
 async def _hosted(folder: Path) -> AsyncIterator[str]:
-    """The address of a host of these files."""
+    """Return the address of a host of these files."""
     from aiohttp import web
 
     from ipfsmem.http.running import running
@@ -337,7 +339,7 @@ async def _serve(kept: Path) -> None:
     async def ready(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """What a CID names never changes: made once, it is given at once."""
+        """Answers are immutable by CID: built once, then served at once."""
         if request.method != "GET" or not request.path.startswith("/ipfs/"):
             return await handler(request)
         if request.path_qs not in answers:

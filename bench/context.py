@@ -1,4 +1,4 @@
-"""What the cases of one run share: where they work, the corpus, the baseline, and the table they add to."""
+"""Shared by the cases of one run: the folder, the corpus, the baseline, and the table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PYTHON = sys.executable
 class Context:
     """One size of one run."""
 
-    #: A Python that has InitRunner's store, and the file of the MCP reference server, where they were named.
+    #: A Python with InitRunner's store, and the file of the MCP reference server, if named.
     initrunner: Path | None = None
     mcp_memory: Path | None = None
 
@@ -40,7 +40,7 @@ class Context:
         )
 
     def runs(self, most: int) -> int:
-        """How often to repeat: less where once takes long."""
+        """Return the number of repetitions: fewer for slow cases."""
         if self.quick:
             most = min(most, 3)
         return most if self.size <= 10_000 else min(most, 3)
@@ -55,11 +55,11 @@ class Context:
         return row
 
     def skip(self, name: str, why: str) -> None:
-        """Say that something could not be measured here."""
+        """Record that something could not be measured here."""
         self.add(name, None, note=f"skipped: {why}")
 
     def fresh(self, name: str) -> Path:
-        """An empty directory."""
+        """Return an empty directory."""
         path = self.work / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
@@ -68,7 +68,7 @@ class Context:
 
 @functools.cache
 def program() -> str | None:
-    """The installed `ipfsmem` command, None when it does not start."""
+    """Return the installed `ipfsmem` command, None if it does not start."""
     found = shutil.which("ipfsmem", path=str(Path(PYTHON).parent)) or shutil.which("ipfsmem")
     if found is None:
         return None
@@ -81,7 +81,7 @@ def program() -> str | None:
 
 @functools.cache
 def knows(command: str) -> str | None:
-    """The installed `ipfsmem` when it has this subcommand."""
+    """Return the installed `ipfsmem` if it has this subcommand."""
     found = program()
     if found is None:
         return None

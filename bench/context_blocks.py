@@ -1,4 +1,4 @@
-"""What a context block for a question costs beside many messages, memories or facts."""
+"""The cost of a context block for a query next to many messages, memories or facts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from ipfsmem.memories.context_layouts import Layout
     from ipfsmem.memory import Memory
 
-#: More than so many take minutes to make.
+#: Maximum number: more take minutes to create.
 _MOST = 10_000
-#: Questions, each of some words of the texts, and messages of a session.
+#: Number of queries, each of some words of the texts, and messages of a session.
 _QUESTIONS, _LONG = 9, 400
-#: A block beside ten thousand (issue 27).
+#: Budget of a block next to ten thousand.
 _BUDGET = 0.01
 
 
 def context_blocks(ctx: Context) -> None:
-    """Blocks of three layouts, warm, in an encrypted memory that has only messages, only memories, or only facts."""
+    """Measure blocks of three layouts, warm, in an encrypted vault of only messages, only memories, or
+    only facts."""
     if ctx.size > _MOST:
         return
     kinds: dict[str, Callable[[Context, Memory, random.Random, list[str]], None]] = {
@@ -58,12 +59,12 @@ def context_blocks(ctx: Context) -> None:
 
 
 def _block(memory: Memory, question: str, layout: Layout) -> Callable[[], object]:
-    """By words alone: what embedding a question takes is the model's."""
+    """Build a block by words alone: embedding a query costs the model's time."""
     return partial(memory.context, question, layout=layout, by_meaning=False)
 
 
 def _messages(ctx: Context, memory: Memory, chance: random.Random, words: list[str]) -> None:
-    """Long sessions: short questions, answers of 200 to 8,000 characters."""
+    """Write long sessions: short questions, answers of 200 to 8,000 characters."""
 
     def said(characters: int) -> str:
         text = ""

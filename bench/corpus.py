@@ -1,7 +1,6 @@
-"""Memories out of a seed: the same files on every machine, in sizes that real notes have.
+"""Memories from a seed: the same files on every machine, in sizes of real notes.
 
-File sizes are log-normal with a median of 850 bytes, names and texts are made of words. Nothing is measured here.
-"""
+File sizes are log-normal with a median of 850 bytes, names and texts are made of words."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ TYPES = ("user", "feedback", "project", "reference")
 
 
 def corpus(count: int, seed: int = SEED) -> dict[str, bytes]:
-    """`count` memory files by key."""
+    """Return `count` memory files by key."""
     rng = random.Random(seed)
     words = [_word(rng) for _ in range(5_000)]
-    # Slices of one long text: as quick as it gets, and no two files alike.
+    # Slices of one long text: fast, and no two files are alike.
     pool = " ".join(rng.choices(words, weights=[1 / (i + 10) for i in range(5_000)], k=300_000))
     files: dict[str, bytes] = {}
     for i in range(count):
@@ -30,12 +29,12 @@ def corpus(count: int, seed: int = SEED) -> dict[str, bytes]:
 
 
 def changed(text: bytes, turn: int) -> bytes:
-    """The same memory after an edit."""
+    """Return the same memory after an edit."""
     return text + f"\nEdited for the {turn}th time.\n".encode()
 
 
 def write_folder(files: dict[str, bytes], folder: Path) -> Path:
-    """The corpus as a flat folder of Markdown files."""
+    """Write the corpus as a flat folder of Markdown files."""
     folder.mkdir(parents=True)
     for key, data in files.items():
         (folder / f"{key}.md").write_bytes(data)

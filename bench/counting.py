@@ -1,4 +1,4 @@
-"""A provider that counts: each call is one request, and the time inside calls is the network's, not ours."""
+"""A provider that counts: each call is one request, and time inside calls is network time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Counting:
-    """Passes every call on to another provider and keeps count."""
+    """Forwards every call to another provider and counts it."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Dreams: how long it takes to look through a whole memory and propose what to tidy up, and how much of it stays in memory."""
+"""Dreams: time and memory of a proposal over a whole vault."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from bench.context import Context
 from bench.process import NAMESPACE, unlock
 
-#: Over 10,000 memories (issue 14).
+#: Budget over 10,000 memories.
 BUDGET = 10.0
 
 
 def dreams(ctx: Context) -> None:
-    """A dry run over the corpus, of which each tenth memory stands there twice."""
+    """Measure a dry run over the corpus, in which each tenth memory is duplicated."""
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("dreams")

@@ -29,13 +29,13 @@ CONCURRENCY = (1, 4, 16, 64)
 
 
 def latency(ctx: Context, delay_ms: int = 100) -> None:
-    """Add the rows for the size of a run; a case for bench."""
+    """Add the rows for the size of a run."""
     for row in measure(ctx.size, delay_ms):
         ctx.add(row.name, row.seconds, note=f"{row.note}; {row.requests} at once")
 
 
 def measure(size: int, delay_ms: int) -> list[Row]:
-    """How long each way takes to fetch a folder of `size` memories."""
+    """Return the time of each way to fetch a folder of `size` memories."""
     command = [
         sys.executable,
         "-m",
@@ -73,7 +73,7 @@ async def _measure(url: str, size: int, delay_ms: int) -> list[Row]:
 
     for concurrency in CONCURRENCY:
         if size * delay_ms / concurrency > 30_000:
-            continue  # half a minute of waiting says nothing that the others do not
+            continue  # half a minute of waiting adds no information
         gateways = Gateways(url, {"concurrency": concurrency})
 
         async def blocks(gateways: Gateways = gateways) -> int:
@@ -97,7 +97,7 @@ async def _measure(url: str, size: int, delay_ms: int) -> list[Row]:
 
 
 def _most(url: str) -> int:
-    """How many requests the server has had at once since this was last asked."""
+    """Return the maximum number of concurrent requests since the last call."""
     with urllib.request.urlopen(f"{url}/bench/most", timeout=30) as answer:
         return int(answer.read())
 
@@ -118,7 +118,7 @@ async def _serve(size: int, delay_ms: int) -> None:
     cloud = SimCloud()
     cloud.blocks.update(dict(_tree(size).blocks))
 
-    seen = [0, 0]  # requests now, and at most
+    seen = [0, 0]  # current and maximum requests
 
     @web.middleware
     async def late(

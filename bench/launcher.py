@@ -1,10 +1,8 @@
 """A small process that starts the measured ones.
 
-The system counts a new process's peak memory from the size of the one that made it, so the bench, which holds whole
-corpora, must not make them itself. Reads one JSON line a command, answers one line: seconds, peak KiB, processor seconds,
-exit code.
-Imports nothing that it can do without.
-"""
+The system counts a new process's peak memory from the size of its parent, so the bench, which holds whole
+corpora, must not start them itself. Reads one JSON line per command, answers one line: seconds, peak KiB,
+processor seconds, exit code. Imports as little as possible."""
 
 import json
 import os
@@ -14,7 +12,7 @@ import time
 
 
 def serve() -> None:
-    """Until the bench ends."""
+    """Serve until the bench ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         with open(asked["out"], "wb") as out, open(asked["err"], "wb") as err:  # noqa: PTH123 - no pathlib here

@@ -1,4 +1,5 @@
-"""Facts, the graph and usage: what an agent waits for when it remembers a sentence, asks how things are related, and what was spent."""
+"""Facts, the graph and usage: the waiting time of an agent that remembers a sentence, queries relations,
+and sums costs."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from bench.context import Context
 from bench.measure import fsync_once, median
 from bench.process import NAMESPACE, unlock
 
-#: Path, and what lies around an entity to depth 3, at 10,000 entities (issue 14).
+#: Budgets of a path, and of an entity's neighbourhood to depth 3, at 10,000 entities.
 GRAPH_BUDGET = 0.02
-#: More entities or uses than these take minutes to make.
+#: More entities or uses take minutes to create.
 _MOST = 10_000
 _TREES = 8
 
 
 def graph(ctx: Context) -> None:
-    """As many entities as the size says, each related to four others, in an encrypted memory."""
+    """Measure as many entities as the size, each related to four others, in an encrypted vault."""
     from ipfsmem.memory import Memory
 
     if ctx.size > _MOST:
@@ -40,7 +41,7 @@ def graph(ctx: Context) -> None:
         ("later", "with the graph stored by an earlier process"),
     ):
         with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
-            memory.list()  # the memory is open; what follows is the graph
+            memory.list()  # the vault is open; the graph is not
             started = time.perf_counter()
             memory.graph.path("e00000", last)
             took = time.perf_counter() - started
@@ -71,7 +72,7 @@ def graph(ctx: Context) -> None:
 
 
 def facts(ctx: Context) -> None:
-    """A fact remembered beside as many as the size says."""
+    """Measure a new fact next to as many as the size."""
     from ipfsmem.memory import Memory
 
     if ctx.size > _MOST:
@@ -89,7 +90,7 @@ def facts(ctx: Context) -> None:
         }
         blob = {"version": "memory/0.1", "index": "", "files": files, "timeline": []}
         memory.bundles.import_(json.dumps(blob))
-        for _ in range(5):  # so many are added before the words of all are held
+        for _ in range(5):  # this many are added before the words of all are cached
             memory.facts.add(sentence())
         disk, own = [], []
         for _ in range(30):
@@ -111,7 +112,7 @@ def facts(ctx: Context) -> None:
 
 
 def usage(ctx: Context) -> None:
-    """As many uses as the size says, added up."""
+    """Measure the sum of as many uses as the size."""
     from ipfsmem.memory import Memory
 
     if ctx.size > _MOST:

@@ -18,7 +18,7 @@ _PACK = (
 
 
 def pack(ctx: Context) -> None:
-    """A folder to a CAR and its root CID, beside the Go IPFS library on the same folder."""
+    """Pack a folder to a CAR and its root CID, next to the Go IPFS library on the same folder."""
     car = ctx.work / "ours.car"
     found = knows("format")
     command: list[str | Path] = (
@@ -51,7 +51,7 @@ def pack(ctx: Context) -> None:
         bytes=other.stat().st_size,
         note="whole process, same folder",
     )
-    if ctx.size >= 10_000:  # below, both only measure how long a process takes to start
+    if ctx.size >= 10_000:  # below this, both only measure the start of a process
         ours.budget_seconds = min(x for x in (ours.budget_seconds, 2 * done.seconds) if x)
         ours.budget_ratio_to = "twice the Go library"
     _same_root(ctx, command, [go, "cid", ctx.folder])
@@ -68,7 +68,7 @@ def _same_root(ctx: Context, ours: list[str | Path], theirs: list[str | Path]) -
 
 
 def go_peer() -> Path | str:
-    """The Go counterpart of the tests, or why there is none."""
+    """Return the Go counterpart of the tests, or the reason why there is none."""
     import shutil
 
     if shutil.which("go") is None:
@@ -82,7 +82,7 @@ def go_peer() -> Path | str:
 
 
 def seal(ctx: Context) -> None:
-    """Sealing and opening every memory."""
+    """Seal and open every memory."""
     from ipfsmem.seal.objects import MEMORY, Sealer, epoch_key
 
     tag = bytes(range(16))
@@ -97,7 +97,7 @@ def seal(ctx: Context) -> None:
 
 
 def writes(ctx: Context) -> None:
-    """One memory or one event, durable, in a memory of this size; and the disk's part of it."""
+    """Measure one durable memory or event in a vault of this size, and the disk's part of it."""
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("writes")
@@ -151,7 +151,7 @@ def writes(ctx: Context) -> None:
 
 
 def join(ctx: Context) -> None:
-    """The pure join of two states of which each has changed one memory in a hundred; half of them are the same."""
+    """Join two states that each changed one memory in a hundred; half of the changes are equal."""
     from ipfsmem.causal.state import (
         EntryDifference,
         JoinResult,
@@ -209,7 +209,7 @@ def join(ctx: Context) -> None:
 
 
 def start(ctx: Context) -> None:
-    """How long the program takes to say what it can do."""
+    """Measure the time of `--help`."""
     found = program()
     if found is None:
         ctx.skip("ipfsmem --help", "there is no command line yet")

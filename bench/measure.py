@@ -1,7 +1,4 @@
-"""Timing: medians after a warm-up, whole processes with their peak memory, and the rows of the table.
-
-A row holds what was measured and what it is held against. Nothing here knows what is being measured.
-"""
+"""Timing: medians after a warm-up, whole processes with their peak memory, and the rows of the table."""
 
 from __future__ import annotations
 
@@ -21,7 +18,8 @@ import msgspec
 
 
 class Row(msgspec.Struct, omit_defaults=True):
-    """One line of the table; `seconds` is a median, `ratio` is against reading and hashing the same corpus."""
+    """One line of the table; `seconds` is a median, `ratio` is relative to reading and hashing the same
+    corpus."""
 
     name: str
     size: int
@@ -32,7 +30,7 @@ class Row(msgspec.Struct, omit_defaults=True):
     blocks: int | None = None
     requests: int | None = None
     rss_mb: float | None = None
-    #: What `seconds`, `bytes` or `rss_mb` should stay under.
+    #: Maximum of `seconds`, `bytes` or `rss_mb`.
     budget_seconds: float | None = None
     budget_ratio_to: str | None = None
     budget_bytes: int | None = None
@@ -40,7 +38,7 @@ class Row(msgspec.Struct, omit_defaults=True):
     note: str = ""
 
     def verdicts(self) -> list[bool]:
-        """Whether each budget of this row holds."""
+        """Return whether each budget of this row holds."""
         pairs = (
             (self.seconds, self.budget_seconds),
             (self.bytes, self.budget_bytes),
@@ -55,12 +53,12 @@ class Done(msgspec.Struct):
     seconds: float
     rss_mb: float
     output: bytes
-    #: Processor seconds of the process and of those that it waited for; less disturbed by others than `seconds`.
+    #: Processor seconds of the process and its children; less disturbed by other programs than `seconds`.
     cpu: float = 0.0
 
 
 def median(work: Callable[[], object], runs: int, *, warm: bool = True) -> float:
-    """Median seconds of `runs` calls after one that does not count."""
+    """Return the median seconds of `runs` calls, after one that is not counted."""
     if warm:
         work()
     times = []
@@ -72,8 +70,8 @@ def median(work: Callable[[], object], runs: int, *, warm: bool = True) -> float
 
 
 def least_cpu(work: Callable[[], object], runs: int = 7) -> float:
-    """Processor seconds of the quickest of `runs` calls after one that does not count: for what takes so little that anything else
-    on the machine would be seen in it."""
+    """Return the processor seconds of the fastest of `runs` calls, after one that is not counted: for work
+    so short that other programs would disturb it."""
     work()
     times = []
     for _ in range(runs):
@@ -85,9 +83,9 @@ def least_cpu(work: Callable[[], object], runs: int = 7) -> float:
 
 @functools.cache
 def _launcher() -> subprocess.Popen[str]:
-    """Made on first use, which must be early: see launcher.py."""
+    """Start it on first use, which must be early: see launcher.py."""
     script = Path(__file__).with_name("launcher.py")
-    # Compiled modules are kept, as they are for whoever installs a package, but not in the source tree.
+    # Compiled modules are kept, as for an installed package, but not in the source tree.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "ipfsmem-bench-pycache")
     return subprocess.Popen(
@@ -102,7 +100,7 @@ def _launcher() -> subprocess.Popen[str]:
 def process(
     command: Sequence[str | Path], *, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> Done:
-    """Run a program to its end; raises RuntimeError with its last words when it fails."""
+    """Run a program to its end. Raises RuntimeError with its last output if it fails."""
     launcher = _launcher()
     assert launcher.stdin is not None and launcher.stdout is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -123,7 +121,7 @@ def process(
 
 
 def median_process(command: Callable[[int], Sequence[str | Path]], runs: int, **options: object) -> Done:
-    """The median of several runs of a program; `command` is given the number of the run."""
+    """Return the median of several runs of a program; `command` gets the number of the run."""
     done = [process(command(i), **options) for i in range(runs)]  # type: ignore[arg-type]
     done.sort(key=lambda one: one.seconds)
     best = done[len(done) // 2]
@@ -131,7 +129,7 @@ def median_process(command: Callable[[int], Sequence[str | Path]], runs: int, **
 
 
 def read_and_hash(folder: Path) -> int:
-    """Read every file of a folder and hash it: the least that anything could do. Returns the bytes read."""
+    """Read and hash every file of a folder: the minimum for any program. Return the bytes read."""
     total = 0
     for entry in sorted(os.scandir(folder), key=lambda found: found.name):
         with open(entry.path, "rb", buffering=0) as file:  # noqa: PTH123 - the plainest way there is
@@ -142,7 +140,7 @@ def read_and_hash(folder: Path) -> int:
 
 
 def fsync_once(folder: Path, data: bytes) -> None:
-    """Append bytes to a file and wait for the disk: what a durable write cannot do without."""
+    """Append bytes to a file and flush it: the minimum of a durable write."""
     fd = os.open(folder / "fsync.probe", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         os.write(fd, data)
@@ -152,5 +150,5 @@ def fsync_once(folder: Path, data: bytes) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder."""
+    """Return the bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,7 +1,7 @@
-"""Small faults in a module's source, made on its syntax tree: which ones are possible, and the code with one of them.
+"""Small faults in a module's source, made on its syntax tree: the list of possible ones, and the code with
+one of them.
 
-Docstrings, annotations, sentences and what only a type checker reads are left as they are. No file is changed.
-"""
+Docstrings, annotations, messages and code for type checkers only are left unchanged. No file is changed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _MESSAGES = ("warn", "debug", "info", "warning", "error", "print", "cast", "Type
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """One possible fault. `place` counts the faults of its file, so it changes with the file; `name` changes with the
-    function only."""
+    """One possible fault. `place` counts the faults of its file, so it changes with the file; `name`
+    changes with the function only."""
 
     file: str
     place: int
@@ -42,10 +42,10 @@ class Mutant:
     operator: str
     before: str
     line: int
-    #: Line numbers of the statement, or of its head, that a test must have run.
+    #: Lines of the statement, or of its head, that a test must have run.
     first: int
     last: int
-    #: Function and class names from outside to inside, with the line of each as its code object has it.
+    #: Function and class names from outside to inside, with the line of each as in its code object.
     chain: tuple[tuple[str, int], ...]
     #: Whether it is in a function, not only in a class or a module.
     inside: bool
@@ -53,7 +53,8 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """The same in every version of the project in which this part of the function is the same."""
+        """Return a name that is the same in every version of the project in which this part of the
+        function is the same."""
         return f"{self.file} {self.function} | {self.operator} | {self.before} | {self.same}"
 
 
@@ -88,7 +89,8 @@ def _segment(lines: Sequence[bytes], node: ast.expr | ast.stmt) -> str:
 
 
 def drawn(possible: Sequence[Mutant], seed: int, count: int) -> list[Mutant]:
-    """Return `count` of them (0: all). Each has its own lot, so a change elsewhere in the project hardly changes the draw."""
+    """Return `count` of them (0: all). Each is drawn independently, so a change elsewhere in the project
+    hardly changes the draw."""
     lots = sorted(possible, key=lambda one: sha256(f"{seed} {one.name}".encode()).digest())
     return lots[:count] if count else lots
 
@@ -102,7 +104,7 @@ def mutated(source: str, path: str, place: int) -> CodeType:
 
 
 def import_mutated(root: Path, mutant: Mutant) -> None:
-    """Give whoever imports the module from now on the one with the fault."""
+    """Make later imports of the module return the one with the fault."""
     name = mutant.file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     if name in sys.modules:
         raise RuntimeError(f"{name} is imported already")
@@ -142,7 +144,7 @@ class _Site:
 
 
 class _Sites:
-    """Walks over a tree in the order of the source."""
+    """Walks a tree in the order of the source."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
@@ -324,7 +326,7 @@ def _is_message(node: ast.Call) -> bool:
 
 
 def _is_negated_otherwise(node: ast.expr) -> bool:
-    """Whether another fault of the expression is its negation."""
+    """Return whether another fault of the expression is its negation."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return not isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE)
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)

@@ -1,7 +1,7 @@
-"""How long a healthy provider waits for a write while the provider next to it is sick. Both are peers over HTTP on this machine.
+"""How long a healthy provider waits for a write while the provider next to it is faulty; both are HTTP peers
+on this machine.
 
-Measured at the healthy one: from the start of the sync until it was given the name that leads to the new version.
-"""
+Measured at the healthy one: from the start of the sync until it has the name of the new version."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tests.servers.faults import Faults
 
 _TOKEN = "a token of the bench"
-#: Seconds that a slow provider takes for each answer.
+#: Seconds of each answer of a slow provider.
 _SLOW = 1.0
 _ALONE = "alone"
 
 
 def neighbours(ctx: Context) -> None:
-    """One row a neighbour: the median, and the slowest sync in the note."""
+    """Add one row per neighbour: the median, with the slowest sync in the note."""
     alone = 0.0
     for mood in (_ALONE, "healthy", *_MOODS):
         times = _measure(ctx, mood, ctx.runs(5))
@@ -43,7 +43,8 @@ def neighbours(ctx: Context) -> None:
 
 
 def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
-    """Seconds until the healthy one held the write, and of the sync, for each of `runs` syncs."""
+    """Return the seconds until the healthy provider had the write, and of the sync, for each of `runs`
+    syncs."""
     from ipfsmem.device.replica import Environment
     from ipfsmem.memory import Memory
     from ipfsmem.vault.home import Home
@@ -55,7 +56,7 @@ def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
 
         def open_memory() -> Memory:
             company = mood != _ALONE
-            # The sick one first: it is no better where it is asked before the other.
+            # The faulty one first: the order makes no difference.
             urls = [other, url] if company else [url]
             home = Home(folder=at / "home", label="bench", world=Environment(now=lambda: now[0]))
             providers = [_open(one, company) for one in urls]
@@ -70,7 +71,7 @@ def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
             asyncio.run(memory.sync())
         found: list[tuple[float, float]] = []
         for number in range(runs):
-            now[0] += 7_200_000  # no pause of the last sync holds
+            now[0] += 7_200_000  # no pause of the last sync applies
             with open_memory() as memory:
                 memory.write("changed", f"text {number}")
                 faults.clear()
@@ -93,7 +94,7 @@ def _open(url: str, company: bool) -> Provider:
 
 @contextlib.contextmanager
 def _peer(folder: Path, named: list[float]) -> Iterator[tuple[str, Faults]]:
-    """A peer over a folder; `named` gets the moments at which it was given a name."""
+    """A peer over a folder; `named` gets the times at which it received a name."""
     from aiohttp import web
     from ipfsmem_providers.directory import DirectoryProvider
 
@@ -142,7 +143,7 @@ def _full(faults: Faults) -> None:
 
 
 def _lying(faults: Faults) -> None:
-    """It answers everything with success and with something else."""
+    """Answers everything with success and wrong contents."""
     faults.answer("*", ".*", 200, '{"cids":[],"pins":[],"root":"bafkqaaa"}', times=-1)
 
 

@@ -1,8 +1,8 @@
-"""Case `network`: publish and first fetch over loopback beside a js-ipfs node and restic, one change at each provider.
+"""Case `network`: publish and first fetch over loopback next to a js-ipfs node and restic, and one change at
+each provider.
 
-Counterparts are those of the interop tests; what is missing here is skipped with a line. Our side is always a whole
-process with the passphrase of its keys. Nothing leaves this machine.
-"""
+Uses the counterparts of the interop tests; a missing one is skipped with a line. Our side is always a
+whole process with the passphrase of its keys. Nothing leaves this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bench.measure import process
 from bench.network_report import Line, Report
 
 TOKEN = "a-token-of-the-bench-which-is-long-enough"
-#: Where to publish and how to open it there: specs and settings.
+#: Specs and settings for publishing and opening.
 Where = list[tuple[str, dict[str, Any]]]
 _PLAIN, _SEALED = "ipfs", "encrypted-ipfs"
 
@@ -54,14 +54,14 @@ def network(ctx: Context) -> None:
                     report.skipped.append(f"{name}: {why}")
                     ctx.say(f"{ctx.size:>7}  network: {name} skipped: {why}")
                     break
-            finally:  # after each, so that a run that is stopped leaves what it found
+            finally:  # after each case, so that an interrupted run keeps its results
                 if not ctx.quick:
                     report.write(Path(__file__).with_name("RESULTS_NETWORK.md"))
     report.show()
 
 
 def _skipping(case: Callable[[Context, Report], None], ctx: Context, report: Report) -> str:
-    """Run a case; why it was skipped or broke off, else nothing."""
+    """Run a case; return why it was skipped or failed, or nothing."""
     try:
         import pytest
     except ImportError:
@@ -70,7 +70,7 @@ def _skipping(case: Callable[[Context, Report], None], ctx: Context, report: Rep
         case(ctx, report)
     except pytest.skip.Exception as missing:
         return str(missing)
-    except Exception as error:  # a counterpart that breaks must not take the other rows with it
+    except Exception as error:  # a failing counterpart must not lose the other rows
         return f"broke off: {type(error).__name__}: {str(error)[-300:]}"
     return ""
 
@@ -81,7 +81,7 @@ def _skipping(case: Callable[[Context, Report], None], ctx: Context, report: Rep
 def _device(
     what: str, ctx: Context, home: Path, where: Where, mode: str, **more: str
 ) -> tuple[float, dict[str, float]]:
-    """Seconds of a whole process, and what it counted."""
+    """Return the seconds of a whole process, and its counts."""
     job = {"what": what, "home": str(home), "mode": mode, "providers": where, "count": ctx.size, **more}
     job["folder"] = str(ctx.folder)
     done = process([PYTHON, "-m", "bench.network_device", json.dumps(job)], cwd=Path(__file__).parents[1])
@@ -89,7 +89,7 @@ def _device(
 
 
 def _both(ctx: Context, report: Report, name: str, where: Where, mode: str, *, change: bool = True) -> None:
-    """Publish all, change some, fetch all on a device that has nothing but the wallet."""
+    """Publish all, change some, and fetch all on a device with only the wallet."""
     home, other = ctx.fresh("network-a"), ctx.fresh("network-b")
     _device("init", ctx, home, where, mode)
     seconds, counted = _device("first", ctx, home, where, mode)
@@ -124,7 +124,7 @@ def _go(ctx: Context, report: Report) -> None:
 
     for mode in (_SEALED, _PLAIN):
         with server([gopeer_program(), "serve"]) as url:
-            # It has neither pins nor a list of what is there, so one change would send the whole tree.
+            # Without pins and lists, one change would send the whole tree.
             _both(ctx, report, "Go peer (gateway)", [(f"go:{url}", {})], mode, change=False)
 
 
@@ -156,8 +156,8 @@ def _js_ours(ctx: Context, report: Report) -> None:
 
 
 def _js_itself(ctx: Context, report: Report) -> None:
-    """What `ipfs add -r` and `ipfs get` do with a running node and the very tree that we publish: one request each, no
-    process to start is counted."""
+    """Measure `ipfs add -r` and `ipfs get` with a running node and the same tree: one request each,
+    without the start of a process."""
     for mode in (_SEALED, _PLAIN):
         store, home, tree = ctx.fresh("network-store"), ctx.fresh("network-a"), ctx.fresh("network-tree")
         where: Where = [(f"directory:{store}", {})]
@@ -256,7 +256,7 @@ def _restic(ctx: Context, report: Report, url: str) -> None:
         "AWS_ACCESS_KEY_ID": filebase.KEY,
         "AWS_SECRET_ACCESS_KEY": filebase.SECRET,
     }
-    for attempt in range(20):  # the volumes come up a moment after the S3 side answers
+    for attempt in range(20):  # the volumes start a moment after the S3 side answers
         try:
             process(["restic", "-q", "init"], env=env)
             break
@@ -302,12 +302,12 @@ def _objects(url: str, prefix: str) -> list[tuple[str, int]]:
 
 
 def _stored(url: str) -> int:
-    """Bytes of restic's objects."""
+    """Return the bytes of restic's objects."""
     return sum(size for _, size in _objects(url, "restic/"))
 
 
 def _empty(url: str) -> None:
-    """Take our objects away: the next memory of this wallet must not find them."""
+    """Delete our objects, so that the next vault of this wallet does not find them."""
     from ipfsmem_providers.filebase.signing import RequestSigner
 
     from tests.servers import filebase
@@ -324,7 +324,7 @@ def _empty(url: str) -> None:
 
 
 def _plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those that another process can be given."""
+    """Return settings that can be passed to another process."""
     return {name: value for name, value in settings.items() if isinstance(value, str | int | float)}
 
 

@@ -28,10 +28,10 @@ CHANGES = 3
 
 
 class GoPeer:
-    """The Go peer of the tests as a provider: its gateway reads, its routing keeps names, and it takes CARs.
+    """The Go peer of the tests as a provider: its gateway reads, its routing stores names, and it accepts
+    CARs.
 
-    It keeps everything in memory and lists nothing.
-    """
+    It keeps everything in memory and lists nothing."""
 
     def __init__(self, url: str) -> None:
         from ipfsmem_providers.gateways import Gateways
@@ -56,7 +56,7 @@ class GoPeer:
         return root
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Not asked."""
+        """Not used."""
         return set()
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -88,7 +88,7 @@ class GoPeer:
         return await self._names.get_name(name)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         for one in (self._reader, self._names, self._http):
             await one.close()
 
@@ -96,7 +96,7 @@ class GoPeer:
 def _open(spec: str, settings: dict[str, Any], wire: Wire) -> Provider:
     from ipfsmem.provider.contract import open_provider
 
-    if "bucket_endpoint" in settings:  # it does not speak through aiohttp
+    if "bucket_endpoint" in settings:  # it does not use aiohttp
         settings = {**settings, "bucket_endpoint": wire.relay(settings["bucket_endpoint"])}
     return GoPeer(spec.removeprefix("go:")) if spec.startswith("go:") else open_provider(spec, settings)
 
@@ -155,7 +155,7 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
 
 
 def _write_tree(own: Any, out: Path) -> None:
-    """The files of the published root, as any reader of the network would find them."""
+    """Write the files of the published root, as any reader of the network would find them."""
     from ipfsmem.content.cid import parse_cid
     from ipfsmem.content.fetch import drive
     from ipfsmem.content.reader import Reader
@@ -177,7 +177,7 @@ def _write_tree(own: Any, out: Path) -> None:
 
 
 def _changes(job: dict[str, Any], wire: Wire, own: Any, providers: Any) -> dict[str, Any]:
-    """Medians of a few changes, each with providers opened anew."""
+    """Return the medians of a few changes, each with newly opened providers."""
     from ipfsmem.memory import Memory
 
     keys = sorted(path.stem for path in Path(job["folder"]).iterdir())
@@ -207,7 +207,7 @@ async def _serve(folder: Path, token: str) -> None:
 
 
 def main(text: str) -> None:
-    """One job."""
+    """Run one job."""
     job = json.loads(text)
     if job["what"] == "serve":
         asyncio.run(_serve(Path(job["home"]), job["token"]))

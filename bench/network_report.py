@@ -1,4 +1,4 @@
-"""What the network bench found: tables on the screen and RESULTS_NETWORK.md."""
+"""Results of the network bench: tables on the screen and RESULTS_NETWORK.md."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Report:
         self.skipped: list[str] = []
 
     def tables(self) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
-        """Title, headings and cells of each."""
+        """Return title, headings and cells of each."""
         side = [
             [
                 line.name, line.kind, _seconds(line.publish), _size(line.sent), _number(line.publish_requests),
@@ -81,7 +81,7 @@ class Report:
             console.print(f"skipped: {line}", style="yellow", highlight=False)
 
     def write(self, path: Path) -> None:
-        """RESULTS_NETWORK.md."""
+        """Write RESULTS_NETWORK.md."""
         (side, change, late) = [(title, _table(headings, cells)) for title, headings, cells in self.tables()]
         text: list[Any] = [
             "# Cost over a network",
@@ -127,7 +127,7 @@ class Report:
 
 
 def _medians(lines: list[Line]) -> list[Line]:
-    """One line for each side: the median of each figure over the rounds."""
+    """Return one line per side: the median of each figure over the rounds."""
     sides: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         sides.setdefault((line.name, line.kind), []).append(line)

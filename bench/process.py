@@ -1,7 +1,7 @@
-"""A process that does one thing with a memory and ends: what the bench times as "whole process".
+"""A process that does one thing with a vault and exits: measured as "whole process".
 
-It takes the path a person's command takes: start Python, open the memory with the passphrase of its keys, work, close.
-"""
+It does what a user's command does: start Python, open the vault with the passphrase of its keys, work,
+close."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from ipfsmem.vault.owner import Unlock
 
 PASSPHRASE = "a passphrase of the bench"
-#: A published test key (Hardhat account 0); nothing of value is behind it.
+#: A published test key (Hardhat account 0) without any value.
 WALLET = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
 NAMESPACE = "bench"
 
 
 def unlock() -> Unlock:
-    """The wallet of the bench."""
+    """Return the wallet of the bench."""
     from ipfsmem.vault.owner import Unlock
     from ipfsmem.wallet.signers import RawKeySigner
 

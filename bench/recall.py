@@ -1,4 +1,5 @@
-"""What ranking costs: the index made, opened from its image, and asked, in this process and in one of its own."""
+"""The cost of ranking: building the index, opening its image, and queries, in this process and in a new
+one."""
 
 from __future__ import annotations
 
@@ -20,14 +21,15 @@ from ipfsmem.recall.ranking import Document, Index, rank
 from ipfsmem.recall.vectors import Vectors
 
 _TODAY = date(2026, 11, 23)
-#: Questions, each of some words of the texts, so that a common word is asked for more often than a rare one.
+#: Queries of some words of the texts, so that common words occur more often.
 _QUESTIONS = 30
-#: Seconds by size: the index made; a question by words with NumPy and without, and by words and vectors; duplicates found.
+#: Budgets in seconds by size: building the index; a query by words with NumPy and without, and by words and
+#: vectors; finding duplicates.
 _INDEX = {10_000: 0.3, 100_000: 1.2}
 _WORDS, _CORE = {10_000: 0.002, 100_000: 0.005}, {10_000: 0.005, 100_000: 0.013}
 _VECTORS = {10_000: 0.003, 100_000: 0.015}
 _DUPLICATES = {100_000: 20.0}
-#: Numbers of a vector, as many as MiniLM gives.
+#: Dimensions of a vector, as in MiniLM.
 _DIMENSION = 384
 _COLD = (
     "import sys; from datetime import date; from pathlib import Path; from ipfsmem.recall.ranking import Index, rank; "
@@ -37,7 +39,7 @@ _COLD = (
 
 
 def recall(ctx: Context) -> None:
-    """Memory files, then as many turns of conversations."""
+    """Measure memory files, then as many turns of conversations."""
     _measure(ctx, "", _memory)
     _measure(ctx, ", conversations", _turn)
     texts = {key: data.decode() for key, data in ctx.files.items()}
@@ -60,7 +62,7 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
     started = process_time()
     index = Index(documents)
     for rows in (index.words, index.headers, index.passages):
-        rows.having("")  # terms are sorted when a question needs them
+        rows.having("")  # terms are sorted when a query needs them
     ctx.add(
         f"index for recall{what}",
         process_time() - started,
@@ -92,7 +94,7 @@ def _measure(ctx: Context, what: str, document: Callable[[int, str, str], Docume
 
 
 def _warm(ctx: Context, name: str, index: Index, questions: list[str], how: str, limit: float | None) -> None:
-    """The middle one of the questions, each at its quickest: what else the machine does is no part of it."""
+    """Measure the median query, each at its fastest, so that other programs do not disturb it."""
     times = [least_cpu(partial(rank, index, question, today=_TODAY)) for question in questions]
     ctx.add(
         name,
@@ -105,7 +107,7 @@ def _warm(ctx: Context, name: str, index: Index, questions: list[str], how: str,
 
 @contextmanager
 def _nothing_installed() -> Iterator[None]:
-    """As where the core alone is installed: NumPy ranks nothing."""
+    """Use only the core: ranking without NumPy."""
     found = ranking._by_arrays
     ranking._by_arrays = lambda index: False
     try:
@@ -117,11 +119,11 @@ def _nothing_installed() -> Iterator[None]:
 def _with_vectors(
     ctx: Context, what: str, index: Index, documents: list[Document], questions: list[str]
 ) -> None:
-    """The same by words and by vectors, drawn about two hundred topics: what it costs beside embedding the question."""
+    """Measure words and vectors around two hundred random topics, without embedding the query."""
     try:
         import numpy
     except ImportError:
-        return  # the extra `semantic` brings it
+        return  # a dependency of the extra `semantic`
     rng = numpy.random.default_rng(ctx.size)
     topics = rng.normal(size=(200, _DIMENSION)) * 0.8
 
@@ -157,14 +159,14 @@ def _with_vectors(
 
 
 def _memory(number: int, key: str, text: str) -> Document:
-    """A memory file, its name and description as its header."""
+    """Return a memory file with its name and description as header."""
     head, _, body = text.partition("\n---\n\n")
     header = " ".join(line.partition(": ")[2] for line in head.splitlines()[1:3])
     return Document(key, body, header, at=_TODAY - timedelta(number % 400), memory=True)
 
 
 def _turn(number: int, key: str, text: str) -> Document:
-    """One of twenty turns of a conversation: the beginning of a text, each fifth a question."""
+    """Return one of twenty turns of a conversation: the beginning of a text, each fifth a question."""
     _, _, body = text.partition("\n---\n\n")
     said = body[: random.Random(number).randrange(30, 300)]
     day = _TODAY - timedelta(number // 20 % 400)

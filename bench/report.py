@@ -17,7 +17,7 @@ HEADINGS = ("what", "time", "× read and hash", "bytes", "blocks", "requests", "
 
 
 def cells(row: Row) -> list[str]:
-    """One row as text."""
+    """Return one row as text."""
     good = row.verdicts()
     budget = ", ".join(
         text
@@ -59,7 +59,7 @@ def tables(rows: list[Row]) -> list[Table]:
 
 
 def markdown(rows: list[Row]) -> str:
-    """RESULTS.md."""
+    """Return RESULTS.md."""
     text = [
         "# Benchmarks",
         "",
@@ -169,7 +169,7 @@ def _table(headings: Iterable[str], lines: list[list[str]]) -> list[str]:
 
 
 def machine() -> str:
-    """The machine in general terms: nothing that names it."""
+    """Describe the machine in general terms, without a name."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = os.getloadavg()[0]
     return (
@@ -179,7 +179,7 @@ def machine() -> str:
 
 
 def _busy() -> list[str]:
-    """A warning when other programs took the machine."""
+    """Return a warning if other programs used the machine."""
     if os.getloadavg()[0] <= (os.cpu_count() or 1) + 1:
         return []
     return [

@@ -42,7 +42,7 @@ from ipfsmem.recall.recipe import Hit
 from ipfsmem.recall.terms import terms
 from ipfsmem.recall.vectors import Vectors
 
-#: How many hits are asked for: sessions are counted by their best entry, so more than ten.
+#: Number of requested hits: more than ten, because a session counts by its best entry.
 DEPTH = 100
 Search = Callable[[Question], list[str]]
 Ranking = Callable[[Question], list[Hit]]
@@ -50,8 +50,8 @@ HEADINGS = ("R@5", "R@10", "hit", "MRR", "nDCG@10")
 
 
 class Scores(NamedTuple):
-    """Means over questions: share of the evidence among the first 5 and 10, any among 10, one through the place of the first,
-    and nDCG of the first 10."""
+    """Means over queries: share of the evidence among the first 5 and 10, any among 10, reciprocal rank of
+    the first, and nDCG of the first 10."""
 
     recall5: float
     recall10: float
@@ -61,7 +61,7 @@ class Scores(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """One question, what it scored by entry and by session (of talk with an agent: by exchange), and how long it took, in seconds."""
+    """One query, its scores by entry and by session (by exchange in talk with an agent), and its seconds."""
 
     question: Question
     half: str
@@ -73,7 +73,7 @@ class Asked(NamedTuple):
 
 
 def score(found: Sequence[str], relevant: dict[str, int]) -> Scores:
-    """One question's figures, given what was found, the best first, each once."""
+    """Return one query's scores for distinct hits, best first."""
     places = [place for place, id in enumerate(found, 1) if id in relevant]
     gain = sum(relevant[id] / log2(place + 1) for place, id in enumerate(found[:10], 1) if id in relevant)
     ideal = sorted(relevant.values(), reverse=True)[:10]
@@ -87,7 +87,7 @@ def score(found: Sequence[str], relevant: dict[str, int]) -> Scores:
 
 
 def fts5(collection: Collection) -> Search:
-    """SQLite's FTS5 as most use it: porter's stems, any word may match."""
+    """SQLite's FTS5 in its usual form: Porter stemming, any word may match."""
     base = sqlite3.connect(":memory:")
     base.execute(
         "CREATE VIRTUAL TABLE t USING fts5(id UNINDEXED, words, tokenize='porter unicode61 remove_diacritics 2')"
@@ -109,7 +109,7 @@ def fts5(collection: Collection) -> Search:
 
 
 def bm25(collection: Collection) -> Search:
-    """Our own terms and BM25 over them, without the rest of the recipe."""
+    """Our terms with BM25, without the rest of the recipe."""
     index = Index(collection.documents)
 
     def search(question: Question) -> list[str]:
@@ -120,23 +120,23 @@ def bm25(collection: Collection) -> Search:
 
 
 def ranked_by_words(collection: Collection) -> Ranking:
-    """What recall ranks where no model is installed."""
+    """What recall ranks without a model."""
     index = Index(collection.documents)
     return lambda question: rank(index, question.text, today=question.today, limit=DEPTH)
 
 
 def recipe(collection: Collection) -> Search:
-    """What recall finds where no model is installed."""
+    """What recall finds without a model."""
     return ids(ranked_by_words(collection))
 
 
 def ids(ranking: Ranking) -> Search:
-    """The same hits by id."""
+    """Return the same hits by id."""
     return lambda question: [hit.id for hit in ranking(question)]
 
 
 def asked_at_once(ranking: Ranking) -> Search:
-    """All phrasings of a question in one recall, as an agent asks that has read nothing yet."""
+    """All phrasings of a query in one recall, as an agent that has read nothing yet."""
     return lambda question: [
         hit.id
         for hit in fused(
@@ -145,13 +145,13 @@ def asked_at_once(ranking: Ranking) -> Search:
     ]
 
 
-#: Hits of a recall that an agent reads before it asks again.
+#: Number of hits that an agent reads before its second query.
 READ = 10
 
 
 def asked_again(ranking: Ranking) -> Search:
-    """Two recalls: all phrasings, and where the hits that are read have the first hop, the question with what that says. Their hits
-    in turns, those of the second first."""
+    """Two recalls: all phrasings, then, if a read hit has the first hop, the query with its content. The
+    hits of both alternate, the second first."""
     first = asked_at_once(ranking)
 
     def search(question: Question) -> list[str]:
@@ -165,12 +165,13 @@ def asked_again(ranking: Ranking) -> Search:
     return search
 
 
-#: The share of entries from which on vectors count, and the characters of a memory file that are embedded.
+#: The minimum share of entries with vectors, and the embedded characters of a memory file.
 COUNTED, LOOKED_AT = 0.9, 4_000
 
 
 def meant(collection: Collection) -> list[str]:
-    """What recall embeds of each entry: of a message its first passage, and what was said before it where both are short."""
+    """Return the embedded text of each entry: of a message its first passage, and the previous message if
+    both are short."""
     texts, before = list[str](), None
     for one in collection.documents:
         if one.group:
@@ -185,7 +186,7 @@ def meant(collection: Collection) -> list[str]:
 
 
 def texts_of(question: Question) -> list[str]:
-    """All texts that an agent may ask in place of a question."""
+    """Return all texts that an agent may use for a query."""
     return [question.text, *question.phrasings, *([] if question.then is None else [question.then[1]])]
 
 
@@ -197,10 +198,10 @@ def _embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
 
 
 class Model:
-    """A model, and the vectors of the texts that it was asked for: two pipelines ask for the same."""
+    """A model, and the vectors of its texts, which two pipelines share."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """That of a directory, else that of the extra `semantic`. Raises ConfigError."""
+        """The model of a directory, else that of the extra `semantic`. Raises ConfigError."""
         named = {"provider": "minilm"} if folder is None else {"path": str(folder)}
         embedder, of_texts = (open_embedder({**named, "question": asked}) for asked in (True, False))
         assert embedder is not None and of_texts is not None
@@ -210,7 +211,8 @@ class Model:
         self._questions: dict[str, list[float]] = {}
 
     def vectors(self, collection: Collection) -> Vectors:
-        """Those of its entries, by the 16 bytes of their places; those of its questions are made with them."""
+        """Return the vectors of its entries, by the 16 bytes of their indexes; also computes those of its
+        queries."""
         if collection.name not in self._vectors:
             made = Vectors(self.embedder.identity)
             made.add(
@@ -224,7 +226,8 @@ class Model:
     def near(
         self, collection: Collection, question: Question, least: float, share: float = 1.0
     ) -> dict[str, float]:
-        """How similar entries are to a question, by id; of a share of them the newest, whose vectors are made first."""
+        """Return the similarity of entries to a query by id; with a share, only of the newest, whose
+        vectors are computed first."""
         vectors = self.vectors(collection)
         ids = [one.id for one in collection.documents]
         there = sorted(range(len(ids)), key=lambda at: collection.documents[at].at or date.min, reverse=True)
@@ -234,7 +237,7 @@ class Model:
         return {ids[at]: cosine for at, cosine in found.items()}
 
     def alone(self, collection: Collection) -> Search:
-        """The most similar entries, and nothing else."""
+        """Only the most similar entries."""
         self.vectors(collection)
 
         def search(question: Question) -> list[str]:
@@ -244,11 +247,11 @@ class Model:
         return search
 
     def recipe(self, collection: Collection, share: float = 1.0) -> Search:
-        """What recall finds where the model is installed, and so many of the entries have a vector."""
+        """What recall finds with a model, if this share of the entries has a vector."""
         return ids(self.ranked(collection, share))
 
     def ranked(self, collection: Collection, share: float = 1.0) -> Ranking:
-        """What recall ranks there."""
+        """What recall ranks with a model."""
         index = Index(collection.documents)
         self.vectors(collection)
 
@@ -270,13 +273,13 @@ PIPELINES: dict[str, Callable[[Collection], Search]] = {
     "BM25 of our terms": bm25,
     "recipe, no model": recipe,
 }
-#: Shares of the entries that have a vector, beside all of them.
+#: Shares of the entries with a vector, besides all of them.
 PARTS = (0.1, 0.5, 0.9)
 
 
 def model_here(folder: Path | None = None) -> Model | None:
-    """That of a directory, else of the extra `semantic`; None without the extra. Raises ConfigError for a directory without a model that
-    can be run."""
+    """Return the model of a directory, else of the extra `semantic`; None without the extra. Raises
+    ConfigError for a directory without a usable model."""
     try:
         return Model(folder)
     except ConfigError:
@@ -286,7 +289,7 @@ def model_here(folder: Path | None = None) -> Model | None:
 
 
 def pipelines(model: Model | None, parts: bool = False) -> dict[str, Callable[[Collection], Search]]:
-    """All that can be asked here: with a model it too, and with `parts` while not all vectors are made."""
+    """Return all pipelines; with a model also its own, and with `parts` those with incomplete vectors."""
     if model is None:
         return PIPELINES
     name = f"recipe and {model.name}"
@@ -295,7 +298,7 @@ def pipelines(model: Model | None, parts: bool = False) -> dict[str, Callable[[C
 
 
 def rankings(model: Model | None) -> dict[str, Callable[[Collection], Ranking]]:
-    """The recipe, without and with a model."""
+    """Return the recipe, without and with a model."""
     found: dict[str, Callable[[Collection], Ranking]] = {"recipe, no model": ranked_by_words}
     if model is not None:
         found[f"recipe and {model.name}"] = model.ranked
@@ -303,7 +306,7 @@ def rankings(model: Model | None) -> dict[str, Callable[[Collection], Ranking]]:
 
 
 def ask(collections: Sequence[Collection], make: Callable[[Collection], Search]) -> list[Asked]:
-    """Every question put to one pipeline."""
+    """Run every query through one pipeline."""
     asked = []
     if len(collections) > 1:
         half = halves(one.name for one in collections)
@@ -336,7 +339,7 @@ def ask(collections: Sequence[Collection], make: Callable[[Collection], Search])
 
 
 def halves(names: Iterable[str]) -> dict[str, str]:
-    """Which half each name belongs to: those whose hashes are lower to tune on, the others to report."""
+    """Return the half of each name: lower hashes for tuning, the others for the report."""
     order = sorted(set(names), key=lambda name: sha256(name.encode()).digest())
     return {name: "tune" if place < len(order) // 2 else "report" for place, name in enumerate(order)}
 
@@ -347,14 +350,14 @@ def mean(scores: Sequence[Scores]) -> Scores:
 
 
 def digest(collections: Sequence[Collection]) -> str:
-    """The SHA-256 of a set that was made here."""
+    """Return the SHA-256 of a synthetic set."""
     return sha256(repr(collections).encode()).hexdigest()
 
 
 def table(
     collections: Sequence[Collection], pipelines: Mapping[str, Callable[[Collection], Search]] = PIPELINES
 ) -> list[str]:
-    """The figures of every pipeline as Markdown: by half and kind of talk, and by kind of question."""
+    """Return the figures of every pipeline as Markdown: by half and kind of talk, and by kind of query."""
     asked = {name: ask(collections, make) for name, make in pipelines.items()}
     lines = [
         "| pipeline | half | talk | by | questions | " + " | ".join(HEADINGS) + " | ms each |",
@@ -378,7 +381,8 @@ def table(
 
 
 def by_kind(asked: Mapping[str, Sequence[Asked]]) -> list[str]:
-    """The figures of each kind of question as Markdown, a table for each half that there is, with R@5 / R@10 by turn, then by session."""
+    """Return the figures of each kind of query as Markdown, one table per half, with R@5 / R@10 by turn,
+    then by session."""
     lines = list[str]()
     first = next(iter(asked.values()))
     for which in ("tune", "report"):
@@ -414,7 +418,8 @@ def _searched(
 def hops(
     collections: Sequence[Collection], rankings: Mapping[str, Callable[[Collection], Ranking]]
 ) -> list[str]:
-    """The questions over several hops as Markdown: asked once, with their phrasings at once, and again after the first hop was read."""
+    """Return the multi-hop queries as Markdown: one query, all phrasings at once, and a second query after
+    the first hop was read."""
     some = [
         one._replace(questions=tuple(question for question in one.questions if question.phrasings))
         for one in collections
@@ -441,7 +446,8 @@ def hops(
 
 
 def ablation(collections: Sequence[Collection]) -> list[str]:
-    """What each part of the recipe adds, as Markdown: R@10 by words without it, and how much that is more or less than with all."""
+    """Return the effect of each part of the recipe as Markdown: R@10 by words without it, and the
+    difference."""
     indexes = {id(one): Index(one.documents) for one in collections}
 
     def without(part: str) -> Callable[[Collection], Search]:
@@ -477,7 +483,7 @@ def ablation(collections: Sequence[Collection]) -> list[str]:
         "| nothing | " + " | ".join(f"{value:.3f}" for value in usual) + " |",
     ]
     for part in WEIGHTS:
-        if part != "meaning":  # by words it says nothing
+        if part != "meaning":  # without effect by words
             values = zip(figures(ask(collections, without(part))), usual, strict=True)
             cells = [f"{value:.3f} ({value - all:+.3f})" for value, all in values]
             lines.append(f"| {part} | {' | '.join(cells)} |")
@@ -485,7 +491,7 @@ def ablation(collections: Sequence[Collection]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it. 1 where a path is no set."""
+    """Run the evaluation; return 1 if a path is not a set."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.retrieval", description="Measures how well entries are found."
     )

@@ -26,13 +26,13 @@ from ipfsmem.bundle.fence import unquote
 from ipfsmem.memories.context_layouts import Layout
 from ipfsmem.memory import Memory
 
-#: Begins a line of a message.
+#: Prefix of a line of a message.
 _head = re.compile(r"^(?:\d{4}-\d\d-\d\d \d\d:\d\d )?[^:]{1,80}: ").sub
 _KEY = re.compile(r'<memory key="([^"]+)"')
 
 
 class Row(NamedTuple):
-    """One question and layout."""
+    """One query and layout."""
 
     kind: str
     talk: str
@@ -65,7 +65,7 @@ def fill(memory: Memory, collection: Collection) -> dict[str, str]:
 
 
 def _answers(collection: Collection) -> frozenset[str]:
-    """The ids of an agent's answers: of each exchange all but the first entry."""
+    """Return the ids of an agent's answers: of each exchange all but the first entry."""
     met, found = set[str](), set[str]()
     for id, exchange in collection.exchanges.items():
         if exchange in met:
@@ -82,7 +82,7 @@ def ask(
     *,
     by_meaning: bool = True,
 ) -> Iterable[Row]:
-    """Every question in every layout. `by_meaning`: False as the hook of a program asks."""
+    """Run every query in every layout. `by_meaning`: False as in a program's hook."""
     texts = {one.id: " ".join(f"{one.header}: {one.text}".split()) for one in collection.documents}
     files = {one.id for one in collection.documents if one.id in keys}
     for question in collection.questions:
@@ -103,7 +103,8 @@ def ask(
 
 
 def _stands(block: str, text: str, key: str | None, question: Question) -> bool:
-    """Whether a block has an entry: its memory, or a line that is it or a passage of it, with the answer where that is known."""
+    """Return whether a block has an entry: its memory, or a line with its text or a passage of it, with
+    the answer where known."""
     if key is not None:
         return key in _KEY.findall(block)
     _, _, said = block.partition("<memory-said>\n")
@@ -120,7 +121,7 @@ def _stands(block: str, text: str, key: str | None, question: Question) -> bool:
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """The figures as Markdown: by layout and what a question is about, then by kind in the layout `ranked`."""
+    """Return the figures as Markdown: by layout and subject, then by kind in the layout `ranked`."""
     lines = [
         "| layout | about | questions | any evidence | share of evidence | tokens | ms |",
         "|---|---|---|---|---|---|---|",

@@ -1,10 +1,10 @@
-"""InitRunner 1.0.0's store and basic-memory's search, asked beside our ranking: this file runs under a Python that has the one or the
-other, and answers line by line.
+"""InitRunner 1.0.0's store and basic-memory's search next to our ranking: this file runs under a Python that
+has one of them, and answers line by line.
 
-InitRunner's store finds by vectors only, and the program gets these over a network. Here they are words hashed to 384 numbers, which
-needs no model: what it finds is then worth what such vectors are worth, and how long it takes is its own. basic-memory is asked as an
-agent asks it, by its MCP tool `search_notes`, for words: its search by vectors loads a model from the network.
-"""
+InitRunner's store finds by vectors only, which the program gets over a network. Here they are words hashed
+to 384 numbers, without a model: its hits are worth what such vectors are worth, its times are its own.
+basic-memory is called as by an agent, through its MCP tool `search_notes`, by words: its search by vectors
+loads a model from the network."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _SIZE, _DEPTH = 384, 100
 
 
 class PeerError(Exception):
-    """The Python that was named cannot run the store, in words."""
+    """The named Python cannot run the store."""
 
 
 def vector(text: str) -> list[float]:
-    """The words of a text without case and accents, each hashed to one of 384 numbers; of length 1."""
+    """Return the words of a text, without case and accents, each hashed to one of 384 numbers; of length
+    1."""
     apart = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(c for c in apart if not unicodedata.combining(c))
     found = [0.0] * _SIZE
@@ -49,7 +50,7 @@ def vector(text: str) -> list[float]:
 
 @contextmanager
 def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
-    """Its store as a pipeline, in a process of its own under that Python, until the block ends."""
+    """Yield its store as a pipeline in a process under that Python."""
     with spoken_to(
         python, __file__, "initrunner", "the store: pip install initrunner==1.0.0 pysqlite3-binary"
     ) as say:
@@ -59,7 +60,7 @@ def initrunner(python: Path) -> Iterator[Callable[[Collection], Callable[[Questi
 
 @contextmanager
 def basic_memory(python: Path) -> Iterator[Callable[[Collection], Callable[[Question], list[str]]]]:
-    """Its search as a pipeline, until the block ends: a process for each collection, as it has one set of notes at a time."""
+    """Yield its search as a pipeline: a process per collection, because it has one set of notes at a time."""
     with ExitStack() as process:
 
         def make(collection: Collection) -> Callable[[Question], list[str]]:
@@ -82,7 +83,7 @@ def _asked(say: Callable[[dict[str, Any]], Any], collection: Collection) -> Call
 def spoken_to(
     python: Path, script: str | Path, name: str, needs: str
 ) -> Iterator[Callable[[dict[str, Any]], Any]]:
-    """A file as a process under that Python, which answers one line of JSON with another."""
+    """Run a file under that Python as a process that answers one line of JSON with another."""
     # From its own folder: the other Python need not have this package.
     command: list[str | Path] = [python.absolute(), Path(script).resolve(), name]
     with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-", ignore_cleanup_errors=True) as work:
@@ -129,7 +130,7 @@ def spoken_to(
 
 
 def serve_initrunner() -> None:
-    """Keeps what it is given and answers questions, until its input ends."""
+    """Store entries and answer queries until the input ends."""
     with suppress(ImportError):  # a Python whose own sqlite3 loads no extensions
         sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
     kept = importlib.import_module("initrunner.stores.sqlite_vec").SqliteVecMemoryStore
@@ -150,7 +151,7 @@ def serve_initrunner() -> None:
 
 
 async def serve_basic_memory() -> None:
-    """Each text a note, taken in as the program takes in a folder of notes; then the questions, until the input ends."""
+    """Import each text as a note of a folder, then answer queries until the input ends."""
     notes = Path(os.environ["BASIC_MEMORY_HOME"])
     notes.mkdir()
     for at, text in enumerate(json.loads(await asyncio.to_thread(sys.stdin.readline))["documents"]):

@@ -1,7 +1,8 @@
-"""InitRunner 1.0.0's store of sessions, asked beside ours: this file runs under a Python that has it, and answers line by line.
+"""InitRunner 1.0.0's store of sessions next to ours: this file runs under a Python that has it, and answers
+line by line.
 
-It says how long its own work took, without the pipe. A turn is what its loop does after one: the history cut to 40 messages, and saved.
-"""
+It reports the time of its own work without the pipe. A turn is what its loop does after one: the history
+cut to 40 messages, and saved."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _AGENT = "bench"
 
 
 def serve(place: str) -> None:
-    """`{"sessions": [[texts of a session]]}` fills the store, `{"session": s, "turn": [asked, answered]}` saves a turn of it,
-    `{"resume": s}` resumes it; the answer is how many seconds that took and how many messages came of it."""
+    """`{"sessions": [[texts of a session]]}` fills the store, `{"session": s, "turn": [asked, answered]}`
+    saves a turn, `{"resume": s}` resumes it; the answer is the seconds and the number of messages."""
     with suppress(ImportError):  # a Python whose own sqlite3 loads no extensions
         sys.modules["sqlite3"] = importlib.import_module("pysqlite3")
     messages = importlib.import_module("pydantic_ai.messages")

@@ -1,4 +1,5 @@
-"""Conversations: what an agent waits for when a turn is saved, and when a session is resumed, listed and searched."""
+"""Conversations: the waiting time of an agent when a turn is saved, and when a session is resumed, listed
+and searched."""
 
 from __future__ import annotations
 
@@ -10,16 +11,16 @@ from bench.context import Context
 from bench.measure import fsync_once, median
 from bench.process import NAMESPACE, unlock
 
-#: More sessions than these take minutes to make and say the same.
+#: More sessions take minutes to create, with the same result.
 _MOST = 1_000
 _TURNS = 10
-#: One turn beside its fsync, and resuming (issue 14).
+#: Budgets of one turn without its fsync, and of resuming.
 TURN_BUDGET = 0.003
 RESUME_BUDGET = 0.02
 
 
 def sessions(ctx: Context) -> None:
-    """As many sessions as the size says, up to a thousand, of ten turns each, in an encrypted memory."""
+    """Measure as many sessions as the size, up to a thousand, of ten turns each, in an encrypted vault."""
     from ipfsmem.memory import Memory
 
     if ctx.size > _MOST:

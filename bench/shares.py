@@ -22,7 +22,8 @@ from bench.process import NAMESPACE, PASSPHRASE
 
 _LOADING = "loading modules"
 _REST = "the rest"
-#: What a frame counts for: the end of its file's path or a part of it, its functions (none: all of them). The first counts.
+#: Categories of a frame: a suffix or part of its file's path, and its functions (none: all). The first match
+#: is used.
 _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Argon2id of the passphrase", "ipfsmem/seal/primitives.py", ("argon2id",)),
     ("signatures", "ipfsmem/seal/primitives.py", ("sign", "verify")),
@@ -54,20 +55,20 @@ _KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("entries and values", "/ipfsmem/device/", ()),
     ("entries and values", "/ipfsmem/memories/", ()),
 )
-#: Waits for threads on behalf of others.
+#: Functions that wait for threads.
 _PASSED_OVER = "ipfsmem/device/bulk.py"
 _EVERY = 0.002
 
 
 class _Samples:
-    """Seconds by kind, in the main thread of this process."""
+    """Seconds by category in the main thread of this process."""
 
     def __init__(self) -> None:
         self.spent: defaultdict[str, float] = defaultdict(float)
         self._last = time.perf_counter()
 
     def take(self, _: int, frame: FrameType | None) -> None:
-        """A signal came: what passed since the last one counts for what runs now."""
+        """Signal handler: the time since the last sample belongs to the running frame."""
         now = time.perf_counter()
         self.spent[_kind(frame)] += now - self._last
         self._last = now
@@ -88,7 +89,7 @@ def _kind(frame: FrameType | None) -> str:
 
 
 def main(what: str, home: str, *args: str) -> None:
-    """Do what `bench.process` does, and print the seconds by kind as JSON."""
+    """Do what `bench.process` does, and print the seconds by category as JSON."""
     samples = _Samples()
     signal.signal(signal.SIGALRM, samples.take)
     signal.setitimer(signal.ITIMER_REAL, _EVERY, _EVERY)
@@ -100,7 +101,8 @@ def main(what: str, home: str, *args: str) -> None:
 
 
 def shares(ctx: Context) -> None:
-    """Time by kind of a first run and of a restore, whole processes; bytes by kind of what was published."""
+    """Measure the time by category of a first run and of a restore, whole processes, and the published
+    bytes by category."""
     home, stick = ctx.fresh("shares-home"), ctx.fresh("shares-stick")
     _process("bench.process", "init", home, stick)
     _time(ctx, "first run", _process("bench.shares", "first", home, ctx.folder))
@@ -133,7 +135,7 @@ def _time(ctx: Context, what: str, found: tuple[float, dict[str, float]]) -> Non
 
 
 def _bytes(home: Path, stick: Path) -> dict[str, int]:
-    """Bytes by kind of what stands in the folder `stick`; together they are all of it."""
+    """Return all bytes in the folder `stick` by category."""
     from ipfsmem.content.cid import DAG_PB
     from ipfsmem.memory import Memory
     from ipfsmem.published.live_set import live_set

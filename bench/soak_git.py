@@ -25,22 +25,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ipfsmem_providers.git import GitProvider
 
-#: Seconds after which a writer is killed, at least and at most, beyond its start.
+#: Minimum and maximum seconds after the start at which a writer is killed.
 _LIVES = (0.2, 1.5)
-#: Publishes after which the history is replaced while writers race, and in a short form.
+#: Number of publishes after which the history is replaced while writers race, and in a short form.
 _SQUASH = "8"
-#: Successive publishes at least; from so many on the history is replaced as in use.
+#: Minimum number of consecutive publishes; from this number on the history is replaced as in use.
 _LEAST, _AS_IN_USE = 20, 500
-#: The copy on a device may have so many times the bytes of the host's repository, once aged of the files, and so many more.
+#: Maximum size of the copy on a device relative to the host's repository (once aged: to its files), and a
+#: constant.
 _COPIES, _MORE = 2, 4 * 1024 * 1024
-#: Seconds after which nothing keeps an unreachable object in the copy, and more.
+#: Seconds after which nothing retains an unreachable object in the copy, and a margin.
 _AGE = 2 * 3600
 
 
 def run(seed: int, count: int, seconds: float) -> int:
-    """Race until `count` publishes were acknowledged or `seconds` are over, at least once with two and once with five writers.
-
-    Returns 1 if a publish was lost."""
+    """Race until `count` publishes were acknowledged or `seconds` are over, at least once with two and
+    once with five writers. Returns 1 if a publish was lost."""
     chance, started = random.Random(seed), time.monotonic()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -68,7 +68,7 @@ def run(seed: int, count: int, seconds: float) -> int:
 def _race(folder: Path, chance: random.Random, *, writers: int, turn: int) -> int:
     """Let writers publish; return how many were killed."""
     least, most = _LIVES
-    most += min(turn, 20) / 2  # a slow machine gets further, too
+    most += min(turn, 20) / 2  # a slow machine makes progress, too
     lives = sorted((chance.uniform(least, most), number) for number in range(writers))
     begun = [
         subprocess.Popen(
@@ -93,7 +93,7 @@ def _acknowledged(folder: Path) -> list[list[str]]:
     found = []
     for path in folder.glob("acknowledged-*"):
         for line in path.read_text().splitlines():
-            with contextlib.suppress(json.JSONDecodeError):  # the last one, of a writer that was killed
+            with contextlib.suppress(json.JSONDecodeError):  # the last line of a killed writer
                 found.append(json.loads(line))
     return found
 
@@ -122,7 +122,8 @@ async def _missing(reader: GitProvider, acknowledged: list[list[str]]) -> int:
 
 
 async def _grows(folder: Path, publishes: int, seconds: float) -> bool:
-    """Publish one after another, and print how both ends grow; tell whether the copy stayed small and nothing was lost."""
+    """Publish repeatedly, and print how both ends grow; return whether the copy stayed small and nothing
+    was lost."""
     from ipfsmem_providers.git import GitProvider
     from ipfsmem_providers.git.provider import SQUASH
 
@@ -147,7 +148,7 @@ async def _grows(folder: Path, publishes: int, seconds: float) -> bool:
             )
     squashes = writer.repository.squashes
     _age(folder / "writer")
-    repacks = writer.repository._is_untidy()  # few objects stay as they are
+    repacks = writer.repository._is_untidy()  # few objects remain unchanged
     acknowledged.append(await _publish(writer))
     files, copy = _bytes_of_files(remote), _bytes_of(folder / "writer")
     print(f"two hours later: files {files:,}, copy {copy:,} bytes, repacked: {repacks}", flush=True)
@@ -200,7 +201,7 @@ async def _publish(provider: GitProvider) -> list[str]:
 
 
 async def _write(folder: Path, cache: str) -> None:
-    """Publish until killed; note each publish that was acknowledged."""
+    """Publish until killed; record each acknowledged publish."""
     from ipfsmem_providers.git import GitProvider
 
     from ipfsmem.errors import ProviderUnavailable

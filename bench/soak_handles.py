@@ -42,16 +42,16 @@ from ipfsmem.memory import Memory
 from ipfsmem.open_vault.advising import WritingAdvice
 
 _TOKEN = "tok-0123456789abcdef0123456789abcdef"
-#: Seconds that one answer may take on a busy machine.
+#: Timeout in seconds of one answer on a loaded machine.
 _PATIENCE = 60.0
 _ENVIRONMENT = {"IPFSMEM_API_TOKEN": _TOKEN, "IPFSMEM_EMBEDDINGS": "off", "PYTHONWARNINGS": "ignore"}
 
 
 class Failed(Exception):
-    """Something that must hold did not."""
+    """An invariant was violated."""
 
 
-#: What was started and has not been waited for.
+#: Started processes that have not been awaited.
 _CHILDREN: list[Child] = []
 
 
@@ -76,7 +76,7 @@ class Child:
         _CHILDREN.append(self)
 
     def wait(self) -> int:
-        """Its exit code, -N after signal N."""
+        """Return its exit code, -N after signal N."""
         if self.code is None:
             with contextlib.suppress(OSError):
                 self.input.close()
@@ -86,7 +86,8 @@ class Child:
         return self.code
 
     def end(self, number: int) -> int:
-        """Send a signal and wait; one that does not end within the patience is killed, and the case has failed."""
+        """Send a signal and wait; a child that does not end within the timeout is killed, and the case has
+        failed."""
         if self.code is None:
             os.kill(self.pid, number)
             until = time.monotonic() + _PATIENCE
@@ -102,7 +103,7 @@ class Child:
 
 
 def _become(stdin: int, stdout: int, work: Callable[[], int | None]) -> NoReturn:
-    """In the child: take the pipes as standard streams, do the work, leave."""
+    """In the child: use the pipes as standard streams, do the work, exit."""
     code = 70
     try:
         os.dup2(stdin, 0)
@@ -122,7 +123,7 @@ def _become(stdin: int, stdout: int, work: Callable[[], int | None]) -> NoReturn
 
 
 def command(home: Path, *arguments: str) -> tuple[int, str]:
-    """One command in a process of its own: exit code and what it printed."""
+    """Run one command in its own process; return the exit code and its output."""
     child = Child(lambda: command_line([*arguments, "--home", str(home)]))
     with contextlib.suppress(OSError):
         child.input.close()
@@ -132,7 +133,7 @@ def command(home: Path, *arguments: str) -> tuple[int, str]:
 
 
 class Side:
-    """The running side. Each call answers whether it was acknowledged."""
+    """The running side. Each call returns whether it was acknowledged."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -143,23 +144,23 @@ class Side:
         raise NotImplementedError
 
     def write(self, key: str, body: str) -> bool:
-        """Whether the text was acknowledged."""
+        """Write; return whether the text was acknowledged."""
         raise NotImplementedError
 
     def keys(self) -> set[str] | None:
-        """What it lists; None if it cannot say."""
+        """Return the listed keys; None if unknown."""
         raise NotImplementedError
 
     def work(self, name: str) -> None:
-        """A second handle: sync, dream, reindex, vacuum, load."""
+        """Use a second handle: sync, dream, reindex, vacuum, load."""
         raise NotImplementedError
 
     def begin_write(self, key: str, body: str) -> None:
-        """Ask for a write and do not wait for the answer."""
+        """Request a write without waiting for the answer."""
         raise NotImplementedError
 
     def closes(self) -> None:
-        """Have it close the vault, where SIGTERM does not."""
+        """Make it close the vault, where SIGTERM does not."""
 
 
 class Served(Side):
@@ -179,11 +180,11 @@ class Served(Side):
         return child
 
     def sign_in(self, line: str) -> str:
-        """The token to ask with."""
+        """Return the token for requests."""
         return _TOKEN
 
     def ask(self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> Any:
-        """One request: status and answer."""
+        """Send one request; return status and answer."""
         wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         with contextlib.closing(wire):
             self.send(wire, method, path, body, headers)
@@ -199,7 +200,7 @@ class Served(Side):
         body: object = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        """One request, without waiting for its answer."""
+        """Send one request without waiting for its answer."""
         given = {
             "Authorization": f"Bearer {getattr(self, 'token', _TOKEN)}",
             "Content-Type": "application/json",
@@ -267,7 +268,7 @@ class Tools(Side):
         return child
 
     def tell(self, method: str, params: object, number: int | None = None) -> None:
-        """One message."""
+        """Send one message."""
         message = {"jsonrpc": "2.0", "method": method, "params": params} | (
             {} if number is None else {"id": number}
         )
@@ -275,7 +276,7 @@ class Tools(Side):
         self.child.input.flush()
 
     def ask(self, method: str, params: object) -> Any:
-        """The result of one request."""
+        """Return the result of one request."""
         self.number += 1
         number = self.number
         self.tell(method, params, number)
@@ -287,7 +288,7 @@ class Tools(Side):
         raise Failed(f"the tools ended with {self.child.wait()}")
 
     def call(self, tool: str, given: dict[str, object]) -> Any:
-        """One tool."""
+        """Call one tool."""
         return self.ask("tools/call", {"name": tool, "arguments": given})
 
     def write(self, key: str, body: str) -> bool:
@@ -312,7 +313,7 @@ def _remembered(key: str, body: str) -> dict[str, object]:
 
 
 class Every(Side):
-    """`ipfsmem sync --every 1s`, which `ipfsmem service` runs as well. It writes nothing of its own."""
+    """`ipfsmem sync --every 1s`, which `ipfsmem service` runs as well. It writes nothing itself."""
 
     def start(self) -> Child:
         return Child(lambda: command_line(["sync", "--every", "1s", "--home", str(self.home)]))
@@ -321,7 +322,7 @@ class Every(Side):
         return False
 
     def begin_write(self, key: str, body: str) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def keys(self) -> None:
         return None
@@ -343,7 +344,7 @@ class Program(Side):
         return child
 
     async def serve(self) -> None:
-        """In the child: one request a line, one answer a line."""
+        """In the child: answer one request per line."""
         with Memory.load("default", home=self.home) as memory, contextlib.ExitStack() as more:
             async with contextlib.AsyncExitStack() as running:
                 if self.autosync:
@@ -358,7 +359,7 @@ class Program(Side):
                     print("=" + json.dumps(answer), flush=True)
 
     async def done(self, memory: Memory, more: contextlib.ExitStack, name: str, given: list[str]) -> object:
-        """In the child: one request."""
+        """In the child: run one request."""
         if name == "write":
             memory.write(given[0], given[1])
             return True
@@ -382,16 +383,16 @@ class Program(Side):
         return True
 
     def answer(self) -> Any:
-        """Its next answer."""
+        """Return its next answer."""
         while line := self.child.output.readline():
             if line.startswith("="):
                 return json.loads(line[1:])
         raise Failed(f"the program ended with {self.child.wait()}")
 
     def ask(self, *request: str) -> Any:
-        """One request. Raises Failed if it was refused."""
+        """Make one request. Raises Failed if it was refused."""
         self.child.input.write(json.dumps(request) + "\n")
-        while self.unanswered:  # nobody waited for these
+        while self.unanswered:  # answers that were not awaited
             self.answer()
             self.unanswered -= 1
         answer = self.answer()
@@ -418,7 +419,7 @@ class Program(Side):
 
 
 class Autosync(Program):
-    """The same, in sync all the time."""
+    """The same, with autosync."""
 
     autosync = True
 
@@ -440,7 +441,7 @@ _COMMANDS = (
     ("recall", "text"),
     ("vault", "compact", "--only", "files"),
 )
-#: Exit codes of commands beside a running side: done, or another process was in the way and it says so.
+#: Permitted exit codes of commands next to a running side: success, or a conflict with another process.
 _MAY_WAIT = {"sync", "vacuum", "vault", "status"}
 
 
@@ -462,12 +463,12 @@ class Case:
         self.steps: Counter[str] = Counter()
 
     def new(self) -> tuple[str, str]:
-        """A key that nobody used, and a text for it."""
+        """Return an unused key, and a text for it."""
         self.number += 1
         return f"key_{self.number}", f"text {self.number} {self.random.random()}"
 
     def play(self) -> None:
-        """All steps. Raises Failed with the steps so far."""
+        """Run all steps. Raises Failed with the steps so far."""
         try:
             side = SIDES[self.name](self.home)
             for _ in range(self.random.randint(4, 9)):
@@ -481,7 +482,7 @@ class Case:
             number = self.random.choice((signal.SIGTERM, signal.SIGKILL))
             if self.random.random() < 0.4:
                 self.remove_log(side)
-                number = signal.SIGTERM  # who is killed takes the removed log with it
+                number = signal.SIGTERM  # a kill loses the removed log too
                 side.closes()
             self.steps[number.name] += 1
             side.child.end(number)
@@ -493,7 +494,7 @@ class Case:
         self.compare(None)
 
     def step(self, side: Side) -> None:
-        """One step of either side."""
+        """Run one step of either side."""
         kind = self.random.choice(("write", "write", "work", "work", "command", "command", "foreign write"))
         if kind == "write":
             key, body = self.new()
@@ -514,7 +515,7 @@ class Case:
         self.steps[kind] += 1
 
     def foreign_write(self) -> None:
-        """A write by a command."""
+        """Write with a command."""
         key, body = self.new()
         self.asked.add(key)
         code, text = command(self.home, "write", key, "--body", body)
@@ -523,7 +524,8 @@ class Case:
         self.acknowledged[key] = body
 
     def remove_log(self, side: Side) -> None:
-        """Remove the log and its index by hand; another process writes first, and then perhaps the running side, which may refuse."""
+        """Remove the log and its index by hand; another process writes first, and then perhaps the running
+        side, which may refuse."""
         for name in DATABASE_FILES[1:]:
             (self.home / "default" / name).unlink(missing_ok=True)
         self.steps["both removed by hand"] += 1
@@ -536,7 +538,7 @@ class Case:
                     self.acknowledged[key] = body
 
     def look_for_removed(self, side: Side) -> None:
-        """No process may hold a database file that has no name."""
+        """Check that no process holds a deleted database file."""
         folder = Path(f"/proc/{side.child.pid}/fd")
         with contextlib.suppress(FileNotFoundError):
             for one in folder.iterdir():
@@ -546,14 +548,14 @@ class Case:
                         raise Failed(f"it holds {target}")
 
     def compare(self, side: Side | None) -> None:
-        """All that was acknowledged is there, for the running side and for a new process, and nothing that nobody asked for."""
+        """Check that the running side and a new process show everything acknowledged, and nothing else."""
         seen = side.keys() if side is not None else None
         if seen is not None:
             self.check("the running side", seen)
         code, text = command(self.home, "list", "--json")
         if code:
             raise Failed(f"list ended with {code}: {text[-300:]}")
-        # Behind warnings, which are on the same pipe.
+        # After warnings, which are on the same pipe.
         listed = json.loads(re.sub(r"\A([^\[{].*\n)*", "", text))
         listed = listed if isinstance(listed, list) else listed["memories"]
         self.check("a new process", {item["key"] for item in listed})
@@ -590,7 +592,7 @@ def _environment(folder: Path) -> Iterator[None]:
 
 
 def _import_all() -> None:
-    """What the children would else import each, except for packages that may be missing."""
+    """Import the modules that each child would otherwise import, except optional packages."""
     for name in ("rich.table", "ipfsmem_providers.directory"):
         importlib.import_module(name)
     for found in pkgutil.walk_packages(ipfsmem.__path__, "ipfsmem."):
@@ -608,7 +610,7 @@ def run(seed: int, count: int, seconds: float) -> int:
         return 0
     _import_all()
     warnings.simplefilter("ignore", WritingAdvice)
-    # `ui` is talked to as its page does; which files it serves changes nothing.
+    # `ui` is called as its page does; the files it serves do not matter.
     PageFiles.built = lambda: PageFiles({"index.html": b""})  # type: ignore[assignment, misc]
     names = [name for name in SIDES if name != "mcp --sync" or importlib.util.find_spec("mcp")]
     if len(names) < len(SIDES):

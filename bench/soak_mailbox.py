@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 
-#: Plays between two lines of progress.
+#: Plays between two progress lines.
 EVERY = 200
 
 
 def run(seed: int, count: int, seconds: float) -> int:
-    """Play `count` histories, or for so many seconds, from this seed on; a run that was interrupted goes on from the seed it printed
-    last. Returns 1 when one lost a write."""
+    """Play `count` histories, or for `seconds`, from this seed on; an interrupted run continues from the
+    seed it printed last. Returns 1 if one lost a write."""
     from tests.support.mailbox_lab import judge, play
 
     begin, totals, failed, first, done = time.process_time(), Counter[str](), 0, seed, 0

@@ -41,23 +41,23 @@ from tests.quick import function_of
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("causal", "ring", "sync", "device")
-#: Kept by hand: the name of a mutant and why nobody can notice it.
+#: Maintained by hand: the name of a mutant and why it cannot be noticed.
 EQUIVALENT: Final = Path(__file__).with_name("equivalent_mutants.json")
-#: Folders of tests that run in this process, for the most part.
+#: Folders of tests that mostly run in this process.
 TESTS: Final = ("tests/unit", "tests/property", "tests/traces", "tests/faults", "tests/cli")
-#: What starts other proofs, builds, browsers or servers says nothing of these packages that others do not.
+#: Tests that start other proofs, builds, browsers or servers add nothing about these packages.
 _LEFT_OUT: Final = (
     "tests/faults/test_second_handles.py",
     "tests/faults/test_git_races.py",
     "tests/faults/test_mutants.py",
 )
-#: Tests that a short run leaves out; here they run last.
+#: Tests that a short run omits; here they run last.
 LONG: Final = at_length.FUNCTIONS
-#: Where records of earlier runs on the same files are.
+#: Records of earlier runs on the same files.
 _CACHE: Final = ROOT / ".cache" / "mutants"
-#: Seconds of recorded processor time that the tests of one fault may take together.
+#: Maximum recorded processor seconds of the tests of one fault together.
 _BUDGET: Final = 120.0
-#: A test may take so many times its recorded time, and so many seconds more.
+#: A test may take this multiple of its recorded time, plus these seconds.
 _TIMES, _MORE = 10, 15
 #: Seconds without any processor time, beyond five times the recorded duration, after which a test hangs.
 _ASLEEP: Final = 45.0
@@ -67,31 +67,32 @@ _KILLED, _SURVIVED, _UNTOUCHED, _SKIPPED = "killed", "survived", "no test ran it
 
 #: Variables of this process that the tests must not have: the caller's effort, and required counterparts.
 _DIFFERENT: Final = ("HYPOTHESIS_PROFILE", "IPFSMEM_REQUIRE", "PYTEST_")
-#: Faults from which on a run uses all packages and tests, and the modules of a shorter one: they have vectors.
+#: From this number of faults on a run uses all packages and tests; a shorter one uses these modules, which
+#: have vectors.
 _AT_LENGTH = 100
 _SHORT: Final = ("causal/clock.py", "causal/entries.py", "causal/merge3.py", "causal/value.py")
 _SHORT_TESTS: Final = ("tests/unit/causal", "tests/property/test_causal_merge3_laws.py")
-#: No workers, no cache, no limit of time but the one here.
+#: No workers, no cache, no timeout except the one here.
 _OPTIONS: Final = (f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-q", "-s",
     "-p", "no:xdist", "-p", "no:cacheprovider", "-o", "timeout=0")  # fmt: skip
 
 
 @dataclass
 class Trial:
-    """What became of one fault."""
+    """The result of one fault."""
 
     mutant: Mutant
     state: str
     test: str = ""
     hung: bool = False
-    #: Tests that ran it and were not tried for want of time.
+    #: Tests that run it and were skipped for lack of time.
     left: int = 0
     cold: bool = False
 
 
 @dataclass
 class Recorded:
-    """One test as it is without a fault."""
+    """One test without a fault."""
 
     processor: float
     seconds: float
@@ -99,9 +100,8 @@ class Recorded:
 
 
 def run(seed: int, count: int, seconds: float, *, as_json: bool = False) -> int:
-    """Try `count` faults within `seconds` after the recording (0: no limit); fewer than a hundred: in the rules of `causal`.
-
-    Returns 1 if one survived that is not equivalent."""
+    """Try `count` faults within `seconds` after the recording (0: no limit); fewer than a hundred: in the
+    rules of `causal`. Returns 1 if one survived that is not equivalent."""
     short = 0 < count < _AT_LENGTH
     packages, tests = (_SHORT, _SHORT_TESTS) if short else (PACKAGES, TESTS)
     trials = try_faults(seed, count, seconds, packages=packages, tests=tests, keep=not short)
@@ -165,7 +165,8 @@ def try_faults(
         asked.write_text(
             json.dumps({"mutants": places, "seconds": seconds, "tests": list(tests), "keep": keep})
         )
-        # As a short run has them, with the long tests; in a process of its own, so that nothing of the caller is imported.
+        # As in a short run, with the long tests; in its own process, so that no module of the caller is
+        # imported.
         environment = {name: value for name, value in os.environ.items() if not name.startswith(_DIFFERENT)}
         done = subprocess.run(
             [sys.executable, "-m", "bench.soak_mutants", "warm", str(asked), str(answer)],
@@ -188,7 +189,7 @@ def try_faults(
 
 
 class Recorder:
-    """Which lines of some files run, in this process, its threads and its forks."""
+    """Records which lines of some files run, in this process, its threads and its forks."""
 
     def __init__(self, prefix: str, file: Path) -> None:
         self._prefix = prefix
@@ -267,8 +268,8 @@ def _read_record(path: Path) -> dict[str, Recorded]:
 
 
 def _tests_of(mutant: Mutant, record: dict[str, Recorded]) -> list[str]:
-    """Return the tests that ran the statement, or anything of its module if it is outside of functions; the short ones first, the
-    cheapest of them first."""
+    """Return the tests that ran the statement, or anything of its module if it is outside of functions;
+    short ones first, cheapest first."""
     within = range(mutant.first, mutant.last + 1)
     found = [
         test
@@ -282,7 +283,7 @@ def _tests_of(mutant: Mutant, record: dict[str, Recorded]) -> list[str]:
 
 
 class Progress:
-    """A plugin that tells the parent of each test, and ends at the first that fails."""
+    """A plugin that reports each test to the parent, and ends at the first failure."""
 
     def __init__(self, fd: int) -> None:
         self._fd, self.failed = fd, False
@@ -338,7 +339,7 @@ class _Child:
             self.at_begin = self.used
 
     def hangs(self) -> bool:
-        """Whether the test takes far more processor time than recorded, or sleeps on."""
+        """Return whether the test takes far more processor time than recorded, or sleeps."""
         try:
             stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -359,7 +360,7 @@ class _Child:
 
 
 def _is_any_running(session: int) -> bool:
-    """Whether a process of the session waits for the processor or the disk only."""
+    """Return whether a process of the session waits for the processor or the disk only."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             stat = path.read_text().rpartition(")")[2].split()
@@ -371,7 +372,7 @@ def _is_any_running(session: int) -> bool:
 
 
 def _watch(children: list[_Child]) -> Iterator[_Child]:
-    """Take out and return the children that ended; end those that found their fault or hang."""
+    """Return and remove the ended children; end those that found their fault or hang."""
     for child in list(children):
         child.read()
         done, _ = os.waitpid(child.pid, os.WNOHANG)
@@ -406,7 +407,7 @@ def _end(child: _Child) -> None:
 
 
 class Warm:
-    """A plugin that runs instead of the tests: it records, then tries the faults in forks."""
+    """A plugin that replaces the test run: it records, then tries the faults in forks."""
 
     def __init__(self, told: dict[str, Any], answer: Path) -> None:
         self._asked: list[tuple[str, int]] = [(file, place) for file, place in told["mutants"]]
@@ -534,7 +535,7 @@ class Warm:
         )  # fmt: skip
         os.close(write)
         os.set_blocking(read, False)
-        process.returncode = 0  # waited for by its pid
+        process.returncode = 0  # awaited by its pid
         return _Child(process.pid, read, trial, record, basetemp)
 
 
@@ -550,7 +551,7 @@ def _within_budget(tests: list[str], record: dict[str, Recorded]) -> tuple[list[
 
 
 def _in_child(session: pytest.Session, basetemp: Path, work: Callable[[], None]) -> None:
-    """Run in a fork, with nothing on the terminal and temporary files of its own; never return."""
+    """Run in a fork, without terminal output and with separate temporary files; never return."""
     code = 70
     try:
         os.setsid()
@@ -589,8 +590,8 @@ def _record(items: Sequence[pytest.Item], file: Path) -> None:
 
 
 def _functions() -> dict[tuple[str, str, int], list[FunctionType]]:
-    """Return the functions of the package that are alive, by file, qualified name and first line."""
-    gc.unfreeze()  # what is frozen is not listed
+    """Return the live functions of the package, by file, qualified name and first line."""
+    gc.unfreeze()  # frozen objects are not listed
     found: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
     prefix = f"{ROOT}/ipfsmem/"
     for one in gc.get_objects():
@@ -614,7 +615,7 @@ def _all_codes(code: CodeType) -> Iterator[CodeType]:
 def _replacements(
     mutant: Mutant, codes: dict[tuple[str, str, int], list[FunctionType]]
 ) -> list[tuple[FunctionType, CodeType]]:
-    """Return which functions get which code; nothing if the fault is not in the code of a function that is alive."""
+    """Return which functions get which code; nothing if the fault is not in the code of a live function."""
     if not mutant.chain:
         return []
     path = str(ROOT / mutant.file)
@@ -679,14 +680,14 @@ def _cold(asked: Path, fd: int, basetemp: Path) -> int:
         progress.tell(failed="(import)")
         raise
     if code == pytest.ExitCode.USAGE_ERROR and not progress.failed:
-        progress.tell(failed="(import)")  # of what conftest.py imports
+        progress.tell(failed="(import)")  # imports of conftest.py
     if code == pytest.ExitCode.OK:
         progress.tell(complete=True)
     return int(code)
 
 
 def _state_of_files(tests: Sequence[str]) -> str:
-    """Return a digest of the tests that are asked for and of every file that they may depend on."""
+    """Return a digest of the requested tests and of every file that they may depend on."""
     digest = sha256(json.dumps([sys.version, list(tests)]).encode())
     for folder in ("ipfsmem", "providers", "tests", "fixtures"):
         for path in sorted((ROOT / folder).rglob("*")):
@@ -696,7 +697,8 @@ def _state_of_files(tests: Sequence[str]) -> str:
 
 
 def _in_memory() -> Path | None:
-    """Where temporary files cost least: tests write many, and each is synced to the disk."""
+    """Return a folder where temporary files are cheapest: tests write many, and each is flushed to the
+    disk."""
     folder = Path("/dev/shm")
     return folder if "TMPDIR" not in os.environ and os.access(folder, os.W_OK) else None
 
@@ -706,7 +708,7 @@ def _say(text: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """What `try_faults` and `Warm` start."""
+    """Entry point of the processes that `try_faults` and `Warm` start."""
     kind, asked, *rest = arguments
     if kind == "cold":
         return _cold(Path(asked), int(rest[0]), Path(rest[1]))

@@ -1,4 +1,4 @@
-"""The parsers on mutated inputs: what Python, TypeScript and the plain reader of the tests make differently of them."""
+"""The parsers on mutated inputs: differences between Python, TypeScript and the plain reader of the tests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import tempfile
 import time
 from pathlib import Path
 
-#: Inputs that one process of Node judges.
+#: Inputs per Node process.
 BATCH = 20_000
 
 
 def run(seed: int, count: int, seconds: float) -> int:
-    """Judge `count` inputs, or for so many seconds; each batch has the next seed. Returns 1 when one was judged differently."""
+    """Compare `count` inputs, or for `seconds`; each batch has the next seed. Returns 1 if one was parsed
+    differently."""
     os.environ["IPFSMEM_REQUIRE_COUNTERPARTS"] = "1"
     from tests.interop.counterparts import built_web
     from tests.support.parsers import PIECES, differences

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-#: Seeds whose vaults of one kind one Node process judges.
+#: Seeds per Node process, of one kind of vault.
 _BATCH = 25
 
 

@@ -40,16 +40,16 @@ from bench.wire import Wire
 if TYPE_CHECKING:
     from tests.servers.sshd import Sshd
 
-#: The steps of one device, and of another one that has nothing but the wallet.
+#: The steps of one device, and of another one with only the wallet.
 STEPS = ("first publish", "idle", "idle again", "one change", "restore")
-#: The job of a device for each step that is not named alike.
+#: The device's job for each step of another name.
 _JOBS = {"first publish": "publish", "idle again": "idle", "one change": "one", "restore": "fetch"}
 _MODE = "encrypted-ipfs"
 _KEY, _BUCKET = "bench", "bench"
 
 
 class Cost(msgspec.Struct):
-    """What one step cost: a whole process. `requests`: None where nobody counted them."""
+    """The cost of one step as a whole process. `requests`: None if not counted."""
 
     store: str
     size: int
@@ -74,7 +74,7 @@ class Store(msgspec.Struct):
     spec: str = ""
     settings: dict[str, Any] = {}
     env: dict[str, str] = {}
-    #: Options of restic for this server; empty if it is not compared.
+    #: Options of restic for this server; empty if not compared.
     restic: tuple[str, ...] = ()
 
     def stored(self) -> int:
@@ -166,7 +166,7 @@ STORES: dict[str, Callable[[Path], contextlib.AbstractContextManager[Store]]] = 
     "git": git,
 }
 
-#: Most times restic's first publish that ours is to take.
+#: Maximum ratio of our first publish to restic's.
 GOALS = {"sftp": 1.5, "bucket": 1.5, "webdav": 2.5, "git": 2.5}
 
 

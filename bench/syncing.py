@@ -32,7 +32,7 @@ _ENV = {"IPFSMEM_PASSPHRASE": PASSPHRASE, "IPFSMEM_CONFIG": os.devnull}
 
 
 def _run(what: str, home: Path, *args: str | Path) -> list[str | Path]:
-    """The command that a person would type; what has none is done by bench.process."""
+    """Run the command that a user would type, or bench.process if there is none."""
     where: list[str | Path] = ["--home", home, "-n", NAMESPACE]
     if what in ("sync", "import") and (found := knows(what)):
         return [found, what, *where, *args]
@@ -60,7 +60,8 @@ def _process(command: list[str | Path]) -> Done:
 
 
 def publish(ctx: Context) -> None:
-    """Whole processes: import, first publish, publish after one change, restore on a new device from the wallet."""
+    """Measure whole processes: import, first publish, publish after one change, restore on a new device
+    from the wallet."""
     runs = ctx.runs(3) if ctx.size <= 10_000 else 1
     imports, firsts, both = [], [], []
     home, stick = Path(), Path()
@@ -156,7 +157,8 @@ def _memory_use(ctx: Context, home: Path) -> None:
 
 
 def exchange(ctx: Context) -> None:
-    """In process: what one changed memory costs in bytes, blocks, requests and time, on both sides; then a join."""
+    """Measure in process what one changed memory costs in bytes, blocks, requests and time, on both sides;
+    then a join."""
     from ipfsmem.memory import Memory
     from ipfsmem.provider.contract import open_provider
 
@@ -183,7 +185,7 @@ def exchange(ctx: Context) -> None:
 
 
 def presence(ctx: Context) -> None:
-    """What it costs to see that what was published is still there: of an idle sync, and of the one that is a day later."""
+    """Measure the check that published data still exists: of an idle sync, and of one a day later."""
     from ipfsmem.device.replica import Environment
     from ipfsmem.memory import Memory
     from ipfsmem.sync import upload

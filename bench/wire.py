@@ -1,8 +1,8 @@
-"""Counts what this process says over HTTP: requests, and every byte of them both ways, headers too. Of SFTP, packets.
+"""Counts this process's HTTP traffic: requests, and every byte both ways, headers included; and packets of
+SFTP.
 
-It looks into aiohttp's connections, below everything of ours, and at the packets that are given to `ssh`. What does not go through aiohttp is led through a relay
-(`Wire.relay`), which passes every byte on as it is. It measures no time.
-"""
+It hooks into aiohttp's connections and into the packets for `ssh`. Other traffic uses a relay
+(`Wire.relay`), which forwards every byte unchanged. It measures no time."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class Wire:
         self.received = 0
 
     def numbers(self) -> dict[str, int]:
-        """What was counted."""
+        """Return the counts."""
         return {"requests": self.requests, "sent": self.sent, "received": self.received}
 
     def relay(self, url: str) -> str:
-        """A URL that leads to the server at `url` for as long as this process runs, and what goes that way counts."""
+        """Return a URL that leads to the server at `url` for the lifetime of this process, and count its
+        traffic."""
         to = urlsplit(url)
         server = socket.create_server(("127.0.0.1", 0))
 
@@ -115,7 +116,7 @@ class Wire:
 
 
 class _Counted:
-    """A transport that counts what is written."""
+    """A transport that counts written bytes."""
 
     def __init__(self, inner: Any, wire: Wire) -> None:
         self._inner = inner

@@ -1,8 +1,7 @@
-"""Tests that `pytest` leaves out in a short run of whole folders, and `.ci/run` runs: those of length_tests.txt.
+"""Tests that `pytest` omits in a short run of whole folders, and `.ci/run` runs: those of length_tests.txt.
 
-They play long stories, kill processes one step after the other, or go over every pair of something, and would take half of the
-time of a run. Whoever names their file or one of them runs them, and so does every thorough run (tests/support/effort.py).
-"""
+They play long histories, kill processes step by step, or cover every pair, and would take half of a run.
+They run when their file or name is given, and in every thorough run (tests/support/effort.py)."""
 
 from __future__ import annotations
 
@@ -20,10 +19,10 @@ FUNCTIONS = frozenset(FILE.read_text("utf-8").splitlines())
 
 
 def is_short_run(arguments: Iterable[str], thorough: bool = effort.THOROUGH) -> bool:
-    """Whether a run of these paths leaves the functions out."""
+    """Return whether a run of these paths omits the functions."""
     return not thorough and all(map(os.path.isdir, arguments))
 
 
 def is_long(nodeid: str) -> bool:
-    """Whether the test is one of these functions."""
+    """Return whether the test is one of these functions."""
     return function_of(nodeid) in FUNCTIONS

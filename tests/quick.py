@@ -1,8 +1,8 @@
-"""The subset for a first look: `pytest -m quick` takes less than a minute on two cores and touches every package.
+"""The quick subset: `pytest -m quick` takes less than a minute on two cores and covers every package.
 
-The files below, without the tests that are marked `slow` and those in slow_tests.txt, which were measured
-(`python -m tests.support.slow_tests`). tests/unit/test_suite.py checks that all of these exist and that no package is left out.
-"""
+It consists of the files below, without tests that are marked `slow` and those in slow_tests.txt, which
+were measured (`python -m tests.support.slow_tests`). tests/unit/test_suite.py checks that all of these
+exist and that no package is missing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ PATHS: Final = (
 
 
 SLOW_FILE: Final = Path(__file__).with_name("slow_tests.txt")
-#: Functions whose tests are left out.
+#: Functions whose tests are excluded.
 SLOW = frozenset(SLOW_FILE.read_text("utf-8").splitlines())
 
 
@@ -90,6 +90,7 @@ def function_of(nodeid: str) -> str:
 
 
 def is_quick(nodeid: str) -> bool:
-    """Whether the test belongs to the subset; `nodeid` as pytest names it, from the root of the checkout."""
+    """Return whether the test belongs to the subset; `nodeid` as pytest names it, from the root of the
+    checkout."""
     name = function_of(nodeid)
     return name.startswith(PATHS) and name not in SLOW

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 #: Characters of one large memory; incompressible, so that packs are large.
 _LARGE: Final = 100_000
-#: Steps of `provider test` whose text is in the report: what differs by host.
+#: Steps of `provider test` whose text is reported because it differs by host.
 _TOLD: Final = ("host", "overall")
 #: Programs whose versions a report names.
 _PROGRAMS: Final = {"git": "git", "sftp": "ssh", "rclone": "rclone"}
 
 
 class Failed(Exception):
-    """A command did not do what it should. `out`: what it printed."""
+    """A command failed. `out`: its output."""
 
     def __init__(self, text: str, out: str = "") -> None:
         super().__init__(text)
@@ -84,7 +84,7 @@ class Device:
                 memory.write(key, body)
 
     def bodies(self) -> dict[str, str]:
-        """Return the texts of the memories by key, those that are here."""
+        """Return the texts of the local memories by key."""
         with self._open() as memory:
             found = {one.key: memory.read(one.key) for one in memory.list()}
             return {key: text.file.body for key, text in found.items() if text is not None}
@@ -137,7 +137,7 @@ class Trial:
         self.stored = False
 
     def run(self) -> bool:
-        """Run every check; those that need one that failed are left out. Return whether all held."""
+        """Run every check; those that depend on a failed one are skipped. Return whether all held."""
         if not self._row("provider test", self._test):
             return False
         if self._spec.startswith("git:") and "#" not in self._spec:

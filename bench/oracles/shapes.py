@@ -1,7 +1,7 @@
-"""The shapes of every interface: what each command prints with `--json`, each help text, the HTTP document, the tools.
+"""The shapes of every interface: the `--json` output of each command, each help text, the HTTP document, the
+tools.
 
-A shape has the keys and types of a JSON value without its values, so that two runs record the same shape.
-"""
+A shape has the keys and types of a JSON value without its values, so that two runs record the same shape."""
 
 from __future__ import annotations
 
