@@ -1,8 +1,7 @@
-"""The portable blob `memory/0.1`: a whole vault as one JSON text (format section 1.5).
+"""Read and write the portable blob `memory/0.1`: a whole vault as one JSON text (format section 1.5).
 
-Reads exports of three.ws and this program in any state: bad records are left out and reported. Writes one
-canonical form, so that export, import, export yields the same bytes. Merging or replacing on import is
-decided elsewhere.
+The reader accepts exports of three.ws and of this program; invalid records are omitted and reported. The writer
+writes one canonical form, so that export, import and a second export result in the same bytes.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from ipfsmem.errors import FormatError
 
 VERSION = "memory/0.1"
 #: Maximum number of digits of an integer that Python parses by default.
-_DIGITS = 4_000
+_MAX_DIGITS = 4_000
 
 
 class Blob(msgspec.Struct, frozen=True):
-    """A parsed export: file texts by key, events as a set, the index as written (never an input).
+    """A parsed export: file texts by key, the set of events, the index as written (imports ignore it).
 
-    `more`: further texts of a key, conflict copies included, which an importer keeps as siblings. `others`:
-    texts by key not written by the exporter's person (format section 5.2); they are imported as pending. For
-    a key in `forgotten`, its texts in `more` and `others` are behind a forget. `problems`: what was left out
-    and why, in order; `unread`: keys of unreadable files.
+    `more`: further texts of a key, including conflict copies; an importer keeps them as siblings. `others`: texts by
+    key that the exporter's person did not write (format section 5.2); they are imported as pending. `forgotten`:
+    forgotten keys, whose texts in `more` and `others` stay hidden. `problems`: the omitted records with the reason,
+    in order. `unread`: keys of unreadable files.
     """
 
     files: dict[str, bytes]
@@ -68,10 +67,10 @@ _encode = msgspec.json.encode
 
 
 def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
-    """Parse an export, or the value that three.ws keeps in a browser (which has no version).
+    """Parse an export, or the value that three.ws stores in a browser, which has no version.
 
-    `lenient`: a field of a wrong type is only a problem if others could be read. Raises FormatError when it
-    is not JSON of that shape, or is of another version.
+    `lenient`: report a field of a wrong type in `problems` if other fields are readable. Raises FormatError if `data`
+    is not JSON of this shape, or has another version.
     """
     wire, wrong = _decoded(data.removeprefix(b"\xef\xbb\xbf"))
     if wire.version != VERSION:
@@ -110,8 +109,8 @@ def read_blob(data: bytes, *, lenient: bool = False) -> Blob:
 
 
 def is_blob(data: bytes) -> bool:
-    """Tell whether a JSON object that `read_blob` accepts has a field of a blob. Others are read as empty,
-    and most often belong to another program."""
+    """Tell whether a JSON object has a field of a blob. `read_blob` reads other objects as empty blobs; they usually
+    belong to another program."""
     return bool(json.loads(str(data, "utf-8-sig"), parse_int=str).keys() & set(_Wire.__struct_fields__))
 
 
@@ -123,8 +122,8 @@ def write_blob(
 ) -> bytes:
     """Write the canonical form: `files` by key as `<key>.md`, sorted by name, and the set of events.
 
-    Texts of `others` get the names of conflict copies. Raises KeyNameError for a bad key, FormatError for a
-    file that is not UTF-8 or a bad event.
+    Texts of `others` get names of conflict copies. Raises KeyNameError for an invalid key, FormatError for an invalid
+    event or a file that is not UTF-8.
     """
     names = dict(sorted((file_name(key), _text(file_name(key), body)) for key, body in files.items()))
     copies = dict(sorted((file, _text(file, body)) for file, body in name_copies(others).items()))
@@ -139,9 +138,10 @@ def write_blob(
 
 
 def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
-    """Return the export names of texts that are not shown: those of conflict copies (format section 1.1).
+    """Return the file names, in an export, of texts that are not shown: names of conflict copies (format section
+    1.1).
 
-    On a name collision, which only an attacker can construct, the second gets more digits of its hash.
+    If two names collide, which only an attacker can cause, the second has more digits of its hash.
     """
     files: dict[str, bytes] = {}
     for key, body in texts:
@@ -163,9 +163,10 @@ def _text(name: str, body: bytes) -> str:
 def _texts(
     values: Any, kind: str, problems: list[str], wrong: list[str], unread: set[str]
 ) -> Iterator[tuple[str, bytes, str | None, bool]]:
-    """Yield (key, bytes, foreign name if different, whether named as a conflict copy) of each readable text.
+    """Yield (key, bytes, foreign name if different, whether the name is that of a conflict copy) of each readable
+    text.
 
-    Unreadable keys are added to `problems` and `unread`; `kind` to `wrong` when `values` is not an object.
+    Adds unreadable keys to `problems` and `unread`, and `kind` to `wrong` if `values` is not an object.
     """
     if values is not None and not isinstance(values, dict):
         wrong.append(f"the {kind} of an export are not an object of names and texts")
@@ -195,7 +196,7 @@ def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
     if origin is not None:
         body = edit_memory(body, {"origin_name": origin})
     elif len(body) > MAX_FILE or (len(body) > MAX_HEADER and body.startswith((b"---", b"\xef\xbb\xbf---"))):
-        parse_memory(body)  # raises LimitError for an oversized file
+        parse_memory(body)  # for its LimitError
     return key, origin, body
 
 
@@ -203,7 +204,7 @@ def _event(raw: msgspec.Raw) -> Event:
     event = timeline.parse_line(bytes(raw))
     if event["type"] != "raw":
         return event
-    # A non-event is kept in its RFC 8785 form, so that white space does not change its identity.
+    # A line that is not an event is kept in RFC 8785 form, so that white space does not change its id.
     try:
         value = msgspec.json.decode(raw)
         return (
@@ -216,7 +217,7 @@ def _event(raw: msgspec.Raw) -> Event:
 
 
 def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
-    """Decode an export; also return the fields that were malformed and treated as missing."""
+    """Decode an export. Also return the malformed fields, which are treated as missing."""
     check_depth(data, "blob")
     fault = ""
     wire: _Wire | None = None
@@ -236,7 +237,7 @@ def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
             raise FormatError(f"the name {ascii(part.twice)[:120]} stands twice in the export")
     if wire is not None:
         return wire, []
-    # Browsers write lone surrogates, for which the strict decoder would refuse the whole text.
+    # Browsers write lone surrogates, and the strict decoder would refuse the whole text.
     events = value.get("timeline")
     wrong: list[str] = []
     if events is not None and not isinstance(events, list):
@@ -247,7 +248,7 @@ def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
 
 
 def _raw_event(event: Any, written: bytes) -> msgspec.Raw:
-    """Return an event without white space; unchanged when it has a duplicate name or no value in Python."""
+    """Return an event without white space; unchanged if it has a duplicate name or a number that Python cannot parse."""
     if not timeline.has_repeated_name(written, event):
         with suppress(ValueError):
             written = json.dumps(event, separators=(",", ":"), allow_nan=False).encode()
@@ -294,9 +295,9 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _integer(text: str) -> int | float:
-    """Parse a number; beyond Python's digit limit, return a value that no event can hold."""
-    return int(text) if len(text) <= _DIGITS else float("inf")
+    """Parse an integer. Beyond Python's digit limit, return a value that is invalid in an event."""
+    return int(text) if len(text) <= _MAX_DIGITS else float("inf")
 
 
-#: Detects what the strict decoder does not report: duplicate names, and lone surrogates where they are harmless.
+#: Accepts lone surrogates and detects duplicate names, unlike the strict decoder.
 _loose = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer, object_pairs_hook=_Object)

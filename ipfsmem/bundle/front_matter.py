@@ -1,6 +1,7 @@
-"""Another program's header at the start of a body: TOML, JSON, or YAML that is not parsed here (format section 1.2).
+"""Find another program's header (TOML, JSON or YAML) at the start of a body (format section 1.2).
 
-It is part of the body, and stays in place when a writer passes a body without one.
+The header is part of the body and is not parsed. If a write replaces the body with one that has no header, it is
+kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _CLOSE = {
     mark: lazy_pattern(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
 }
-# The required first line between the marks, so that prose between two rules is not taken for a header.
+# The required form of the first line between the marks, so that prose between two rules is not taken for a header.
 _FIRST = {
     "---": lazy_pattern(r"(?!-[ \t])[^ \t#:][^:]*:(?:[ \t]|\Z)|[%!&{<]"),
     "+++": lazy_pattern(r"\[|[^ \t=#]+[ \t]*="),
@@ -27,12 +28,12 @@ _REST = lazy_pattern(rf"[ \t]*{_END}")
 _BLANK = lazy_pattern(rf"(?:[ \t]*{_END})*")
 #: Maximum nesting of a JSON header that every reader can parse.
 _MAX_NESTED = 512
-# An unclosed string is one token, else each mark in it would scan to the end of the text.
+# An unclosed string is one token; otherwise each quotation mark in it would scan to the end of the text.
 _JSON_TOKEN = lazy_pattern(r'"(?:[^"\\]|\\.?)*+"?|[{}\[\]]', re.DOTALL)
 
 
 def front_matter(body: str) -> str:
-    """Return another program's header at the start of a body, with the blank lines after it; "" without one."""
+    """Return another program's header at the start of a body, with the blank lines after it; "" if there is none."""
     end = _json_end(body) if body.startswith("{") else _marked_end(body)
     if end is None:
         return ""
@@ -41,7 +42,7 @@ def front_matter(body: str) -> str:
 
 
 def is_unclosed(text: str) -> bool:
-    """Tell whether a text opens a header that no line closes: header and body are then indistinguishable."""
+    """Tell whether a text opens a header that no line closes. Header and body cannot be told apart then."""
     text = text.removeprefix("\ufeff")
     opening = _OPEN.match(text)
     if opening is None or _CLOSE[opening[1]].search(text, opening.end() - 1) is not None:
@@ -60,7 +61,7 @@ def _marked_end(body: str) -> int | None:
     closing = _CLOSE[mark].search(body, start - 1)
     if closing is None:
         return None
-    # The newline of the opening line may be the one before the closing mark.
+    # The line break that ends the opening line may also be the one before the closing mark.
     inside = body[start : max(closing.start(), start)] + "\n"
     firsts = (line[1].rstrip(" \t") for line in _LINE.finditer(inside))
     first = next((line for line in firsts if line and not line.startswith("#")), "")
@@ -78,10 +79,10 @@ def _json_end(body: str) -> int | None:
     else:
         return None
     line = _REST.match(body, token.end())
-    # A body that is JSON, or JSON lines, has no header.
+    # A body that consists of JSON or JSON lines has no header.
     if line is None or body[line.end() :].lstrip(" \t\r\n")[:1] in ("", "{", "["):
         return None
-    import json  # 2 ms that most writes do not need
+    import json  # imported late: 2 ms that most writes do not need
 
     try:
         value = json.loads(body[: token.end()], parse_constant=_refuse)

@@ -1,8 +1,7 @@
 """Read and write the header of a memory file (format section 1.2).
 
-Reading is lenient: a flat `name: value` reader with one nested `metadata:` block, then YAML with text scalars
-for any other header. Writing is strict and can express every text. Values are always text; only `tags` has a
-structure (a list).
+Reading is lenient: first as flat `name: value` lines with one nested `metadata:` block, then as YAML whose scalars
+are all text. Writing is strict and can represent every text. Values are always text; only `tags` is a list.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import msgspec
 from ipfsmem.errors import FormatError, LimitError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Fields in writing order; unknown ones follow in the order read.
+#: Known fields in the order of writing; unknown fields follow in the order read.
 KNOWN = (
     "name",
     "description",
@@ -41,8 +40,8 @@ _KNOWN_SET = frozenset(KNOWN)
 _SPECIAL = "-?:,[]{}#&*!|>'\"%@`"
 _SPACE = " \t\r"
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff"
-# Unquoted values that some YAML loader (1.1 or 1.2) parses as boolean, null, number, date, time or merge: words in any case, and
-# texts that begin with no letter.
+# Unquoted values that some YAML loader (1.1 or 1.2) does not parse as text but as boolean, null, number, date, time
+# or merge: words in any case, and texts that do not begin with a letter.
 _OTHER_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 _OTHER_TYPE = lazy_pattern(
     r"~|<<|="
@@ -59,12 +58,12 @@ _ESCAPE = lazy_pattern(f'[{_CONTROL}"\\\\]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SINGLE = lazy_pattern(r"'(?:[^']|'')*'")
 _QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:', re.DOTALL)
-# A line that starts with one of these is not `name: value`; a quotation mark may open a quoted name.
+# A line that starts with one of these is not `name: value`. A quotation mark can open a quoted name.
 _NOT_FLAT = frozenset(_SPECIAL + " \t") - {'"', "#"}
 _ITEM = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')[ \t]*(?:,|\Z)|([^,]*)(?:,|\Z)""", re.DOTALL)
-# Forms that YAML libraries parse differently: a tab in an indentation, a `?` that may be its own key, escapes
-# of surrogates, a name without a space after its colon in a flow collection, a block scalar that begins on its
-# own line, and a document marker before all else: `---` behind spaces, or `...`.
+# Forms that YAML libraries parse differently: a tab in an indentation, a `?` that can be a key, escaped surrogates, a
+# name without a space after its colon in a flow collection, a block scalar that begins on its own line, and a
+# document marker at the start (`---` after spaces, or `...`).
 _DISPUTED = lazy_pattern(
     r"(?:^|\n)[ -]*\t|(?:^|[\n\[{,:-])[ \t]*\?(?=[ \t\n]|\Z)|\\u[dD][89a-fA-F]|\\U|:[,\]}]"
     r"|:[ \t]*(?:[ \t]#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*[|>]"
@@ -72,11 +71,11 @@ _DISPUTED = lazy_pattern(
 )
 # Between two scalars: a comment after white space (nothing is captured), a `#` without any, or a `?`.
 _BETWEEN = lazy_pattern(r"(?<![^ \t\n])#[^\n]*|([#?])")
-# A line that only closes flow collections: users write it at the margin, where not every library accepts it.
+# A line that only closes flow collections. Users write it without indentation, which not every library accepts.
 _CLOSING = lazy_pattern(r"(?:^|(?<=\n))(?=[\]}][\]} \t,]*(?:\n|\Z))")
 # A block scalar that states its own indentation.
 _BLOCK_INDENT = lazy_pattern(r"[|>][-+]?[1-9]")
-# Behind an unquoted scalar of a flow collection: libyaml refuses it, also after white space.
+# After an unquoted scalar of a flow collection, also with white space between; libyaml refuses it.
 _COLON_BEFORE_COLLECTION = lazy_pattern(r"[ \t\n]*:[?\[{]")
 _json_str = msgspec.json.Decoder(str)
 
@@ -92,22 +91,25 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def is_bare(value: str) -> bool:
-    """Tell whether every YAML parser reads unquoted `value` as this text."""
+    """Tell whether every YAML parser reads `value` without quotes as this text."""
     return _is_plain(value) and not _has_other_type(value)
 
 
-#: The days of this century, except for the 29th of February.
-_DAY_OF_NOW = lazy_pattern(
+#: The days of this century, without the 29th of February.
+_DAY_OF_CENTURY = lazy_pattern(
     r"20[0-9]{2}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
 )
 
 
 def is_bare_value(name: str, value: str) -> bool:
-    """Tell whether a field's value is written unquoted; dates, `important` and `confidence` keep their types."""
+    """Tell whether a field's value is written without quotes; dates, `important` and `confidence` keep their YAML
+    types."""
     if not _is_plain(value):
         return False
     if name in _DATES:
-        return _DAY_OF_NOW.fullmatch(value) is not None or not _has_other_type(value) or _is_instant(value)
+        return (
+            _DAY_OF_CENTURY.fullmatch(value) is not None or not _has_other_type(value) or _is_instant(value)
+        )
     if name == "important" and value in ("true", "false"):
         return True
     if name == "confidence" and _NUMBER.fullmatch(value):
@@ -124,7 +126,7 @@ def _has_other_type(value: str) -> bool:
 
 
 def _is_instant(value: str) -> bool:
-    # Few headers hold more than a day, and the import costs start-up time.
+    # imported late: few headers have more than a day, and the import costs start-up time
     from ipfsmem.bundle.timeline import normal_ts
 
     try:
@@ -146,10 +148,7 @@ def _is_plain(value: str) -> bool:
 
 
 def unquote(value: str) -> str:
-    """Return the text that a stripped value stands for.
-
-    A whole JSON string or single-quoted YAML string is decoded; anything else is returned unchanged.
-    """
+    """Decode a stripped value if it is a JSON string or single-quoted YAML string; return any other unchanged."""
     if len(value) >= 2:
         if value[0] == '"' and value[-1] == '"':
             try:
@@ -162,7 +161,7 @@ def unquote(value: str) -> str:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """Parse a `tags` value, `[a, b]` or without brackets; items may be quoted, empty ones are dropped."""
+    """Parse a `tags` value, with or without brackets. Items may be quoted; empty items are dropped."""
     inner = text.strip(_SPACE)
     if inner[:1] == "[" and inner[-1:] == "]":
         inner = inner[1:-1]
@@ -174,14 +173,14 @@ def parse_tags(text: str) -> tuple[str, ...]:
 
 
 def render_tags(items: Iterable[str]) -> str:
-    """Return `[a, b]`, quoting ambiguous items as JSON strings; "" without items."""
+    """Return items as `[a, b]`, ambiguous ones quoted as JSON strings; "" if there are none."""
     trimmed = (item.strip(_SPACE) for item in items)
     parts = [i if is_bare(i) and not any(c in i for c in ",[]{}\"'?") else quote(i) for i in trimmed if i]
     return f"[{', '.join(parts)}]" if parts else ""
 
 
 def written_name(name: str) -> str:
-    """Return a field name as a header line begins with it; a YAML document ends at a line that begins with `... `."""
+    """Return a field name as written in a header line: quoted, if YAML would read it differently."""
     return name if is_bare(name) and ":" not in name and name[:4] != "... " else quote(name)
 
 
@@ -212,17 +211,16 @@ def write_header(fields: Mapping[str, str]) -> str:
 
 
 def check_size(text: str) -> None:
-    """Raise LimitError when a header, without its last line end, exceeds 4 KiB."""
+    """Raise LimitError if a header, without its last line end, exceeds 4 KiB."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_HEADER:
         raise LimitError(f"header has {size} bytes, at most {MAX_HEADER} are allowed")
 
 
 def read_header(text: str) -> dict[str, str]:
-    """Return the non-empty fields of a header (the lines between the two `---`, without the last line end),
-    in the order read.
+    """Return the non-empty fields of a header in the order read. `text`: the lines between the two `---`.
 
-    Raises LimitError for a flat header beyond 4 KiB, FormatError when it is not a header.
+    Raises LimitError for a flat header beyond 4 KiB, FormatError if `text` is not a header.
     """
     fields = read_flat(text)
     if len(text) > MAX_HEADER // 4 and len(text.encode()) > MAX_HEADER:
@@ -233,14 +231,14 @@ def read_header(text: str) -> dict[str, str]:
 
 
 def read_flat(text: str) -> dict[str, str] | None:
-    """Return the fields of a header of `name: value` lines, or None when it has any other line.
+    """Return the fields of a header of `name: value` lines; None if it has any other line.
 
-    Lines equally indented under an empty `metadata:` are lifted to the top level. The first of duplicate
-    fields wins. Comment lines are collected in the field `comment`, so that a rewrite does not lose them.
+    Lines with equal indentation under an empty `metadata:` become top-level fields. The first of duplicate fields is
+    used. Comment lines are collected in the field `comment`, so that a rewrite keeps them.
     """
     fields: dict[str, str] = {}
     comments: list[str] = []
-    indent: str | None = None  # of the open `metadata:` block; "" before its first line
+    indent: str | None = None  # indentation of the open `metadata:` block; "" before its first line
     has_name = False
     for line in text.split("\n"):
         if line[:1] in _NOT_FLAT:
@@ -292,11 +290,11 @@ def _with_comments(fields: dict[str, str], comments: list[str]) -> dict[str, str
 
 
 def read_yaml(text: str) -> dict[str, str]:
-    """Return the fields of a header that is YAML but not flat; every scalar is text.
+    """Return the fields of a YAML header, every scalar as text.
 
-    A `metadata` mapping is lifted, a `tags` list gets its bracket form, any other nested value becomes its
-    RFC 8785 text. Raises FormatError for aliases, anchors, tags, directives, a depth beyond 4, control
-    characters (YAML libraries disagree on them), and anything but a mapping.
+    The names of a `metadata` mapping become top-level fields, a `tags` list is written with brackets, any other
+    nested value as RFC 8785 text. Raises FormatError for anything but a mapping, and for aliases, anchors, tags,
+    directives, a depth beyond 4 and control characters, on which YAML libraries disagree.
     """
     text = text.replace("\r\n", "\n")
     if _DISPUTED.search(text) is not None:
@@ -313,11 +311,11 @@ def read_yaml(text: str) -> dict[str, str]:
 
 
 def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
-    """Parse a YAML mapping; `scalar` converts each scalar event to a value; names are text.
+    """Parse a YAML mapping. `scalar` converts each scalar event to a value; names are text.
 
     Raises FormatError as `read_yaml` does.
     """
-    import yaml  # only here: most headers are flat, and the import costs start-up time
+    import yaml  # imported late: most headers are flat, and the import costs start-up time
 
     text = _CLOSING.sub(" ", text)
 
@@ -329,7 +327,7 @@ def yaml_mapping(text: str, scalar: Callable[[Any], Any]) -> dict[str, Any]:
     if _HAS_CONTROL.search(text.translate(_LAYOUT)) is not None:
         raise FormatError("header holds a control character")
     try:
-        root = _tree(_undisputed(yaml.parse(text, Loader=loader), text), scalar)
+        root = _tree(_refuse_disputed(yaml.parse(text, Loader=loader), text), scalar)
     except (yaml.YAMLError, UnicodeError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise FormatError(f"header is not YAML: {reason}") from None
@@ -360,18 +358,18 @@ def _jcs(value: Any) -> str:
         raise FormatError("header holds text that is not Unicode") from None
 
 
-def _undisputed(events: Iterable[Any], text: str) -> Iterator[Any]:
-    """Yield the same events. Raises FormatError for forms that other libraries refuse or parse differently.
+def _refuse_disputed(events: Iterable[Any], text: str) -> Iterator[Any]:
+    """Yield `events` unchanged. Raises FormatError for forms that other libraries refuse or parse differently.
 
-    These are a comment `#` without white space before it; in a flow collection a scalar that begins with `?`
-    or is `-`, or a colon directly before `?`, `[` or `{`; a quoted text or flow collection that continues on
-    a line not indented deeper than its parent, and a block scalar that begins on such a line, or with a blank
-    line indented deeper than its text.
+    These forms are: a comment without white space before its `#`; in a flow collection, a scalar that begins with `?`
+    or is `-`, or a colon directly before `?`, `[` or `{`; a quoted text or flow collection that continues on a line
+    that is not indented more than its parent; and a block scalar that begins on such a line, or with a blank line
+    that is indented more than its text.
     """
     lines = text.split("\n")
-    columns: list[int] = []  # of the open block collections
+    columns: list[int] = []  # columns of the open block collections
     flows: list[int] = []  # lines on which the open flow collections begin
-    done = 0  # how much of the text is known to be undisputed
+    done = 0  # end of the part of the text that is checked
     for event in events:
         kind = type(event).__name__
         start, end = event.start_mark, event.end_mark
@@ -425,8 +423,8 @@ def _check_indented(lines: Iterable[str], columns: list[int]) -> None:
 
 
 def _check_leading_blanks(lines: Iterable[str], columns: list[int]) -> None:
-    """Refuse a block scalar whose first line is indented less than a blank line before it: an error in YAML, and
-    libyaml reads such a line as a comment where it begins with `#`."""
+    """Refuse a block scalar whose first line is indented less than a blank line before it. That is an error in YAML,
+    but libyaml reads such a line as a comment if it begins with `#`."""
     most = 0
     for line in lines:
         depth = len(line) - len(line.lstrip(" "))
@@ -438,11 +436,11 @@ def _check_leading_blanks(lines: Iterable[str], columns: list[int]) -> None:
 
 
 def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
-    """Build scalars, lists and dicts from YAML events, iteratively; the first non-empty of duplicate names wins."""
+    """Build scalars, lists and dicts from YAML events, iteratively. The first non-empty of duplicate names is used."""
     result: Any = None
     stack: list[
         tuple[Any, list[str]]
-    ] = []  # open collection, and in a mapping the name waiting for its value
+    ] = []  # open collections; for a mapping, with the name whose value follows
     for event in events:
         kind = type(event).__name__
         if kind in ("MappingEndEvent", "SequenceEndEvent"):
@@ -466,7 +464,7 @@ def _tree(events: Iterable[Any], scalar: Callable[[Any], Any]) -> Any:
             stack[-1][0].append(value)
         elif stack[-1][1]:
             mapping, name = stack[-1][0], stack[-1][1].pop()
-            if not mapping.get(name):  # an empty one is ignored, as in a flat header
+            if not mapping.get(name):  # an empty value is ignored, as in a flat header
                 mapping.pop(name, None)
                 mapping[name] = value
         elif kind == "ScalarEvent" and value:

@@ -1,7 +1,7 @@
 """Change fields or the body of a memory file without touching any other byte (format section 1.2).
 
-A header in the normal form stays normal. In any other header only the lines of changed fields are rewritten;
-the rest (comments, duplicate fields, lists, line ends) stays unchanged, or the change is refused.
+A header in normal form keeps that form. In any other header, only the lines of changed fields are rewritten; if the
+rest (comments, duplicate fields, lists, line ends) cannot stay unchanged, the change is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _QUOTED_NAME = lazy_pattern(r'("(?:[^"\\]|\\.)*")[ \t]*:')
 _YAML_NAME = lazy_pattern(r"""("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^ \t\r"'].*?)[ \t]*:(?=[ \t\r\n]|\Z)""")
 _YAML_QUOTED = lazy_pattern(r"""[ \t]*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*')""")
 _COMMENT = lazy_pattern(r"[ \t]+#")
-_GOES_ON = lazy_pattern(r"-(?:[ \t\r]|\Z)|[\]}]")
+_CONTINUES = lazy_pattern(r"-(?:[ \t\r]|\Z)|[\]}]")
 _SPACE = " \t\r"
 
 
@@ -44,24 +44,24 @@ def edit_memory(
     stamps: Mapping[str, str] = _NONE,
     parsed: tuple[MemoryFile, Marks | None] | None = None,
 ) -> bytes:
-    """Return the file with some fields set, or removed if the new value is empty, and optionally another body.
+    """Return the file with some fields set (or removed, if the new value is empty) and optionally another body.
 
-    `stamps`: further fields, set where the header allows it in an editable form. A body without another
-    program's header (`front_matter`) keeps that of the old body. Raises FormatError when the change would
-    lose something else, LimitError beyond the limits of a file. `parsed`: the result of `parse_marked`, if its
-    caller has it.
+    `stamps`: further fields, which are set only if the header can be edited. If the new body has no header of another
+    program (`front_matter`), that of the old body is kept. `parsed`: the result of `parse_marked`, if the caller has
+    it. Raises FormatError if the change would lose another part of the file, LimitError beyond the limits of a file.
     """
     old, marks = parse_marked(data) if parsed is None else parsed
     if not stamps or (not changes and _is_foreign(old, body)):
-        return _edited(data, old, marks, changes, body)
+        return _apply_edit(data, old, marks, changes, body)
     try:
-        return _edited(data, old, marks, {**stamps, **changes}, body)
+        return _apply_edit(data, old, marks, {**stamps, **changes}, body)
     except FormatError:
-        return _edited(data, old, marks, changes, body)
+        return _apply_edit(data, old, marks, changes, body)
 
 
 def refuse_over_unclosed(data: bytes, body: str) -> None:
-    """Raise FormatError when a new body would replace an unclosed header, unless it opens with the same one."""
+    """Raise FormatError if a new body would replace an unclosed header, unless the new body has an unclosed header
+    too."""
     if is_unclosed(str(data, "utf-8", "replace")) and not is_unclosed(body):
         raise FormatError(
             "the header of this memory has no closing line, so a new body would replace the header too",
@@ -70,7 +70,7 @@ def refuse_over_unclosed(data: bytes, body: str) -> None:
 
 
 def render_over(data: bytes | None, file: MemoryFile, *, stamps: Mapping[str, str] = _NONE) -> bytes:
-    """Render `file` as an edit of `data`, from which it was made; in the normal form without `data`."""
+    """Render `file` as an edit of the bytes `data` that it was parsed from; in normal form if `data` is None."""
     if data is None:
         return render_memory(file.with_fields(stamps))
     old, marks = parse_marked(data)
@@ -83,25 +83,25 @@ def render_over(data: bytes | None, file: MemoryFile, *, stamps: Mapping[str, st
 
 
 def _is_foreign(old: MemoryFile, body: str | None) -> bool:
-    """Tell whether the header that programs find is another program's: ours above would hide it from them."""
+    """Tell whether the file begins with another program's header. A header above it would hide it from that program."""
     text = old.body if body is None else body
     return (
         not old.fields.keys() - {"origin_name"} and bool(front_matter(text)) and not has_header(text.encode())
     )
 
 
-def _edited(
+def _apply_edit(
     data: bytes, old: MemoryFile, marks: Marks | None, changes: Mapping[str, str], body: str | None
 ) -> bytes:
     front = front_matter(old.body)
     if body is not None:
         body = (body.replace("\r\n", "\n") if marks is not None and marks.crlf else body).rstrip("\n")
         if front and not front_matter(body):
-            body = _joined(front, body)
-    expected = MemoryFile(_wanted(old.fields, changes), old.body if body is None else body)
+            body = _join_front_and_body(front, body)
+    expected = MemoryFile(_merge_fields(old.fields, changes), old.body if body is None else body)
     if expected == old:
         return data
-    # Only the foreign file name of a text may be put above another program's header.
+    # Above another program's header, only the field `origin_name` may be set.
     is_foreign = bool(front) and not old.fields.keys() - {"origin_name"}
     if is_foreign and expected.fields != old.fields and changes.keys() - {"origin_name"}:
         raise FormatError(
@@ -121,15 +121,15 @@ def _edited(
     return edited
 
 
-def _wanted(fields: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
+def _merge_fields(fields: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
     merged = {**fields, **changes}
     if changes.get("tags"):
         merged["tags"] = header.render_tags(header.parse_tags(changes["tags"]))
     return {name: value for name, value in merged.items() if value}
 
 
-def _joined(front: str, body: str) -> str:
-    """Place a new body below another program's header."""
+def _join_front_and_body(front: str, body: str) -> str:
+    """Return a new body below another program's header."""
     if not body:
         return front.rstrip("\n")
     return front + body if front.endswith(("\n", "\r")) else f"{front}\n{body}"
@@ -147,15 +147,15 @@ def _with_header(data: bytes, marks: Marks, old: MemoryFile, expected: MemoryFil
         return render_memory(expected)
     lines = str(data[marks.lines : marks.closing], "utf-8")
     if expected.fields != old.fields:
-        lines = _spliced(lines, marks, old, expected)
+        lines = _splice_fields(lines, marks, old, expected)
     head = data[: marks.lines] + lines.encode()
     if body is None:
         return head + data[marks.closing :]
-    return head + data[marks.closing : marks.rest] + _below(data, marks, old, expected.body)
+    return head + data[marks.closing : marks.rest] + _tail_after_header(data, marks, old, expected.body)
 
 
 def has_normal_header(data: bytes) -> bool:
-    """Tell whether a file's header is in the normal form or absent. Raises FormatError as `parse_memory`."""
+    """Tell whether a file's header is absent or in normal form. Raises FormatError as `parse_memory` does."""
     marks = find_marks(data)
     fields = read_lines(data, marks) if marks is not None else None
     return marks is None or fields is None or _is_normal(data, marks, fields)
@@ -170,9 +170,9 @@ def _is_normal(data: bytes, marks: Marks, fields: Mapping[str, str]) -> bool:
         return False
 
 
-def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
-    """Return the part after the closing mark: the body, after a blank line if there was one or no old body to
-    show otherwise."""
+def _tail_after_header(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
+    """Return the bytes after the closing mark: the body, after a blank line unless the old file had a body without
+    one."""
     end = "\r\n" if marks.crlf else "\n"
     if not body:
         return b""
@@ -183,7 +183,7 @@ def _below(data: bytes, marks: Marks, old: MemoryFile, body: str) -> bytes:
 
 
 class _FieldLines(msgspec.Struct, frozen=True, gc=False):
-    """The lines of one field: `start` up to `end`; its value begins at `value` of the first line."""
+    """The lines of one field, from `start` up to `end`. `value`: offset of the value in the first line."""
 
     name: str
     start: int
@@ -191,7 +191,7 @@ class _FieldLines(msgspec.Struct, frozen=True, gc=False):
     value: int
 
 
-def _spliced(text: str, marks: Marks, old: MemoryFile, expected: MemoryFile) -> str:
+def _splice_fields(text: str, marks: Marks, old: MemoryFile, expected: MemoryFile) -> str:
     """Replace the header lines of changed fields in place and append new fields."""
     is_flat = header.read_flat(text.replace("\r\n", "\n").removesuffix("\n")) is not None
     lines = text.split("\n")[:-1]
@@ -202,7 +202,7 @@ def _spliced(text: str, marks: Marks, old: MemoryFile, expected: MemoryFile) -> 
             continue
         if name == "comment":
             lines = [line for line in lines if not line.lstrip(" \t").startswith("#")]
-        entries = [one for one in _entries(lines, is_flat) if one.name == name]
+        entries = [one for one in _field_lines(lines, is_flat) if one.name == name]
         if not value:
             for one in reversed(entries):
                 del lines[one.start : one.end]
@@ -210,13 +210,13 @@ def _spliced(text: str, marks: Marks, old: MemoryFile, expected: MemoryFile) -> 
         counts = [one for one in entries if _is_filled(lines, one)] or entries
         if counts:
             one = counts[0]
-            lines[one.start : one.end] = [_line(lines, one, value, is_flat)]
+            lines[one.start : one.end] = [_line_with_value(lines, one, value, is_flat)]
         else:
             lines.append(f"{_indent(lines)}{header.written_name(name)}: {_scalar(name, value)}{end}")
     return "".join(f"{line}\n" for line in lines)
 
 
-def _entries(
+def _field_lines(
     lines: list[str], is_flat: bool, start: int = 0, stop: int | None = None
 ) -> Iterator[_FieldLines]:
     """Yield the fields of a header in document order, including those in a block `metadata:`."""
@@ -229,13 +229,13 @@ def _entries(
         if not content.strip(_SPACE) or content.startswith("#"):
             continue
         indent = line[: len(line) - len(content)]
-        if indent != base or _GOES_ON.match(content):
+        if indent != base or _CONTINUES.match(content):
             if open_entry is not None:
                 open_entry = msgspec.structs.replace(open_entry, end=at + 1)
             continue
         if open_entry is not None:
             yield from _with_inner(lines, is_flat, open_entry)
-        name, value = _name(content, is_flat)
+        name, value = _name_of_line(content, is_flat)
         open_entry = _FieldLines(name, at, at + 1, len(indent) + value)
     if open_entry is not None:
         yield from _with_inner(lines, is_flat, open_entry)
@@ -243,13 +243,13 @@ def _entries(
 
 def _with_inner(lines: list[str], is_flat: bool, entry: _FieldLines) -> Iterator[_FieldLines]:
     if entry.name == "metadata" and entry.end > entry.start + 1:
-        yield from _entries(lines, is_flat, entry.start + 1, entry.end)
+        yield from _field_lines(lines, is_flat, entry.start + 1, entry.end)
     else:
         yield entry
 
 
-def _name(content: str, is_flat: bool) -> tuple[str, int]:
-    """Return the field name that a line begins and the offset of its value; "" when it begins none."""
+def _name_of_line(content: str, is_flat: bool) -> tuple[str, int]:
+    """Return the field name at the start of a line, and the offset of its value; "" if the line has no field name."""
     match = (_QUOTED_NAME if is_flat else _YAML_NAME).match(content)
     if match is not None:
         return header.unquote(match[1]), match.end()
@@ -275,8 +275,9 @@ def _scalar(name: str, value: str) -> str:
     return value if name == "tags" or header.is_bare_value(name, value) else header.quote(value)
 
 
-def _line(lines: list[str], one: _FieldLines, value: str, is_flat: bool) -> str:
-    """Return a field's line with another value and its comment. Raises FormatError if the value contains comments."""
+def _line_with_value(lines: list[str], one: _FieldLines, value: str, is_flat: bool) -> str:
+    """Return a field's line with a new value and its old comment. Raises FormatError if a comment is inside the
+    value."""
     line = lines[one.start]
     end = "\r" if line.endswith("\r") else ""
     rest = line[one.value :].rstrip("\r")

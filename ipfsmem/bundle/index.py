@@ -1,7 +1,7 @@
-"""MEMORY.md: the index, always generated from the memories and never read back (format section 1.3).
+"""Generate the index file MEMORY.md from the memories (format section 1.3). The index is never read back.
 
-`render_index` writes it whole, `cap_index` truncates a copy for a prompt. Relevance order comes from the
-caller.
+`render_index` renders the whole index, `cap_index` truncates a copy for a prompt. The caller ranks memories by
+relevance.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ MAX_BYTES = 25 * 1024
 TITLE = "# Agent Memory"
 _TITLES = dict(SECTIONS)
 
-# Besides brackets, a code span or HTML tag in a name would bind tighter than the link around it.
+# Like brackets, a code span or HTML tag in a name would take precedence over the link around it.
 _MARK = lazy_pattern(r"[\\\[\]()`<]")
 _LINE = lazy_pattern(r"- \[(?:[^\\\]]|\\.)*\]\(([^)]*)\)")
 
 
 class IndexItem(msgspec.Struct, frozen=True):
-    """One line of the index; `file` names a conflict copy, else the file is `<key>.md`. `session`: the header field."""
+    """One line of the index. `file`: the name of a conflict copy; None for `<key>.md`. `session`: the header field."""
 
     key: str
     name: str = ""
@@ -50,14 +50,14 @@ def item_of(key: str, file: MemoryFile, copy: str | None = None) -> IndexItem:
 def render_index(items: Iterable[IndexItem], attention: Iterable[IndexItem] = ()) -> str:
     """Render the whole index. `attention`: conflict copies, listed last under "Needs attention".
 
-    A missing or unknown type goes under Project. Raises KeyNameError or FormatError for names that are not
-    ours.
+    Memories with a missing or unknown type are listed under Project. Raises KeyNameError or FormatError for invalid
+    names.
     """
     return assemble_index(((item.key, *index_line(item)) for item in items), attention)
 
 
 def index_line(item: IndexItem) -> tuple[str, str]:
-    """Return the section and line of an item; the section is "" for a part of a session, which is not indexed.
+    """Return the section and line of an item. The section is "" for a session part, which is not indexed.
 
     Raises KeyNameError or FormatError.
     """
@@ -65,7 +65,7 @@ def index_line(item: IndexItem) -> tuple[str, str]:
 
 
 def assemble_index(lines: Iterable[tuple[str, str, str]], attention: Iterable[IndexItem] = ()) -> str:
-    """Do `render_index` for items with known lines: (key, section, line) each."""
+    """Render the whole index from known lines: (key, section, line) each."""
     sections: dict[str, list[str]] = {title: [] for _, title in SECTIONS}
     for _, section, line in sorted(lines, key=itemgetter(0)):
         if section:
@@ -90,7 +90,7 @@ def _line(item: IndexItem) -> str:
 
 
 def _text(text: str) -> str:
-    """Return one line of Markdown without structure."""
+    """Return a text as one line with Markdown syntax escaped."""
     if not text.isascii():
         text = INVISIBLE.sub("", text)
     if not text.isprintable():
@@ -104,10 +104,10 @@ def cap_index(
     max_lines: int = MAX_LINES,
     max_bytes: int = MAX_BYTES,
 ) -> str:
-    """Truncate `text` at whole lines to fit a prompt; a last line states the number of memories left out.
+    """Truncate an index at whole lines to fit a prompt. A last line states the number of omitted memories.
 
-    `relevance`: keys, the most relevant first. Dropped first are keys not in it, then the least relevant,
-    each from the end of the text; conflicts go last. An empty section is dropped too.
+    `relevance`: keys, most relevant first. Lines are dropped in this order: keys that are not in `relevance`, from
+    the end of the text; the least relevant keys; conflicts. Empty sections are dropped too.
     """
     if text.count("\n") <= max_lines and len(text.encode()) <= max_bytes:
         return text

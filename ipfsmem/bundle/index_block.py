@@ -1,7 +1,7 @@
-"""MEMORY.md shared with other programs: their lines are an ordinary text, ours one marked block (format section 1.3).
+"""Split and join a MEMORY.md shared with other programs: their text, and ipfsmem's lines in a marked block.
 
-`split_index_file` undoes `join_index_file`. A line between the marks that we did not write is
-theirs. Pure functions on bytes.
+`split_index_file` is the inverse of `join_index_file`. Lines in the block that ipfsmem did not write belong to the
+other programs. See format section 1.3. Pure functions on bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipfsmem.bundle.index import SECTIONS, IndexItem, index_line
 from ipfsmem.bundle.keys import INDEX_FILE, key_of_foreign_name
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: The key under which other programs' lines of MEMORY.md are a memory.
+#: The key of the memory that stores other programs' lines of MEMORY.md.
 INDEX_KEY = key_of_foreign_name(INDEX_FILE).key
 
 _START = b"<!-- ipfsmem index %b%b: made anew at each change; write above or below -->\n"
@@ -34,14 +34,14 @@ _WORD = lazy_pattern(r"[^\s()<>\[\]\"'`|,;]+")
 
 
 class IndexFile(msgspec.Struct, frozen=True):
-    """A parsed MEMORY.md: other programs' text, and the offset of the block in it (-1: no block)."""
+    """A parsed MEMORY.md: other programs' text, and the offset of the block in that text (-1: no block)."""
 
     text: bytes
     at: int
 
 
 def split_index_file(data: bytes, own_lines: Collection[bytes] = ()) -> IndexFile:
-    """Parse a file. `own_lines`: lines last written into its block, to recognise changed ones."""
+    """Parse a MEMORY.md. `own_lines`: the lines last written into its block, to detect lines that were changed."""
     lines = _by_lf(data)
     text: list[bytes] = []
     at, n = -1, 0
@@ -71,7 +71,8 @@ def split_index_file(data: bytes, own_lines: Collection[bytes] = ()) -> IndexFil
 
 
 def join_index_file(text: bytes, lines: Iterable[bytes], before: IndexFile | None = None) -> bytes:
-    """Return the file: other programs' text, with our lines in a block at its end, or at its position `before`."""
+    """Return other programs' text with `lines` in a marked block: at its end, or where the block is in the file
+    `before`."""
     ours = list(lines)
     if not ours:
         return text
@@ -94,20 +95,21 @@ def block_lines(
     attention: Iterable[IndexItem],
     files: Mapping[str, str],
     text: bytes,
-    lines_held: Mapping[str, bytes] | None = None,
+    kept: Mapping[str, bytes] | None = None,
 ) -> list[bytes]:
-    """Return our lines next to a text of others: one for each memory that it does not name, by section and key.
+    """Return the lines of the block: one for each memory that other programs' `text` does not name, by section and
+    key.
 
-    `lines`: (key, section, line) of each memory; `files`: the files of keys whose name here is not
-    `<key>.md`; `lines_held`: files whose lines stay unchanged for now, empty for a file without a line.
+    `lines`: (key, section, line) of each memory. `attention`: conflict copies. `files`: file names of the keys whose
+    file is not `<key>.md`. `kept`: lines by file that stay as they are for now; empty for a file without a line.
     """
     files_named = named_files(text)
     order = {title: number for number, (_, title) in enumerate(SECTIONS)}
     ours = []
     for key, _, line in sorted(lines, key=lambda one: (order[one[1]], one[0])):
         file = files.get(key, f"{key}.md")
-        if key != INDEX_KEY and lines_held and file in lines_held:
-            ours += [lines_held[file]] if lines_held[file] else []
+        if key != INDEX_KEY and kept and file in kept:
+            ours += [kept[file]] if kept[file] else []
             continue
         if key == INDEX_KEY or file in files_named:
             continue
@@ -124,9 +126,9 @@ def block_lines(
     return ours
 
 
-def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None) -> dict[str, bytes]:
-    """Return the lines of `before` for some files, empty if absent; with a `text` of others also for all
-    files that it names."""
+def kept_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None) -> dict[str, bytes]:
+    """Return the lines of `before` by file, for `files` and for all files that `text` names; empty for a file without
+    one."""
     lines = {
         unquote(link[1].decode("utf-8", "replace")): line
         for line in before
@@ -137,9 +139,9 @@ def held_lines(before: Iterable[bytes], files: Iterable[str], text: bytes | None
 
 
 def typed_text(text: str, is_here: Callable[[str], bool]) -> str:
-    """Return the text typed into a MEMORY.md next to its list; "" if only headings remain.
+    """Return the text of a MEMORY.md without the list items that link to memories; "" if only headings remain.
 
-    `is_here`: whether a key has a memory here, whose line repeats it.
+    `is_here`: tells whether a key has a memory here; other list items are kept.
     """
     lines_typed = []
     for line in text.splitlines(keepends=True):
@@ -157,7 +159,7 @@ def named_files(text: bytes) -> set[str]:
     read = text.decode("utf-8", "replace")
     names = [word.rstrip(".:!?") for word in _WORD.findall(read) if ".md" in word]
     for angle, link, wiki in _LINK.findall(read):
-        # A title may follow a link's target: [a](b.md "title").
+        # A title can follow a link's target: [a](b.md "title").
         names += [angle, link, link.split(" ")[0], wiki, f"{wiki}.md"]
     for name in names:
         for path in (name, unquote(name)):

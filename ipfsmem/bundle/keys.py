@@ -1,6 +1,6 @@
-"""Memory keys, scope tokens, and the file names made from them (format section 1.1).
+"""Check memory keys and scope tokens, and convert between keys and file names (format section 1.1).
 
-A file name is always built from a checked key; external input is never used as a path.
+File names are built from checked keys only; external input is never used as a path.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ RESERVED = frozenset(
     ["memory", "con", "prn", "aux", "nul"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
 )
 
-#: Words of the command line and the layout, not allowed as scope names.
+#: Names with a meaning on the command line or in the file layout, which are not allowed as scope names.
 RESERVED_SCOPES = frozenset(["timeline", "scopes", "all", "global"])
 
 _KEY = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -40,13 +40,13 @@ def check_key(s: str) -> str:
         plain = "".join(c for c in unicodedata.normalize("NFKD", s) if not unicodedata.combining(c))
         if is_key(near := _stem(plain, 64)):
             raise KeyNameError(
-                f"not a memory key: {_shown(s)}",
+                f"not a memory key: {_shortened(s)}",
                 hint="A key is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit, "
                 f"for instance {near}; the name of a memory may be any text.",
             )
-        raise KeyNameError(f"not a memory key: {_shown(s)}")
+        raise KeyNameError(f"not a memory key: {_shortened(s)}")
     if s in RESERVED:
-        raise KeyNameError(f"reserved, so not a memory key: {_shown(s)}")
+        raise KeyNameError(f"reserved, so not a memory key: {_shortened(s)}")
     return s
 
 
@@ -58,10 +58,10 @@ def is_scope(s: str) -> bool:
 def check_scope(s: str) -> str:
     """Return `s` if it is a scope token, else raise KeyNameError naming it."""
     if _KEY.fullmatch(s) is None:
-        raise KeyNameError(f"not a scope: {_shown(s)}", hint=_SCOPE_HINT)
+        raise KeyNameError(f"not a scope: {_shortened(s)}", hint=_SCOPE_HINT)
     if not is_scope(s):
         why = "a date" if _DAY.fullmatch(s) else "reserved"
-        raise KeyNameError(f"{why}, so not a scope: {_shown(s)}", hint=_SCOPE_HINT)
+        raise KeyNameError(f"{why}, so not a scope: {_shortened(s)}", hint=_SCOPE_HINT)
     return s
 
 
@@ -74,7 +74,7 @@ def conflict_file_name(key: str, body_hash: str) -> str:
     """Return the file name of a conflicting sibling (format section 5); `body_hash` is its SHA-256 in hex."""
     name = f"{check_key(key)}.conflict-{body_hash[:8]}.md"
     if _CONFLICT.fullmatch(name) is None:
-        raise FormatError(f"not a SHA-256 in lower-case hex: {_shown(body_hash)}")
+        raise FormatError(f"not a SHA-256 in lower-case hex: {_shortened(body_hash)}")
     return name
 
 
@@ -86,7 +86,7 @@ class ConflictName(NamedTuple):
 
 
 class ForeignName(NamedTuple):
-    """The key for an external file name, and that name; None when it is `<key>.md`."""
+    """The key of an external file name, and that name; None if the name is `<key>.md`."""
 
     key: str
     origin: str | None
@@ -101,10 +101,10 @@ def split_conflict_name(name: str) -> ConflictName | None:
 
 
 def key_of_foreign_name(name: str) -> ForeignName:
-    """Return the key for an external file name.
+    """Return the key of an external file name.
 
-    It depends on the name alone, never on names seen before (format section 1.1). Unicode normal forms of a
-    name are one name. Raises FormatError when the name is not Unicode text.
+    The key depends only on the name, not on names seen before (format section 1.1). All Unicode normal forms of a
+    name have the same key. Raises FormatError if the name is not Unicode text.
     """
     name = unicodedata.normalize("NFC", name)
     if name.endswith(".md") and is_key(name[:-3]):
@@ -112,21 +112,21 @@ def key_of_foreign_name(name: str) -> ForeignName:
     try:
         digest = hashlib.sha256(name.encode()).hexdigest()
     except UnicodeEncodeError:
-        raise FormatError(f"a file name is not Unicode text: {_shown(name)}") from None
+        raise FormatError(f"a file name is not Unicode text: {_shortened(name)}") from None
     return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
 
 
 def key_of_spelling(name: str) -> ForeignName:
-    """Return the key from before normal forms were unified: memories stored under it stay there."""
+    """Return the key of a file name without Unicode normalisation, under which older versions stored memories."""
     digest = hashlib.sha256(name.encode()).hexdigest()
     return ForeignName(f"{_stem(name, _CUT) or 'x'}-{digest[:8]}", name)
 
 
 def _stem(name: str, most: int) -> str:
-    """Return the part of a name allowed in a key, in lower case."""
+    """Return a file name's stem in lower case, with only characters that a key allows."""
     stem = unicodedata.normalize("NFKC", name.removesuffix(".md")).lower()
     return _OTHER.sub("_", stem).lstrip("_-").rstrip("_")[:most]
 
 
-def _shown(s: str) -> str:
+def _shortened(s: str) -> str:
     return ascii(s if len(s) <= 80 else s[:77] + "...")

@@ -1,6 +1,6 @@
-"""Links between memories: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, and `[words](key.md)`.
+"""Find and rewrite links between memories: `[[key]]`, `[[Name]]`, `[[key|words]]`, `[[key#part]]`, `[words](key.md)`.
 
-A link names a key or a memory's name, ignoring case and white space in names; a key wins over a name.
+The target is a key or a memory's name; keys take precedence. Case and white space in names are ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import msgspec
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Maximum characters of a link target, and of the line quoted with it: a text may be one line with a link at each word.
+#: Maximum characters of a link target, and of the line returned with it: a text can be one line with a link at each
+#: word.
 MAX_TARGET: Final = 200
 _LINE: Final = 400
 
@@ -25,7 +26,7 @@ _INDEX_LINE = lazy_pattern(r"^\s*[-*]\s+\[", re.MULTILINE)
 
 
 class Link(msgspec.Struct, frozen=True):
-    """The target of a link and its line, truncated if long."""
+    """The target of a link, and its line (truncated if long)."""
 
     to: str
     line: str
@@ -43,12 +44,12 @@ def links(text: str) -> Iterator[Link]:
 
 
 def folded(name: str) -> str:
-    """Return the form that equivalent names share."""
+    """Return a name with normalised case and white space, for comparison."""
     return " ".join(name.casefold().split())
 
 
 def target_of(text: str) -> str:
-    """Return the target if the text is a link, else the text."""
+    """Return the target of a text that is a link; any other text unchanged."""
     match = _LINK.match(text.strip())
     return (
         match["wiki"] if match is not None and match["wiki"] else re.split("[|#]", text, maxsplit=1)[0]
@@ -60,8 +61,8 @@ def is_index_line(line: str) -> bool:
     return _INDEX_LINE.match(line) is not None
 
 
-def led_elsewhere(text: str, to: Mapping[str, str], names: Mapping[str, str] | None = None) -> str:
-    """Retarget each link to a key in `to`; `names`: the same by folded memory names, where a link keeps the
+def retarget_links(text: str, to: Mapping[str, str], names: Mapping[str, str] | None = None) -> str:
+    """Replace the target of each link to a key in `to`, or to a name in `names` (folded); a link by name keeps the
     name as its words."""
 
     def changed(match: re.Match[str]) -> str:

@@ -1,7 +1,6 @@
-"""One memory: a header of text fields and a Markdown body (format section 1.2).
+"""Parse and render a memory file: a header of text fields and a Markdown body (format section 1.2).
 
-`parse_memory` accepts any text and loses nothing; `render_memory` writes the one normal form. Fields remain
-text.
+`parse_memory` accepts any text without loss; `render_memory` writes the normal form.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__ = [
     "split_header",
 ]
 
-#: Maximum bytes of a memory file: one sealed object, one block.
+#: Maximum bytes of a memory file, which must fit into one sealed object and block.
 MAX_FILE = 960 * 1024
 TYPES = ("user", "feedback", "project", "reference")
 #: The types of `fact add --kind`.
@@ -50,7 +49,7 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 def find_marks(data: bytes) -> Marks | None:
-    """Find the two lines `---` of a text that opens with one. `read_lines` judges whether a header lies between."""
+    """Find the two `---` lines of a text that opens with one. `read_lines` decides whether a header is between them."""
     opening = _OPEN.match(data)
     if opening is None:
         return None
@@ -61,7 +60,7 @@ def find_marks(data: bytes) -> Marks | None:
 
 
 def header_text(data: bytes, marks: Marks) -> str:
-    """Return the lines between the marks without the last line end. Raises FormatError when not UTF-8."""
+    """Return the lines between the marks without the last line end. Raises FormatError if not UTF-8."""
     try:
         text = str(data[marks.lines : marks.closing], "utf-8")
     except UnicodeDecodeError as error:
@@ -72,9 +71,9 @@ def header_text(data: bytes, marks: Marks) -> str:
 
 
 def read_lines(data: bytes, marks: Marks) -> dict[str, str] | None:
-    """Return the fields between the marks, None when they do not enclose a header.
+    """Return the fields between the marks; None if the lines between them are not a header.
 
-    Raises LimitError for a header beyond 4 KiB, FormatError when it is not UTF-8.
+    Raises LimitError for a header beyond 4 KiB, FormatError if it is not UTF-8.
     """
     text = header_text(data, marks)
     try:
@@ -88,8 +87,8 @@ def read_lines(data: bytes, marks: Marks) -> dict[str, str] | None:
 class MemoryFile(msgspec.Struct, frozen=True):
     """A parsed memory file.
 
-    `fields` keeps the order read; its values are text as written, so `tags` is the text `[a, b]`. `body` has
-    no final LF: exactly one is added in the file.
+    `fields`: in the order read; values are the text as written, so `tags` is the text `[a, b]`. `body`: without a
+    final LF; the file has exactly one.
     """
 
     fields: dict[str, str] = {}
@@ -122,7 +121,7 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> str:
-        """The session it is a part of, if any (`session_parts`)."""
+        """The session that the memory is a part of (`session_parts`), or ""."""
         return self.fields.get("session", "")
 
     @property
@@ -138,12 +137,12 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def important(self) -> bool:
-        """True when `important` is `true`, `yes` or `1`."""
+        """True if `important` is `true`, `yes` or `1`."""
         return self.fields.get("important", "").lower() in ("true", "yes", "1")
 
     @property
     def confidence(self) -> float | None:
-        """`confidence` as a number from 0 to 1; None when absent or invalid."""
+        """`confidence` as a number from 0 to 1; None if absent or invalid."""
         try:
             value = float(self.fields["confidence"])
         except (KeyError, ValueError):
@@ -161,23 +160,23 @@ class MemoryFile(msgspec.Struct, frozen=True):
         return self.fields.get("origin_name", "")
 
     def with_fields(self, changes: Mapping[str, str], body: str | None = None) -> MemoryFile:
-        """Return a copy with some fields set, or removed if the new value is empty, and optionally another body."""
+        """Return a copy with some fields set (or removed, if the new value is empty) and optionally another body."""
         fields = {**self.fields, **changes}
         filled = {name: value for name, value in fields.items() if value}
         return MemoryFile(filled, self.body if body is None else body)
 
 
 def parse_memory(data: bytes) -> MemoryFile:
-    """Parse a memory file leniently, losing nothing.
+    """Parse a memory file leniently, without loss.
 
-    A text without a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond 4
-    KiB, FormatError when the bytes are not UTF-8.
+    A text without a readable header is all body. Raises LimitError beyond 960 KiB or for a header beyond 4 KiB,
+    FormatError if the bytes are not UTF-8.
     """
     return parse_marked(data)[0]
 
 
 def parse_marked(data: bytes) -> tuple[MemoryFile, Marks | None]:
-    """Parse as `parse_memory`, and return where the header is, None without one."""
+    """Parse as `parse_memory` does, and also return the position of the header; None if there is none."""
     text = _decoded(data)
     marks = find_marks(data)
     fields = read_lines(data, marks) if marks is not None else None
@@ -190,12 +189,12 @@ def parse_marked(data: bytes) -> tuple[MemoryFile, Marks | None]:
 
 
 def has_header(data: bytes) -> bool:
-    """Tell whether a text opens with a header, like a rendered memory: then it is a whole file, not a body."""
+    """Tell whether a text opens with a header and is therefore a whole file, not a body."""
     try:
         memory = parse_memory(data)
     except FormatError as error:
         return isinstance(error, LimitError) and data.startswith((b"---", b"\xef\xbb\xbf---"))
-    # An empty header is written only when the body alone would be misread.
+    # `render_memory` writes an empty header only if the body alone would be misread.
     return bool(memory.fields) or (data == render_memory(memory) and data.startswith(b"---\n---\n\n"))
 
 
@@ -209,7 +208,7 @@ def render_memory(memory: MemoryFile) -> bytes:
     if lines:
         text = f"---\n{lines}---\n\n{body}\n" if body else f"---\n{lines}---\n"
     elif body.startswith(("---", "\ufeff")):
-        # An empty header keeps the body's start from being taken for one or stripped as a BOM.
+        # After an empty header, the start of the body cannot be taken for a header or stripped as a BOM.
         text = f"---\n---\n\n{body}\n"
     else:
         text = f"{body}\n" if body else ""
@@ -223,9 +222,9 @@ def render_memory(memory: MemoryFile) -> bytes:
 
 
 def parse_fields(data: bytes) -> MemoryFile:
-    """Parse only the fields, with an empty body: for lists, where decoding long bodies would be a waste.
+    """Parse only the fields and leave the body empty: for lists, which do not need the bodies.
 
-    Returns the same fields as `parse_memory`, but does not notice that a body is not UTF-8.
+    The fields are those of `parse_memory`. A body that is not UTF-8 is not detected.
     """
     marks = find_marks(data)
     return MemoryFile((read_lines(data, marks) if marks is not None else None) or {}, "")
@@ -241,9 +240,9 @@ def _decoded(data: bytes) -> str:
 
 
 def split_header(data: bytes) -> tuple[str, str] | None:
-    """Split a text with two marks into header lines and everything after the closing line; CRLF becomes LF.
+    """Split a text with two marks into header lines and the text after the closing line; CRLF becomes LF.
 
-    Raises FormatError when it is not UTF-8.
+    Raises FormatError if the text is not UTF-8.
     """
     marks = find_marks(data)
     if marks is None:

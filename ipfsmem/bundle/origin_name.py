@@ -8,7 +8,7 @@ from ipfsmem.errors import FormatError
 
 
 def with_origin(data: bytes, origin: str | None) -> bytes:
-    """Return the text of a file: its bytes, with a foreign file name in a header line (format section 1.1)."""
+    """Return the memory text of a file: its bytes with its foreign name as a header line (format section 1.1)."""
     if origin is None:
         return data
     file = parse_memory(data)
@@ -27,15 +27,14 @@ def with_origin(data: bytes, origin: str | None) -> bytes:
         return data
     if again.fields == expected.fields and again.body == expected.body:
         return edited
-    if not file.fields:  # only an empty header is removed
+    if not file.fields:  # normal form: at most an empty header is lost
         return render_memory(expected)
-    # A header that accepts no line at its start stays whole below one of ours.
+    # If no line can be added to the header, the text stays unchanged below a new header.
     return b"---\n" + line + b"---\n\n" + data
 
 
 def without_origin(text: bytes, origin: str) -> bytes:
-    """Return the bytes of the file for a text: without the line of `with_origin`, which the file name already
-    states."""
+    """Return the file of a memory text: its bytes without the header line that `with_origin` added."""
     line = header.write_header({"origin_name": origin}).encode()
     if text.startswith(b"---\n" + line + b"---\n\n"):
         bare = text[len(b"---\n" + line + b"---\n\n") :]

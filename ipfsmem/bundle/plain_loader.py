@@ -1,5 +1,4 @@
-"""PyYAML's pure Python loader with libyaml's white space rules, so that a header means the same with and
-without libyaml."""
+"""Parse YAML with PyYAML's pure Python loader and libyaml's rules for white space, for equal results without libyaml."""
 
 from __future__ import annotations
 
@@ -9,15 +8,16 @@ from typing import Any, Final
 from yaml import BaseLoader
 from yaml.scanner import ScannerError
 
-_behind_sign = re.compile(r"[-+0-9]{0,2}([ \t]*)")
+_AFTER_INDICATOR = re.compile(r"[-+0-9]{0,2}([ \t]*)")
 _BREAKS: Final = "\r\n\x85\u2028\u2029"
 
 
 class PlainLoader(BaseLoader):
-    """Accepts tabs where libyaml does: between tokens, in a plain scalar, and after a block scalar indicator."""
+    """A loader that accepts tabs where libyaml does: between tokens, in a plain scalar, after a block scalar
+    indicator."""
 
     def scan_to_next_token(self) -> None:
-        """Skip white space, comments and line ends. A tab may not indent."""
+        """Skip white space, comments and line ends. Tabs are not allowed as indentation."""
         scanner: Any = self
         while True:
             while scanner.peek() == " " or (
@@ -33,7 +33,7 @@ class PlainLoader(BaseLoader):
                 scanner.allow_simple_key = True
 
     def scan_plain_spaces(self, indent: int, start_mark: Any) -> list[str] | None:
-        """Return the white space within a plain scalar, lines folded; None where the document ends."""
+        """Return the white space within a plain scalar, lines folded; None at the end of the document."""
         scanner: Any = self
         length = 0
         while scanner.peek(length) in " \t":
@@ -57,10 +57,10 @@ class PlainLoader(BaseLoader):
             breaks.append(scanner.scan_line_break())
 
     def scan_block_scalar_indicators(self, start_mark: Any) -> Any:
-        """Parse what follows a block scalar indicator."""
+        """Parse the rest of a line after a block scalar indicator."""
         scanner: Any = self
-        match = _behind_sign.match(scanner.buffer, scanner.pointer)
-        assert match is not None  # it also matches nothing
+        match = _AFTER_INDICATOR.match(scanner.buffer, scanner.pointer)
+        assert match is not None  # the pattern also matches the empty text
         spaces = " " * len(match[1])
         scanner.buffer = scanner.buffer[: match.start(1)] + spaces + scanner.buffer[match.end(1) :]
         return super().scan_block_scalar_indicators(start_mark)

@@ -1,8 +1,7 @@
-"""The two events with a meaning in the format: a vault moved to another provider, and a further vault was
-made (section 1.4).
+"""Write and read the events that the format defines: a move to another provider, a further vault (section 1.4).
 
-They are ordinary events: sealed, signed with their segment, joined without conflicts. They inform the user;
-no reader opens a provider or vault automatically.
+They are ordinary events: sealed, signed with their segment, joined without conflicts. Readers only show them to the
+user, and never open a provider or vault automatically.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from ipfsmem.lazy_pattern import lazy_pattern
 PREFIX: Final = "ipfsmem-"
 MOVED: Final = "ipfsmem-moved"
 VAULT: Final = "ipfsmem-vault"
-#: A device's daily record of the memories it used, and how often.
+#: Type of a device's daily record of the memories that it used, with counts.
 USED: Final = "used"
-#: Maximum characters of a provider's spec, and number of providers left in one move.
+#: Maximum characters of a provider's spec, and maximum number of former providers in one move.
 MAX_SPEC: Final = 512
 MAX_LEFT: Final = 16
 
@@ -32,7 +31,7 @@ _CONTROL = lazy_pattern("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Move(msgspec.Struct, frozen=True):
-    """A forwarding record: the device `by` published at `left`, and since `at` (UTC, as in 1.4) at `to`."""
+    """A forwarding record: device `by` published at the providers `left`, and since `at` (UTC, as in 1.4) at `to`."""
 
     id: str
     by: str
@@ -42,7 +41,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class FurtherVault(msgspec.Struct, frozen=True, order=True, kw_only=True):
-    """Another vault of a wallet: the label and key number in the signed text, and its address."""
+    """Another vault of a wallet: the label and key number in the signed text, and the vault's address."""
 
     name: str
     key_number: int
@@ -50,7 +49,7 @@ class FurtherVault(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 def check_kind(kind: str) -> None:
-    """Refuse these reserved types for other events. Raises UsageError."""
+    """Refuse a type with the reserved prefix. Raises UsageError."""
     if kind.startswith(PREFIX):
         raise UsageError(
             f"events of type {kind!r} are the program's own",
@@ -59,7 +58,7 @@ def check_kind(kind: str) -> None:
 
 
 def is_use(event: Mapping[str, Any]) -> bool:
-    """Tell whether an event only records which memories a device used, and is irrelevant to a timeline search."""
+    """Tell whether an event is a record of used memories, which a timeline search ignores."""
     return event.get("type") == USED and event.keys() == {"ts", "type", "id", "counts"}
 
 
@@ -74,9 +73,9 @@ def vault_data(vault: FurtherVault) -> dict[str, Any]:
 
 
 def read_move(event: Mapping[str, Any]) -> Move | None:
-    """Return an event's forwarding record; None when it has none or it is invalid.
+    """Return an event's forwarding record; None if it has none or an invalid one.
 
-    Valid only under an own id, which an event has only in its writer's segment.
+    A record is valid only under the id of its writer, which an event has only in its writer's segment.
     """
     by = _own_writer(event, MOVED, {"from", "to"})
     if by is None:
@@ -105,13 +104,13 @@ def read_vault(event: Mapping[str, Any]) -> FurtherVault | None:
 
 
 def newer_move(one: Move | None, other: Move | None) -> Move | None:
-    """Return the winning forwarding record: the greater (instant, id)."""
+    """Return the forwarding record with the greater (instant, id)."""
     moves = [move for move in (one, other) if move is not None]
     return max(moves, key=lambda move: (move.at, move.id), default=None)
 
 
 def _own_writer(event: Mapping[str, Any], kind: str, names: set[str]) -> str | None:
-    """Return the device under whose own id an event of this type was written, if it has exactly these names."""
+    """Return the device in an event's id, if the event has this type and exactly these fields; else None."""
     if event.get("type") != kind or event.keys() != {"ts", "type", "id"} | names:
         return None
     claimed = split_own_id(str(event["id"]))

@@ -1,7 +1,7 @@
-"""Scope tokens of projects, and canonical names of remotes (format section 5.1).
+"""Derive scope tokens of projects and canonical names of git remotes (format section 5.1).
 
-Devices that know the same remote derive the same token independently. Credentials, ports and anything else
-that does not name the repository are left out. No repository is read and no program run.
+Devices that know the same remote derive the same token independently. Names omit credentials, ports and anything else
+that does not identify the repository. No repository is read and no program is run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEMES = frozenset(["https", "http", "ssh", "git", "git+ssh", "git+https"])
 def remote_name(url: str) -> str | None:
     """Return `host/path` of a remote's address, lower case, without user, password, port, query and `.git`.
 
-    None when it identifies nothing: a file, a host without a dot, an address without a path.
+    None if the address does not identify a repository: a file, a host without a dot, an address without a path.
     """
     url = url.strip()
     if match := _URL.match(url):
@@ -48,11 +48,11 @@ def remote_name(url: str) -> str | None:
 
 
 def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = "") -> str:
-    """Return the scope token of a project in a sealed vault: a slug of its name, and 12 digits computable
-    only by members.
+    """Return the scope token of a project in a sealed vault: a slug of its name, and 12 digits that only members can
+    compute.
 
-    `remote`: the result of `remote_name`, or without one the project's id of 32 hex digits; `path`: the part
-    of a monorepo, else empty; `name`: of a project without a remote.
+    `remote`: the result of `remote_name`, or the project's id (32 hex digits) if it has no remote. `path`: the part
+    of a monorepo, else "". `name`: the name of a project without a remote.
     """
     if len(vault_tag) != 16:
         raise UsageError(f"a vault tag has 16 bytes, this has {len(vault_tag)}")
@@ -62,9 +62,10 @@ def scope_token(vault_tag: bytes, remote: str, path: str = "", *, name: str = ""
 
 
 def random_token(name: str, random: bytes) -> str:
-    """Return the token of a project in plain mode (no digits may derive from its remote), or without remote and id.
+    """Return the token of a project in plain mode, where digits must not depend on the remote, or without remote and
+    id.
 
-    `random`: 6 bytes.
+    `random`: 6 random bytes.
     """
     if len(random) != 6:
         raise UsageError(f"the end of a token is made of 6 bytes, not {len(random)}")
@@ -72,5 +73,6 @@ def random_token(name: str, random: bytes) -> str:
 
 
 def slug(name: str) -> str:
-    """Return the readable prefix of a token: at most 40 characters of a name, lower case, all others as `_`."""
+    """Return the readable prefix of a token: at most 40 characters of a name, in lower case, with `_` for invalid
+    ones."""
     return _OTHER.sub("_", name.lower()).lstrip("_-").rstrip("_")[:_SLUG] or "x"

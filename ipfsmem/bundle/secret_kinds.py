@@ -1,7 +1,6 @@
-"""Rules of the secret scanner, as data: token prefixes, shapes, names of secrets, harmless contexts.
+"""Data of the secret scanner: token prefixes, patterns, names of secrets, harmless contexts.
 
-Sources: the token formats that the services document, and the rules of gitleaks, trufflehog and GitHub's
-secret scanning.
+Sources: token formats documented by services, and the rules of gitleaks, trufflehog and GitHub's secret scanning.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ HEX: Final = "0-9a-f"
 BASE58: Final = "1-9A-HJ-NP-Za-km-z"
 BECH32: Final = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
-#: Kind, prefixes, alphabet of the rest, minimum length of the rest.
+#: (kind, prefixes, alphabet of the rest, minimum length of the rest)
 PREFIXES: Final = (
     ("GitHub token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), LETTERS, 16),
     ("GitHub token", ("github_pat_",), WORD, 22),
@@ -181,22 +180,22 @@ PASSWORD_NAMES: Final = (
     "parolă", "parola", "parola d'ordine", "parool", "slaptažodis", "şifre", "sifre", "kata sandi", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός",
     "كلمة المرور", "كلمة السر", "סיסמה", "סיסמא", "पासवर्ड", "รหัสผ่าน", "密码", "密碼", "口令", "パスワード", "暗証番号", "비밀번호", "암호",
 )  # fmt: skip
-#: Names of service tokens and keys, besides the English ones.
+#: Names of service tokens and keys in other languages than English.
 TOKEN_NAMES: Final = (
     "api-schlüssel", "schlüssel", "zugriffsschlüssel", "ключ api", "api-ключ", "ключ", "ключа", "токен", "токена", "секрет", "私钥", "私鑰", "密钥", "秘钥", "令牌", "キー", "トークン", "シークレット",
     "clé", "jeton", "chiave", "chave", "klucz", "sleutel", "nyckel", "anahtar", "키", "토큰",
 )  # fmt: skip
 
-#: Owners of a `pk`: outside wallets that is often a public or a primary key.
+#: Words before `pk` that make it a private key; elsewhere, `pk` is often a public or primary key.
 WALLETS: Final = (
     "wallet", "deployer", "eth", "ethereum", "evm", "metamask", "rabby", "phantom", "trezor", "ledger", "solana", "sol", "bitcoin", "btc", "polygon",
     "sepolia", "mainnet", "testnet", "hardhat", "burner", "minter", "relayer",
 )  # fmt: skip
 
-#: Kind, hints, pattern. One of the hints (lower case) must be in the line; without hints, a long run of token
-#: characters suffices. A group `value` must not be a placeholder. With a group `is`, only a match of that
-#: group is a finding. Untrusted texts are scanned: a pattern takes bounded steps per position, and never
-#: fails after a long run in which it could restart.
+#: (kind, hints, pattern). One of the hints (in lower case) must be in the line; a pattern without hints is tried at
+#: long runs of token characters. A group `value` must not be a placeholder. If a pattern has a group `is`, only a
+#: match with that group is a finding. Scanned texts are untrusted: a pattern must need a bounded number of steps per
+#: position, and must not fail after a long run in which it could restart.
 SHAPES: Final = (
     (
         "private key (PEM)",
@@ -214,7 +213,7 @@ SHAPES: Final = (
         ("LS0tLS1CRUdJTi",),
         r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{4,30}(?:UFJJVkFURS|QUklWQVRF|BSSVZBVE)[A-Za-z0-9+/=]{0,20000}",
     ),
-    # A text with this prefix that is not a match is skipped as far as it extends.
+    # The second alternative skips a text with this prefix that is not a token.
     (
         "JWT",
         (),
@@ -650,14 +649,14 @@ SHAPES: Final = (
     ("private key (JWK)", ('"kty"',), r"\"d\"\s{0,4}:\s{0,4}\"[A-Za-z0-9_-]{40,2000}\""),
 )
 
-#: Further names in sentences: a service key or token, a PIN.
+#: Further names of secrets in sentences: a service key or token, a PIN.
 SPOKEN_NAMES: Final = (
     *(f"{owner}{gap}{name}" for owner in ("api", "access", "auth", "secret", "private", "license", "client", "master", "encryption", "signing", "webhook")
       for gap in ("", " ", "-") for name in ("key", "secret", "token")),
     "token", "secret", "key", "pin", "pin code", *TOKEN_NAMES,
 )  # fmt: skip
-#: The words after the name in a sentence that states a password or token: a few words, a verb or a sign, and the
-#: `spoken` word, or a quoted `phrase`.
+#: The part of a sentence after the name of a secret: a few words, a verb or sign, and the secret as one word
+#: (`spoken`) or as quoted words (`phrase`).
 SENTENCE: Final = (
     r"(?i)(?![A-Za-z])(?:[^\n:=.,;?!：\]]{0,40}?"
     r"(?:[ ](?:is|was|lautet|ist|war|wurde|es|fue|est|é|è|era|to|zu|jest|je|är|er|on|bol|oli|это|был|auf|на|naar)(?: now| jetzt| ahora)?[ :]{1,3}|['’]s(?: now)?[ :]{1,3}|[ ]?(?:是|为|為|は|은|는|을|를|を|が)[ :：「]{0,2}|「)"
@@ -665,7 +664,7 @@ SENTENCE: Final = (
     r"[ ]?(?:[:：—–]|=+>?|-+>|→)[ ]{0,2})"
     r"(?:[\"“„«「](?P<phrase>[^\"”“»」\n]{4,80}[ ][^\"”“»」\n]{1,80})[\"”“»」]|[\"'`“„«「]?(?P<spoken>[^\s\"'`”」]{4,100}))"
 )
-#: Circuit parts, whose pins are not secret numbers; and words before "pin" that mark such a pin.
+#: Circuit parts, whose pins are not secrets; and words before "pin" that identify a pin of a circuit.
 CIRCUIT_PARTS: Final = _words(
     """
     adc buzzer capacitor dac diode encoder gpio i2c joystick led leds mosfet motor motors photoresistor potentiometer pwm relay relays
@@ -674,20 +673,20 @@ CIRCUIT_PARTS: Final = _words(
 )
 CIRCUIT_PINS: Final = _words("adc analog dac gpio pwm")
 #: A password before its name in a sentence.
-SAID_BEFORE: Final = r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
+BEFORE_NAME: Final = r"(?<![^\s\"'`(])(?P<strong>[^\s\"'`]{8,100})[\"'`]?[ ](?:as|is|ist|als|—)[ ](?:(?:the|its|my|our|your|his|her|das|mein|unser)[ ])?(?:[a-z-]{2,16}[ ])?$"
 #: A password without a verb, after its purpose.
-FOR_WHAT: Final = (
+AFTER_PURPOSE: Final = (
     r"(?i)(?:[ ](?:[а-яё]{3,20}[ ]){1,2}|[ ](?:for|of|to|on|at|für|zum|zur|vom|von|del|de|para|pour|du|от|для|к|на|do|od|voor|för|til)[ ](?:[^\s:=.,;?!\"'`]{1,20}[ ]){0,2}"
     r"(?!(?:users?|accounts?|logins?|hosts?|servers?|machine|benutzer|konto|usuario|cuenta|пользователя|сервера|аккаунта|хоста)[ ])[^\s:=.,;?!\"'`]{1,20}[ ])"
     r"(?P<bare>[^\s\"'`]{7,80})(?=[.,;)]?(?:\s|$))(?![ ][a-z])"
 )
 
-#: Endings of names to which secrets are assigned, longest first; any case style, digits and an environment may follow.
+#: Endings of the names of secrets in assignments, longest first. Digits and an environment may follow.
 SECRET_NAMES: Final = (
     *PASSWORD_NAMES,
     "secret", "secrets", "token", "apikey", "authkey", "authtoken", "accesstoken", "secretkey", "privatekey", "credential", "credentials", "mnemonic", "pepper",
 )  # fmt: skip
-#: Words of which one must precede `key`.
+#: Words that make a following `key` the name of a secret.
 KEY_OWNERS: Final = _words(
     """
     access account admin aes anthropic api app application auth aws azure bot cipher cookie crypto decryption
@@ -695,20 +694,20 @@ KEY_OWNERS: Final = _words(
     secret server service session shared sign signing ssh storage stripe subscription wallet webhook write
     """
 )
-#: Words before `key` that rule out a secret, whatever the value.
+#: Words that make a following `key` the name of something else than a secret.
 KEY_OTHERS: Final = _words(
     """
     block cache column composite content dedup deduplication dict file foreign hash hot idempotency index lock lookup map message object
     partition primary pub public queue range registry routing row s3 shard shortcut sort storage the this unique verify verifying
     """
 )
-#: Words that follow the ending of such a name.
+#: Words that may follow the ending of a secret's name.
 NAME_TAILS: Final = _words(
     """
     1 2 3 base dev development live main new old prod production staging string test text v1 v2 value
     """
 )
-#: A name with one of these is public, or names something about a secret.
+#: A name with one of these words is public, or is about a secret.
 PUBLIC_WORDS: Final = _words(
     """
     age arn budget cache cached column completion continuation count csrf cursor endpoint expired expires expiry
@@ -717,7 +716,7 @@ PUBLIC_WORDS: Final = _words(
     regex reset rotation size sync ttl type types uri url usage used uses xsrf
     """
 )
-#: A value made only of these words is a placeholder.
+#: A value that consists mostly of these words is a placeholder.
 PLACEHOLDER_WORDS: Final = _words(
     """
     1password abc abcdef above admin apikey ask bar baz below bitwarden bytes change changeme default dummy empty
@@ -728,7 +727,7 @@ PLACEHOLDER_WORDS: Final = _words(
     unset user username value values variable vault xxx xxxx yes your
     """
 )
-#: A phrase with one of these is about a password.
+#: Quoted words with one of these are about a password, and not a password.
 PHRASE_WORDS: Final = _words(
     """
     allowed asked ask auth authentication authorization blank cannot changed character characters chars confirm current days digits does empty
@@ -740,7 +739,7 @@ PHRASE_WORDS: Final = _words(
     пароль пароля введите забыли неверный символов должен
     """
 )
-#: Common words, rare in phrases that are a secret.
+#: Words that are common in sentences and rare in passphrases.
 SENTENCE_WORDS: Final = _words(
     """
     a am an and are as at be been but by can could did do for from had has have he her his how i if in into is it its just like me no of off on
@@ -754,14 +753,14 @@ METHODS: Final = (
     r"[0-9]+[- ]?(?:char|byte|bit|digit|day|hour|min|sec|word|letter)|v?[0-9]+(?:\.[0-9]+)*[.,;]?$|[0-9]{1,3}[+%]?$|oauth|1password|case-)"
 )
 
-#: Text right before a long public token.
+#: Text directly before a long public token.
 PUBLIC_BEFORE: Final = (
     r"(?i)(?<![a-z])(?:sha-?[0-9]{1,3}(?:-|:|=)|h1:|did:[a-z0-9]{2,10}:|(?:next|page|cursor|continuation|sync)\w{0,20}[\"'`]?[ \t]{0,4}[:=][ \t]{0,4}[\"'`]?|(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp[0-9]{3}|sk-ssh-ed25519@openssh\.com)[ ]|base64,|"
     r"(?:hash|digest|checksum|integrity|fingerprint|cid|commit|etag|nonce|signature|sig|address|pubkey|public[ _-]?key|publickey|version|"
     r"build(?:[ _-]?id)?|revision|tree|object|blob|oid|u?uid|guid|account|tx|transaction|merkle|root|block|content|image|data|id|ref|rev|sha|md5|"
     r"certificate|cert|peer|node|multihash|keyid|thumbprint|state|cursor|page|next|recipient|salt|iv|proof|pk|vk|verify(?:ing)?[ _-]?key)[\"'`]?[ \t]{0,4}[:=]?[ \t]{0,4}[\"'`(]?)$"
 )
-#: Text before 0x and 64 hex digits that are a hash and not a key.
+#: Text before `0x` and 64 hex digits that are a hash, not a key.
 HASH_BEFORE: Final = (
     r"(?i)(?:public|pub|pubkey|pub_key|public_key|verif\w{1,6}|tx|txn|transaction|hash|block|root|digest|commit|topic|slot|keccak\w*|sha\w*|checksum|state|event|receipt|proof|selector|bytes32|cid|"
     r"merkle|salt|signature|sig|domain|separator|id|contract|storage)\b[^\n]{0,24}$"

@@ -1,7 +1,7 @@
 """Scan text for secrets before it is stored, published or shown to a model.
 
-Rules are data in `bundle.secret_kinds`. A finding has a kind and a line number, never the secret. A safety
-net with holes: no finding proves nothing.
+The rules are data in `bundle.secret_kinds`. A finding has a kind and a line number, never the secret. The scan does
+not detect all secrets.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from typing import Any
 import msgspec
 
 from ipfsmem.bundle.secret_kinds import (
+    AFTER_PURPOSE,
+    BEFORE_NAME,
     CAPITALS,
     CIRCUIT_PARTS,
     CIRCUIT_PINS,
-    FOR_WHAT,
     HASH_BEFORE,
     HEX,
     KEY_OTHERS,
@@ -37,7 +38,6 @@ from ipfsmem.bundle.secret_kinds import (
     PREFIXES,
     PUBLIC_BEFORE,
     PUBLIC_WORDS,
-    SAID_BEFORE,
     SECRET_NAMES,
     SENTENCE,
     SENTENCE_WORDS,
@@ -63,21 +63,21 @@ class SecretFinding(msgspec.Struct, frozen=True, order=True):
 
 
 class _Lazy:
-    """A pattern compiled on first use: most texts need few of them, and compiling all takes longer than scanning."""
+    """A pattern compiled on first use: most texts need few patterns, and compiling all takes longer than scanning."""
 
     def __init__(self, pattern: str | Callable[[], str]) -> None:
         self._pattern = pattern
 
     def __getattr__(self, name: str) -> Any:
         compiled = re.compile(self._pattern if isinstance(self._pattern, str) else self._pattern())
-        # From now on the compiled pattern's methods are found as attributes.
+        # Later accesses find the compiled pattern's methods as attributes.
         self.search, self.match, self.fullmatch = compiled.search, compiled.match, compiled.fullmatch
         self.finditer, self.findall = compiled.finditer, compiled.findall
         return getattr(compiled, name)
 
 
 def find_secrets(text: str) -> list[SecretFinding]:
-    """Return all findings in text order; overlapping ones are merged under the more specific rule."""
+    """Return all findings in text order. Overlapping findings are merged under the more specific rule."""
     seen, places = _visible(text)
     spans: list[_Span] = []  # sorted, without overlaps
     raw = seen.encode("latin-1", "replace")  # one byte per character
@@ -91,14 +91,14 @@ def find_secrets(text: str) -> list[SecretFinding]:
     runs = _runs(raw)
     last = runs[-1][1] if runs else 0
     if runs:
-        _add(spans, _prefixed(seen, runs))
+        _add(spans, _find_prefixed(seen, runs))
         runs = [run for run in runs if run[1] - run[0] >= _LONG_RUN]
     if present or runs:
-        _add(spans, _shaped(seen, raw, lower, present, runs, digits))
+        _add(spans, _find_shapes(seen, raw, lower, present, runs, digits))
         if stems := present & _STEMS:
             offsets = _places(lower, stems)
             _add(spans, _assigned(seen, offsets))
-            _add(spans, _spoken(seen, offsets, last))
+            _add(spans, _find_spoken(seen, offsets, last))
             if "\n" in seen:
                 _add(spans, _columns(seen, offsets))
     if digits:
@@ -141,7 +141,7 @@ def _add(spans: list[_Span], new: Iterable[_Span]) -> None:
 # -- recovery phrases --------------------------------------------------------------------------------------------
 
 _WORD = _Lazy(r"[A-Za-z]+")
-# Words of one phrase are this close: numbers, list marks, commas, line ends between them.
+# Text allowed between words of a phrase: numbers, list marks, commas, line ends.
 _GAP = _Lazy(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
@@ -150,9 +150,9 @@ _FOUR, _TWELVE = b"\1" * 4, re.compile(rb"\x01{12,}")
 
 
 def _twelve_list_words(words: list[bytes]) -> list[range]:
-    """Return the ranges of twelve or more consecutive list words, whatever separates them.
+    """Return the ranges of twelve or more consecutive words of the BIP-39 list, with any separators.
 
-    Fast for prose, which has none: twelve in a row include one at every twelfth position, and four at every third.
+    Fast for prose: a run of twelve includes one word at every twelfth position, and four at every third.
     """
     if len(words) < 12:
         return []
@@ -166,7 +166,7 @@ def _twelve_list_words(words: list[bytes]) -> list[range]:
 
 @cache
 def _known_words() -> dict[bytes, int]:
-    from ipfsmem.wordlist import word_indexes  # only for twelve words or more
+    from ipfsmem.wordlist import word_indexes  # imported late: needed for twelve words or more
 
     return {word.encode(): number for word, number in word_indexes().items()}
 
@@ -187,7 +187,7 @@ def _phrases(text: str, words: list[bytes], listed: list[range]) -> list[_Span]:
     return phrase_spans
 
 
-#: Text before the words of a phrase that confirms it whatever its check bits.
+#: Text before a recovery phrase that identifies it even if its checksum is wrong.
 _PHRASE_NAME = _Lazy(
     r"(?i)(?:seed|mnemonic|(?:recovery|secret|backup) phrase|wallet|metamask|ledger|助记词|助記詞|сид|мнемоник|фраз|semilla|frase|wiederherstellung)[^\n]{0,40}(?:[:：=\n>—–-]|[ ]is)\s{0,4}[^A-Za-z\n]{0,4}$|(?:助记词|助記詞|сид\S{0,5}|фраз\S{0,5})[ ]{0,2}[^A-Za-z\n]{0,4}$"
 )
@@ -195,7 +195,7 @@ _PHRASE_SIZES = frozenset((12, 15, 18, 20, 21, 24, 25, 33))
 
 
 def _is_named_phrase(text: str, run: list[tuple[int, int, int]], at: int) -> bool:
-    """Tell whether a run of words has a phrase's length, and a name before it or nothing around it."""
+    """Tell whether a run of words has a recovery phrase's length, and a name before it or no text around it."""
     if len(run) - at not in _PHRASE_SIZES or len({number for _, _, number in run[at:]}) < 10:
         return False
     start, end = run[at][0], run[-1][1]
@@ -222,7 +222,7 @@ def _phrases_in(text: str, run: list[tuple[int, int, int]]) -> list[_Span]:
 
 
 def _phrase_starts(numbers: list[int], size: int) -> set[int]:
-    """Return where `size` numbers form a BIP-39 phrase: the last 1/33 of its bits start the SHA-256 of the others."""
+    """Return the positions at which `size` word numbers are a BIP-39 phrase with a valid checksum."""
     check = size // 3
     length, mask, most = size * 4 // 3, (1 << size * 11) - 1, (1 << check) - 1
     starts: set[int] = set()
@@ -236,14 +236,15 @@ def _phrase_starts(numbers: list[int], size: int) -> set[int]:
     return starts
 
 
-#: Invisible characters, and full-width forms of ASCII: a token with some of them is still copied and used.
+#: Invisible characters and full-width forms of ASCII, which users may copy with a token.
 _INVISIBLE = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _FULL_WIDTH = range(0xFF01, 0xFF5F)
 _DISGUISED = _Lazy("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\uff01-\uff5e]")
 
 
 def _visible(text: str) -> tuple[str, list[int] | None]:
-    """Return the text as seen, in ASCII, and each character's position in `text` if it differs."""
+    """Return the text without invisible characters and full-width forms, and the position of each character in
+    `text`; None if positions are equal."""
     if text.isascii() or not _DISGUISED.search(text):
         return text, None
     places = [n for n, char in enumerate(text) if not _INVISIBLE.match(char)]
@@ -252,11 +253,11 @@ def _visible(text: str) -> tuple[str, list[int] | None]:
     ), places
 
 
-# -- what begins like a token of a service -----------------------------------------------------------------------
+# -- tokens with a service's prefix ------------------------------------------------------------------------------
 
 
 def _trie(words: list[str]) -> str:
-    """Return a pattern for any of some words that reads each character once."""
+    """Return a pattern that matches any of some words and reads each character once."""
     if words == [""]:
         return ""
     heads = sorted({word[0] for word in words if word})
@@ -269,13 +270,13 @@ _RESTS = {rest: _Lazy(f"[{rest}]{{1,4000}}+") for _, _, rest, _ in PREFIXES}
 
 
 class _Prefixes:
-    """Finds the longest of some prefixes at the first place that is not inside a word."""
+    """Finds the first token prefix in a text that is not inside a word; the longest, if several match there."""
 
-    #: Runs of token characters in which the prefixes are sought one by one. A pattern of all is faster, and takes 15 ms to compile: a
-    #: seventh of a command that writes one text.
-    _ONE_BY_ONE = 400
-    #: Characters of a run in which they are sought so.
-    _SHORT = 4_000
+    #: Number of searches by single prefixes, before one pattern of all prefixes is compiled. The pattern is faster,
+    #: but compiling takes 15 ms, a seventh of a command that writes one text.
+    _MAX_SINGLE_SEARCHES = 400
+    #: Maximum characters of a run that is searched by single prefixes.
+    _MAX_SINGLE_RUN = 4_000
     _HEAD = 2
 
     def __init__(self, prefixes: Iterable[str]) -> None:
@@ -285,12 +286,12 @@ class _Prefixes:
         firsts = "".join(sorted({head[0] for head in self._by_head}))
         self._first = _Lazy(f"(?<![A-Za-z0-9])[{re.escape(firsts)}]")
         self._all = _Lazy(lambda: f"(?<![A-Za-z0-9])(?:{_trie(sorted(prefixes))})")
-        self._looked = 0
+        self._searches = 0
 
     def find(self, text: str, at: int, end: int) -> tuple[int, int] | None:
-        """Return begin and end of a prefix between two places in a text; None if there is none."""
-        self._looked += 1
-        if self._looked > self._ONE_BY_ONE or end - at > self._SHORT:
+        """Return start and end of the first prefix in `text[at:end]`; None if there is none."""
+        self._searches += 1
+        if self._searches > self._MAX_SINGLE_SEARCHES or end - at > self._MAX_SINGLE_RUN:
             match = self._all.search(text, at, end)
             return match.span() if match else None
         for match in self._first.finditer(text, at, end):
@@ -302,16 +303,16 @@ class _Prefixes:
 
 
 _PREFIXES = _Prefixes(_KNOWN)
-#: Minimum length of a prefix that is no accident; after a shorter one the rest must look random.
-_TELLING_PREFIX = 6
+#: Minimum length of a prefix that identifies a token; after a shorter prefix, the rest must look random.
+_MIN_DISTINCTIVE_PREFIX = 6
 
 
-def _prefixed(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
+def _find_prefixed(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
     for start, end in runs:
-        yield from _prefixed_in(text, start, end)
+        yield from _find_prefixed_in(text, start, end)
 
 
-def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
+def _find_prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
     while (span := _PREFIXES.find(text, at, end)) is not None:
         start, at = span
         prefix = text[start:at]
@@ -320,7 +321,7 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
         if rest is None or len(rest[0]) < least or len(set(rest[0])) < 5:
             continue
         if (
-            len(prefix) < _TELLING_PREFIX
+            len(prefix) < _MIN_DISTINCTIVE_PREFIX
             and alphabet not in (CAPITALS, HEX)
             and (_is_wordy(rest[0]) or not (re.search("[0-9]", rest[0]) or _changes_case(rest[0])))
         ):
@@ -333,8 +334,8 @@ def _prefixed_in(text: str, at: int, end: int) -> Iterator[_Span]:
 
 # -- shapes ----------------------------------------------------------------------------------------------------
 
-#: Shapes with a run of token characters: its length, how far before it the shape begins, and what the run
-#: contains. Rare in texts.
+#: Patterns (`SHAPES`) that need a long run of token characters: its minimum length, the maximum number of characters
+#: of the match before the run, and a text that the run must contain.
 _LONG = {
     "Discord token": (57, 0, "."),
     "private key (hex)": (64, 80, ""),
@@ -350,13 +351,13 @@ _LONG = {
     "Azure client secret": (37, 0, "Q~"),
     "token in a URL": (24, 0, "://"),
 }
-#: Shapes that span lines; the others are searched in the lines of their hints.
+#: Patterns that span lines; the others are searched in the lines of their hints.
 _MANY_LINES = frozenset(
     {"private key (PEM)", "private key (PuTTY)", "private key (numbers)", "private key (JWK)"}
 )
-#: Shapes that begin in a line and extend this many characters beyond it.
+#: Patterns that begin in the line of their hint, and the number of characters beyond that line that they can include.
 _REACHING = {"recovery code": 160, "password in netrc": 300}
-#: Minimum number of digits in each of these shapes.
+#: Minimum number of digits in a match of these patterns.
 _DIGITS = {
     "private key (numbers)": 64,
     "password of a network": 8,
@@ -366,7 +367,7 @@ _DIGITS = {
 }
 _SHAPES = tuple((kind, _Lazy(pattern)) for kind, _, pattern in SHAPES)
 _LEAST_DIGITS = tuple(_DIGITS.get(kind, 0) for kind, _, _ in SHAPES)
-#: A text of one of these shapes contains one of these words; the hints of the shape also occur in other texts.
+#: Words of which one must be in the searched part of a text, since the hints of these patterns are common.
 _NEEDED: dict[str, tuple[str, ...]] = {
     "code of a door or a card": (
         "code", "comb", "cvv", "cvc", "puk", "tan", "код", "digo", "码", "锁", "コード", "番号"
@@ -375,7 +376,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
 
 
 def _by_hint() -> dict[str, tuple[int, ...]]:
-    """Return the numbers of the shapes that have each hint."""
+    """Map each hint to the indexes of the patterns with that hint."""
     numbers: dict[str, list[int]] = {}
     for number, (_, hints, _) in enumerate(SHAPES):
         for hint in dict.fromkeys(map(str.lower, hints)):
@@ -384,7 +385,7 @@ def _by_hint() -> dict[str, tuple[int, ...]]:
 
 
 _HINTS: dict[str, tuple[int, ...]] = _by_hint()
-#: Shapes without hints, shortest required run first: its length, the rest as in `_LONG`, and their index.
+#: The patterns without hints, shortest required run first: the fields of `_LONG`, and the index in `SHAPES`.
 _BY_LENGTH = sorted((*_LONG[kind], number) for number, (kind, hints, _) in enumerate(SHAPES) if not hints)
 _TOKEN_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_=-.%$:~"
 #: Token characters as one byte, everything else as another.
@@ -396,7 +397,7 @@ _NO_DIGITS = bytes(byte for byte in range(256) if byte not in b"0123456789")
 
 
 def _runs(raw: bytes) -> list[tuple[int, int]]:
-    """Return the runs of token characters of at least the shortest token's length."""
+    """Return the runs of token characters that are at least as long as the shortest token."""
     marks = raw.translate(_AS_TOKENS)
     least = b"1" * _SHORT_RUN
     runs = []
@@ -415,7 +416,8 @@ def _windows(
     lower: str,
     lines: dict[str, set[tuple[int, int]]],
 ) -> list[tuple[int, int]]:
-    """Return where in a text a shape with hints can occur: lines with a hint (cached in `lines`), or anywhere."""
+    """Return the parts of a text in which a pattern with hints can match: lines with a hint (cached in `lines`), or
+    all."""
     if kind in _MANY_LINES:
         return [(0, len(lower))]
     for hint in hints:
@@ -437,12 +439,12 @@ def _lines_with(lower: str, hint: str) -> set[tuple[int, int]]:
     return lines
 
 
-def _shaped(
+def _find_shapes(
     text: str, raw: bytes, lower: str, present: set[str], runs: list[tuple[int, int]], digits: int
 ) -> Iterator[_Span]:
-    """Yield the matches of the shapes, in shape order."""
+    """Yield the matches of the patterns, in the order of `SHAPES`."""
     lines: dict[str, set[tuple[int, int]]] = {}
-    at_runs = _at_runs(text, runs) if runs else {}
+    at_runs = _windows_at_runs(text, runs) if runs else {}
     hinted: dict[int, list[str]] = {}
     for hint in _HINTS.keys() & present:
         for number in _HINTS[hint]:
@@ -461,8 +463,9 @@ def _shaped(
                     yield m.start(), m.end(), kind
 
 
-def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
-    """Return where in a text the shapes without hints can occur: at a long enough run with their mark."""
+def _windows_at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """Return the parts of a text in which patterns without hints can match: at long enough runs with the required
+    text."""
     windows: dict[int, list[tuple[int, int]]] = {}
     for start, end in runs:
         for least, before, mark, number in _BY_LENGTH:
@@ -473,21 +476,21 @@ def _at_runs(text: str, runs: list[tuple[int, int]]) -> dict[int, list[tuple[int
     return windows
 
 
-# -- what stands in a text at all -------------------------------------------------------------------------------
+# -- hints in a text ---------------------------------------------------------------------------------------------
 
 _NOT_ASCII = _Lazy("[^\x00-\x7f]")
 
 
-class _Sought:
-    """Finds hints and stems by the words of a text, with a cache: most words contain none, and texts share most words.
+class _HintSearch:
+    """Finds the hints and stems in the words of a text. Results are cached by word, since texts share most words.
 
-    A hint of three letters must be a whole word, a longer one or a stem may be part of one.
+    A hint of up to three letters must be a whole word; longer hints and stems may be part of a word.
     """
 
     _MOST_WORDS, _LONGEST_WORD = 20_000, 24
-    #: Words in which each root is sought by itself. A pattern of all roots is faster, and takes longer to compile than a short text
-    #: to scan.
-    _ONE_BY_ONE = 400
+    #: Number of words searched by single roots, before one pattern of all roots is compiled. The pattern is faster,
+    #: but compiling takes longer than scanning a short text.
+    _MAX_SINGLE_SEARCHES = 400
 
     def __init__(self, hints: Iterable[str], stems: Iterable[str]) -> None:
         self._by_root: dict[bytes, list[str]] = {}
@@ -508,48 +511,48 @@ class _Sought:
                 self._by_word.setdefault(root, []).append(text)
         self._ascii_chars = tuple(filter(str.isascii, self._by_char))
         self._root = _Lazy(lambda: _trie(sorted(map(bytes.decode, self._by_root))))
-        self._looked = 0
-        self._dull: set[bytes] = set()
-        self._telling: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
+        self._searches = 0
+        self._words_without: set[bytes] = set()
+        self._words_with: dict[bytes, tuple[frozenset[str], frozenset[str]]] = {}
 
     def found(self, lower: str, words: list[bytes]) -> set[str]:
-        """Return those in a lower-case text whose words of letters are `words`."""
+        """Return the hints and stems in a lower-case text; `words`: its words of ASCII letters."""
         texts: set[str] = set()
-        sought: set[str] = set()
-        for word in filterfalse(self._dull.__contains__, words):
-            sure, rest = self._telling.get(word) or self._in(word)
+        candidates: set[str] = set()
+        for word in filterfalse(self._words_without.__contains__, words):
+            sure, rest = self._words_with.get(word) or self._find_in_word(word)
             texts |= sure
-            sought |= rest
+            candidates |= rest
         for char in self._ascii_chars if lower.isascii() else self._by_char:
             if char in lower:
-                sought.update(self._by_char[char])
-        return texts.union([text for text in sought if text in lower]) if sought else texts
+                candidates.update(self._by_char[char])
+        return texts.union([text for text in candidates if text in lower]) if candidates else texts
 
-    def _in(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
-        """Return those surely in a word of letters, and those of which a part is; cached."""
+    def _find_in_word(self, word: bytes) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the hints and stems that are in a word, and those of which only a part is; cached."""
         matches: set[str] = set()
-        self._looked += 1
-        if self._looked <= self._ONE_BY_ONE or self._root.search(word.decode()):
+        self._searches += 1
+        if self._searches <= self._MAX_SINGLE_SEARCHES or self._root.search(word.decode()):
             matches.update(text for root, texts in self._by_root.items() if root in word for text in texts)
         sure = frozenset(text for text in matches if text.encode() in word)
         matches.update(self._by_word.get(word, ()))
         parts = sure, frozenset(matches - sure)
-        if len(self._dull) + len(self._telling) >= self._MOST_WORDS:
-            self._dull, self._telling = set(), {}
+        if len(self._words_without) + len(self._words_with) >= self._MOST_WORDS:
+            self._words_without, self._words_with = set(), {}
         if len(word) <= self._LONGEST_WORD:
             if matches:
-                self._telling[word] = parts
+                self._words_with[word] = parts
             else:
-                self._dull.add(word)
+                self._words_without.add(word)
         return parts
 
 
-#: Digits as one byte, separators of their groups as another, everything else a third.
+#: Maps digits to one byte, separators of digit groups to another, everything else to a third.
 _AS_GROUPS = bytes(0x31 if byte in b"0123456789" else 0x32 if byte in b" -" else 0x20 for byte in range(256))
 
 
 def _has_card_groups(raw: bytes) -> bool:
-    """Tell whether digits are grouped as on a card: a quick test that most texts fail."""
+    """Tell whether digits are grouped as on a card. A fast test that excludes most texts."""
     marks = raw.translate(_AS_GROUPS)
     return b"1111211112111121111" in marks or b"11112111111211111" in marks
 
@@ -560,7 +563,7 @@ _CARD = _Lazy(
 
 
 def _is_finding(match: re.Match[str]) -> bool:
-    """Tell whether a match is a finding: a pattern with a group `is` also matches what it skips."""
+    """Tell whether a match is a finding, by the rule for the named group of its pattern."""
     groups = match.re.groupindex
     if "is" in groups:
         return match["is"] is not None
@@ -582,7 +585,7 @@ def _is_finding(match: re.Match[str]) -> bool:
 
 
 def _is_basic(text: str) -> bool:
-    """Tell whether it is base64 of a name and a password."""
+    """Tell whether a text is base64 of a name and a password."""
     try:
         plain = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("ascii")
     except (binascii.Error, ValueError):
@@ -591,25 +594,25 @@ def _is_basic(text: str) -> bool:
     return bool(name and colon and word) and plain.isprintable() and not _is_placeholder(word)
 
 
-_SPOKEN_WHAT = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, *SPOKEN_NAMES}))}")
+_SPOKEN_NAME = _Lazy(lambda: f"(?i)(?<![A-Za-z]){_trie(sorted({*PASSWORD_NAMES, *SPOKEN_NAMES}))}")
 _SPOKEN = _Lazy(SENTENCE)
-_FOR_WHAT = _Lazy(FOR_WHAT)
-_SAID_BEFORE = _Lazy(SAID_BEFORE)
+_FOR_WHAT = _Lazy(AFTER_PURPOSE)
+_SAID_BEFORE = _Lazy(BEFORE_NAME)
 #: A password before its name in parentheses, also in the last cell of a row.
 _NAMED_AFTER = _Lazy(r"(?<![^\s\"'`(])(?P<word>[^\s\"'`|]{7,100})(?P<edge>[ \t|\"'`*]{1,8})\($")
-_SAYS = _Lazy(" (?:as|is|ist|als|—) ")
+_LINKING_WORD = _Lazy(" (?:as|is|ist|als|—) ")
 _SPOKEN_TOKENS = ("key", "token", "secret", *TOKEN_NAMES)
 
 
-def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
-    """Yield what sentences call a password or token. `last`: the end of the last run of token characters."""
+def _find_spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
+    """Yield the passwords and tokens stated in sentences. `last`: the end of the last run of token characters."""
     for at in places:
-        name = _SPOKEN_WHAT.match(text, at)
+        name = _SPOKEN_NAME.match(text, at)
         if name is None or (at >= last and name[0].lower().endswith(_SPOKEN_TOKENS)):
             continue
         if name[0].lower() == "key" and _is_other_key(text, at):
             continue
-        if name[0].lower() in PASSWORD_NAMES and _SAYS.search(text, max(0, at - 40), at):
+        if name[0].lower() in PASSWORD_NAMES and _LINKING_WORD.search(text, max(0, at - 40), at):
             before = _SAID_BEFORE.search(text, max(0, at - 150), at)
             if before is not None and _is_strong(before["strong"]):
                 yield before.start(), name.end(), "password in a sentence"
@@ -632,13 +635,13 @@ def _spoken(text: str, places: list[int], last: int) -> Iterator[_Span]:
         if (
             _is_spoken(name[0], match["spoken"])
             if match["spoken"]
-            else _is_said_phrase(name[0], match["phrase"])
+            else _is_spoken_phrase(name[0], match["phrase"])
         ):
             yield at, match.end(), "password in a sentence"
 
 
 def _lower(text: str) -> str:
-    """Return the text in lower case, each character at its position."""
+    """Return the text in lower case with unchanged positions."""
     lower = text.lower()
     return (
         lower
@@ -648,7 +651,7 @@ def _lower(text: str) -> str:
 
 
 def _places(lower: str, stems: set[str]) -> list[int]:
-    """Return the offsets of any of some texts, in order."""
+    """Return the offsets of all `stems` in a text, in order."""
     offsets = []
     for stem in stems:
         at = lower.find(stem)
@@ -659,7 +662,7 @@ def _places(lower: str, stems: set[str]) -> list[int]:
 
 
 def _is_spoken(name: str, word: str) -> bool:
-    """Tell whether what a sentence calls a password looks like one."""
+    """Tell whether a word that a sentence states after `name` looks like a password, PIN or token."""
     word = re.split("[，。、；」]", word.rstrip(".,;:)\"'`"))[0]
     if name.lower() in _NUMBER_NAMES and word[:8].isdecimal() and 4 <= len(word) <= 8:
         return True
@@ -682,7 +685,7 @@ def _is_spoken(name: str, word: str) -> bool:
     )
 
 
-#: Names of passwords that are often numbers, in languages whose words follow without a space.
+#: Names of passwords that are often numbers, in languages without spaces between words.
 _NUMBER_NAMES = frozenset({"密码", "密碼", "口令", "パスワード", "비밀번호", "암호"})
 
 
@@ -691,9 +694,10 @@ _VERBS = frozenset({"is", "was", "to", "ist", "war", "es", "est", "now"})
 
 
 def _is_of_circuit(text: str, at: int, sentence: str) -> bool:
-    """Tell whether a pin is one of a circuit, by the word before it or the last word of `sentence`, its purpose.
+    """Tell whether a "pin" is that of a circuit, by the word before it or the last word of `sentence`, which follows
+    it.
 
-    For the number, people mostly write PIN.
+    Called for lower case and title case only: a secret number is mostly written PIN.
     """
     before = _WORD_BEFORE.search(text, max(0, at - 30), at)
     words = [word for word in re.findall("[a-z][a-z0-9]*", sentence.lower()) if word not in _VERBS]
@@ -701,7 +705,7 @@ def _is_of_circuit(text: str, at: int, sentence: str) -> bool:
     return is_pin or bool(words and words[-1] in CIRCUIT_PARTS)
 
 
-def _is_said_phrase(name: str, phrase: str) -> bool:
+def _is_spoken_phrase(name: str, phrase: str) -> bool:
     return not name.lower().endswith(_SPOKEN_TOKENS) and _is_quoted_phrase(phrase)
 
 
@@ -715,7 +719,7 @@ def _is_other_key(text: str, at: int) -> bool:
 
 
 def _is_bare(word: str) -> bool:
-    """Tell whether a word looks like a password where a name is possible as well."""
+    """Tell whether a word looks like a password in a context where a name is possible too."""
     return _is_strong(word) or (_is_mixed(word) and sum(map(str.isdigit, word)) >= 3)
 
 
@@ -724,7 +728,7 @@ def _words_of(text: str) -> list[str]:
 
 
 def _is_phrase(text: str) -> bool:
-    """Tell whether words do not form a sentence, like those of a passphrase."""
+    """Tell whether words look like a passphrase and not like a sentence."""
     words = _words_of(text)
     return (
         not (PHRASE_WORDS.intersection(words) or SENTENCE_WORDS.intersection(words)) and len(set(words)) > 2
@@ -732,7 +736,7 @@ def _is_phrase(text: str) -> bool:
 
 
 def _is_quoted_phrase(text: str) -> bool:
-    """Tell whether quoted words after a password's name are one: with a number, or neither sentence nor label."""
+    """Tell whether quoted words after a password's name are a password: with a number, or neither sentence nor label."""
     words = _words_of(text)
     if PHRASE_WORDS.intersection(words) or not 2 <= len(words) <= 12 or re.search(r"[{}<>$%]|\.{3}|…", text):
         return False
@@ -773,7 +777,7 @@ def _is_strong(word: str) -> bool:
 
 
 def _is_camel(word: str) -> bool:
-    """Tell whether it is made of words, like names in code: `oauth2Client`, `base64Encode`."""
+    """Tell whether a text consists of words, like a name in code: `oauth2Client`, `base64Encode`."""
     return sum(len(piece) for piece in _PIECE.findall(word)) >= 0.75 * len(word)
 
 
@@ -791,7 +795,7 @@ def _is_token(word: str) -> bool:
 
 
 def _is_card(text: str) -> bool:
-    """Tell whether the digits have Luhn's check digit (ISO/IEC 7812-1)."""
+    """Tell whether digits end with their Luhn check digit (ISO/IEC 7812-1)."""
     digits = [int(char) for char in reversed(text) if char.isdigit()]
     doubled = (2 * digit - 9 * (digit > 4) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0 and len(set(digits)) > 1
@@ -805,7 +809,7 @@ _ENDINGS = sorted(
 
 
 def _stems(names: Iterable[str]) -> Iterator[str]:
-    """Yield the names of which no other is a prefix."""
+    """Yield the names that have no other name as a prefix."""
     last = ""
     for name in sorted(names):
         if not last or not name.startswith(last):
@@ -813,9 +817,9 @@ def _stems(names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-#: Prefixes of all names: searching for them is faster than for the patterns.
+#: Prefixes of all names of secrets. Searching for these is faster than matching the patterns.
 _STEMS = frozenset(_stems({*_ENDINGS, *SPOKEN_NAMES, *PASSWORD_NAMES}))
-_SOUGHT = _Sought(_HINTS, _STEMS)
+_SOUGHT = _HintSearch(_HINTS, _STEMS)
 
 
 _ASSIGNED = _Lazy(
@@ -827,14 +831,14 @@ _ASSIGNED = _Lazy(
         r"(?:[brun]{0,2}[\"'`“「](?P<inner>[^\"'`”」\n]{4,400})[\"'`”」]|(?<=>)(?P<xml>[^<\n]{4,200})(?=</)|(?P<quote>[brun]{0,2}[\"'`“「])?(?P<value>[^\s\"'`,;<>”」]{4,400}))"
     )
 )
-#: A shell variable, where `:?` and `:+` precede a message or another text and `:-` a default.
+#: The start of a shell expansion. In it, `:?` and `:+` precede a message or another text, and `:-` a default.
 _EXPANSION = _Lazy(r"\$\{\w*$")
-#: The words before a name, reversed.
-_BEFORE = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
+#: The words before a name, in reversed text.
+_REVERSED_OWNERS = _Lazy(r"[A-Za-z0-9_.-]{0,60}(?:[ ][A-Za-z0-9_.-]{1,40}){0,2}")
 _CASED_WORD = _Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORDS = ("pass", "pw", *PASSWORD_NAMES)
 _STRONG_SIGNS = frozenset((":", "=", ":=", "=>", "", "："))
-#: Lower-case names with these endings need a word before them, since they are ordinary words.
+#: Names with these endings need an owner before them, since they are ordinary words.
 _SHORT_NAMES = frozenset({"key", "keys", "pass", "pw", "pat", "auth"})
 _OWNED = KEY_OWNERS | {"db", "database", "smtp", "imap", "mail", "ftp", "git", "github", "gitlab", "basic", "user", "rpc", "http", "proxy"}  # fmt: skip
 
@@ -849,15 +853,14 @@ def _assigned(text: str, places: list[int]) -> Iterator[_Span]:
 
 
 def _is_secret_name(text: str, match: re.Match[str]) -> bool:
-    """Tell whether the name that ends in `match` is a secret's, in any case style."""
-    words_before = _before(text, match.start())
+    """Tell whether the name that ends with `match` is that of a secret, in any case style."""
+    words_before = _owners_before(text, match.start())
     owned, _, own = words_before.rpartition(" ")
     words = [word.lower() for word in _CASED_WORD.findall(own + match["end"] + match["tail"])]
     end = match["end"].lower()
     if not end.isascii():
         return True
-    # Rules out "monkey" and "compass": the ending begins a word, or follows a mark, is in all capitals, or is
-    # a long one
+    # Excludes "monkey" and "compass": the ending must begin a word, follow a mark, be in capitals or be long.
     starts = not own or not own[-1].isalnum() or (match["end"][0].isupper() and not own[-1].isupper())
     if not starts and not (len(end) >= 5 and own.isalpha()):
         return False
@@ -874,18 +877,23 @@ def _is_secret_name(text: str, match: re.Match[str]) -> bool:
     if owners.intersection(words[:-1] or spoken) or owners.intersection(spoken):
         return True
     others = words[:-1] or spoken
-    return end == "key" and bool(others) and not KEY_OTHERS.intersection(others) and _is_token(_given(match))
+    return (
+        end == "key"
+        and bool(others)
+        and not KEY_OTHERS.intersection(others)
+        and _is_token(_assigned_value(match))
+    )
 
 
-def _before(text: str, at: int) -> str:
-    """Return the text before a name that belongs to it: the end of a word, or one or two words, even before a
-    line break."""
+def _owners_before(text: str, at: int) -> str:
+    """Return the text before a name that belongs to the name: the start of its word, or one or two words, even across
+    a line break."""
     start = max(0, at - 130)
-    match = _BEFORE.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
+    match = _REVERSED_OWNERS.match(text[start : at - (text[at - 1 : at] == "\n")][::-1])
     return match[0][::-1] if match is not None else ""
 
 
-def _given(match: re.Match[str]) -> str:
+def _assigned_value(match: re.Match[str]) -> str:
     """Return the assigned value."""
     return str(match["inner"] or match["xml"] or match["value"])
 
@@ -893,21 +901,21 @@ def _given(match: re.Match[str]) -> str:
 def _is_simple(match: re.Match[str]) -> bool:
     return (
         match["sign"] in (":", "=")
-        and re.fullmatch("[a-z]{5,}[0-9]{1,4}!?", _given(match)) is not None
-        and not _is_placeholder(_given(match))
+        and re.fullmatch("[a-z]{5,}[0-9]{1,4}!?", _assigned_value(match)) is not None
+        and not _is_placeholder(_assigned_value(match))
     )
 
 
 def _is_strong_or_mixed(match: re.Match[str]) -> bool:
-    """Tell whether it looks like a password alone, or at least as the last word of what is stated."""
-    value = _given(match)
+    """Tell whether an assigned value looks like a password in any context, or like a simple one that ends its line."""
+    value = _assigned_value(match)
     after = match.string[match.end() : match.end() + 1]
     return _is_strong(value) or ((match["value"] is None or after in "\r\n,;<") and _is_mixed(value))
 
 
 def _is_secret_value(text: str, match: re.Match[str]) -> bool:
     """Tell whether an assigned value looks like a secret and not like a word, reference or placeholder."""
-    value = _given(match).rstrip(")]}.:")
+    value = _assigned_value(match).rstrip(")]}.:")
     if value[:1] in ("?", "+", "-") and _is_in_expansion(text, match.start()):
         if value[0] != "-":
             return False
@@ -921,7 +929,7 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
         or match["level"]
         or ("\n" in match["sign"] and "value" not in match["sign"])
     ):
-        # a space, the edge of a table's cell or the next line: it must look like one on its own
+        # after a space, a table cell's edge or a line break, the value must look like a secret without its name
         return _is_strong_or_mixed(match) if password else _is_token(value)
     if match["sign"] == "," and not quoted:
         return False
@@ -933,7 +941,7 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
         and re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+[0-9]?|\w+\.\w+\.\w[\w.]*", value)
         and _is_wordy(value)
     ):
-        return False  # a variable
+        return False  # the name of a variable
     if not password:
         return not _is_wordy(value) and (digits or _changes_case(value))
     if letters and (digits or bool(re.search(r"[!$%^&*+#?~=]", value))):
@@ -956,12 +964,13 @@ def _is_secret_value(text: str, match: re.Match[str]) -> bool:
 
 
 def _is_in_expansion(text: str, at: int) -> bool:
-    """Tell whether a name is that of a variable in `${NAME:-default}`."""
+    """Tell whether the name at this offset is that of a variable in `${NAME:-default}`."""
     return _EXPANSION.search(text, max(0, at - 64), at) is not None
 
 
 def _is_jumbled(value: str) -> bool:
-    """Tell whether letters do not form a word: inner capitals that begin none, or no vowel."""
+    """Tell whether letters are not words: few capitals begin words, there is no vowel, or consonants form a long
+    sequence."""
     if not (value.isascii() and value.isalpha() and len(value) >= 8):
         return False
     pieces = sum(len(piece) for piece in _PIECE.findall(value))
@@ -972,7 +981,7 @@ def _is_jumbled(value: str) -> bool:
 
 
 def _is_mix_of_letters(value: str) -> bool:
-    """Tell whether letters of both cases are in an order that no word and no name in code has."""
+    """Tell whether upper and lower case letters alternate as in no word and no name in code."""
     mixed = value.isalpha() and not (value.islower() or value.isupper() or value.istitle())
     return mixed and (_is_jumbled(value) or _changes_case(value))
 
@@ -991,7 +1000,7 @@ def _is_placeholder(value: str) -> bool:
 
 
 def _has_placeholder_word(value: str) -> bool:
-    """Tell whether example words make up at least half of it."""
+    """Tell whether more than half of the letters are placeholder words."""
     words = [word.lower() for word in _CASED_WORD.findall(value) if not word.isdecimal()]
     placeholder_letters = sum(len(word) for word in words if word in PLACEHOLDER_WORDS)
     whole = sum(map(len, words))
@@ -1000,39 +1009,39 @@ def _has_placeholder_word(value: str) -> bool:
 
 _BASE32 = _Lazy(r"(?=[A-Z]*[2-7])[A-Z2-7]{16,}=*")
 _PIECE = _Lazy(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}")
-#: Letter sequences that no word has.
-_UNSPEAKABLE = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
+#: Sequences of letters that do not occur in words.
+_NOT_IN_WORDS = _Lazy(r"(?i)^[^aeiouy]{5,}$|[bcdfghjklmnpqrtvwxz]{5,}|[jqvxz]{2}|(.)\1\1")
 _PART = "(?:[A-Za-z][a-z]*|[A-Z]+|v?[0-9]{1,4})"
 _BETWEEN = "[-_./:@+=]"
 _PARTS = _Lazy(f"{_BETWEEN}*{_PART}(?:{_BETWEEN}+{_PART})+{_BETWEEN}*")
 
 
 def _is_wordy(value: str) -> bool:
-    """Tell whether it is made of words, numbers and marks, like names, slugs and paths."""
+    """Tell whether a text consists of words, numbers and marks, like names, slugs and paths."""
     if _BASE32.fullmatch(value):
         return False
     if _PARTS.fullmatch(value):
         return True
     digits = sum(map(str.isdigit, value))
-    pieces = sum(len(piece) for piece in _PIECE.findall(value) if not _UNSPEAKABLE.search(piece))
+    pieces = sum(len(piece) for piece in _PIECE.findall(value) if not _NOT_IN_WORDS.search(piece))
     return pieces >= 0.6 * len(value) and digits <= 0.15 * len(value) and not _changes_case(value)
 
 
-#: Changes of case per letter: about .5 at random, .36 in names of many short words.
-_RANDOM_CHANGES = 0.42
+#: Minimum changes of case per letter in random text: random text has about 0.5, names of many short words have 0.36.
+_MIN_RANDOM_CHANGES = 0.42
 
 
 def _changes_case(value: str) -> bool:
-    """Tell whether letters change case as they do at random."""
+    """Tell whether letters change case as often as in random text."""
     letters = [char.isupper() for char in value if char.isalpha()]
     changes = sum(a != b for a, b in pairwise(letters))
-    return len(letters) >= 12 and changes >= _RANDOM_CHANGES * len(letters)
+    return len(letters) >= 12 and changes >= _MIN_RANDOM_CHANGES * len(letters)
 
 
-# -- words that can only be passwords -----------------------------------------------------------------------------
+# -- strong passwords without a name -----------------------------------------------------------------------------
 
 _MARKS = b"!#$%^&*?@+~"
-#: Letters and digits as one byte, the marks of passwords as another, a dash and an underscore as a third.
+#: Maps letters and digits to one byte, the marks of passwords to another, dash and underscore to a third.
 _AS_MARKED = bytes(
     0x31
     if chr(byte).isalnum() and byte < 128
@@ -1047,7 +1056,7 @@ _AROUND = frozenset(" \t\r\n\"'`「“”」|,;()[]<>。，；、：")
 
 
 def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
-    """Yield words of 8 to 40 letters of both cases, digits and marks: no prose and hardly any code has one."""
+    """Yield words of 8 to 40 upper and lower case letters, digits and marks, which prose and code hardly contain."""
     marks = raw.translate(_AS_MARKED)
     at = marks.find(b"121")
     while at >= 0:
@@ -1065,7 +1074,7 @@ def _strong_words(text: str, raw: bytes) -> Iterator[_Span]:
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    """Tell whether a word is part of prose or a value, or follows a user name."""
+    """Tell whether a word is delimited as in prose, is a value, or follows a user name."""
     after = text[end : end + 2]
     if (
         after
@@ -1093,7 +1102,7 @@ def _is_strong_word(word: str) -> bool:
     plain = re.sub(
         r"%[0-9A-F]{2}|#[0-9A-Fa-f]{3,8}$|^[a-z][\w-]{2,}@(?=\w{4})|^[^+]*(?:\+[^+]*)+$(?<=.{17})", "", word
     )
-    pieces = sum(len(piece) for piece in _PIECE.findall(word) if not _UNSPEAKABLE.search(piece))
+    pieces = sum(len(piece) for piece in _PIECE.findall(word) if not _NOT_IN_WORDS.search(piece))
     return re.search(r"[A-Za-z0-9][!#$%^&*?@+~][A-Za-z0-9]", plain) is not None and pieces < 0.5 * len(word)
 
 
@@ -1105,7 +1114,7 @@ _COLUMN = _Lazy(
         r"[ \t\"*`]{0,4}(?P<edge>[|,;\t]|\r?\n|$)"
     )
 )
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def _columns(text: str, places: list[int]) -> Iterator[_Span]:
@@ -1125,13 +1134,13 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
         headings = [cell.strip(' \t\r"*`') for cell in heading.split(mark)]
         if max(map(len, headings)) > 30 or not _COLUMN.search(headings[number]):
             continue
-        for _ in range(_MOST_ROWS):
+        for _ in range(_MAX_ROWS):
             start, stop = stop + 1, text.find("\n", stop + 1)
             stop = stop if stop >= 0 else len(text)
             cells = text[start:stop].split(mark)
             if len(cells) != len(headings) or start > len(text):
                 break
-            last = start  # a row is not a heading
+            last = start  # rows are not searched for headings
             cell = cells[number].strip(" \t\r\"'*`")
             first = start + sum(len(before) + 1 for before in cells[:number]) + cells[number].find(cell)
             if (
@@ -1143,7 +1152,7 @@ def _columns(text: str, places: list[int]) -> Iterator[_Span]:
                 yield first, first + len(cell), "secret in a table"
 
 
-# -- long tokens that nothing names ------------------------------------------------------------------------------
+# -- long tokens without a name ----------------------------------------------------------------------------------
 
 _LONG_TOKEN = _Lazy(r"[A-Za-z0-9+/_-]{32,512}+={0,2}")
 _HEX_KEY = _Lazy(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
@@ -1156,7 +1165,7 @@ _ADDRESS = _Lazy(
 )
 #: Public keys, hashes, and service keys meant for web pages.
 _PUBLIC_TOKEN = _Lazy(r"AAAA|sha[0-9]{1,3}-|[xyztu]pub|p[hk]c?[_-](?:live_|test_|lf-)?")
-_MIN_ENTROPY = 4.2  # bits per character; English and paths are below, random base64 of 32 characters above
+_MIN_ENTROPY = 4.2  # bits per character: more than English and paths, less than 32 random characters
 
 
 def _tokens(text: str, runs: list[tuple[int, int]]) -> Iterator[_Span]:
@@ -1191,7 +1200,7 @@ def _is_in_url(text: str, at: int) -> bool:
 
 def _is_random(token: str) -> bool:
     if _PUBLIC_TOKEN.match(token) or _is_wordy(token) or _ADDRESS.fullmatch(token):
-        return False  # a public SSH key, a hash, a name, a CID or an address
+        return False  # public SSH key, hash, name, CID or address
     kinds = (
         any(c.islower() for c in token) + any(c.isupper() for c in token) + any(c.isdigit() for c in token)
     )

@@ -1,7 +1,7 @@
-"""Session parts, recognised by key and header (format section 5.1); indexes, lists, contexts and plain
-folders omit them.
+"""Recognise session parts by key and header (format section 5.1). Indexes, lists, contexts and plain folders omit
+them.
 
-The type alone does not make a part: a memory with type `session` but another key is an ordinary memory.
+A memory of the type `session` under any other key is an ordinary memory.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ipfsmem.bundle.memory_file import ENTRY_TYPES, TYPES
 from ipfsmem.errors import UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: The type of a part, and the header field that names its session.
+#: The type of a part, and the header field with the name of its session.
 SESSION = "session"
 #: Types by which recall can filter.
 RECALLED_TYPES = (*TYPES, *ENTRY_TYPES, SESSION)
 #: Maximum characters of a session's name.
 MAX_NAME = 256
-#: Device and number at the end of a part's key.
+#: Matches device and number at the end of a part's key.
 NUMBERED = r"([0-9a-f]{16})-(0|[1-9][0-9]{0,5})"
-#: Prefix of sessions with the earlier texts of one memory: not conversations, so lists of these omit them.
+#: Name prefix of sessions that hold the earlier texts of a memory. Lists of conversations omit these sessions.
 HISTORY = "ipfsmem-history/"
 #: Prefix of parts' keys.
 PART_PREFIX = "session-"
@@ -32,10 +32,10 @@ _OTHER = lazy_pattern(r"[^a-z0-9]+")
 _PART = lazy_pattern(f"{PART_PREFIX}(.+)-{NUMBERED}")
 
 
-def unsure_parts(keys: Iterable[str], missing: Iterable[str]) -> set[str]:
-    """Return the part keys that are missing, or precede a missing one of the same session and device.
+def parts_with_unknown_marks(keys: Iterable[str], missing: Iterable[str]) -> set[str]:
+    """Return the keys of parts that are missing, or that precede a missing part of the same session and device.
 
-    The missing part may mark their contents as imported and pending: such a mark is in the same or a later part.
+    A missing part may mark items of its own or of an earlier part as imported and pending.
     """
     last: dict[str, int] = {}
     for key in filter(is_part_key, missing):
@@ -46,7 +46,7 @@ def unsure_parts(keys: Iterable[str], missing: Iterable[str]) -> set[str]:
 
 
 class PartHeader(Protocol):
-    """Identifies a part by its header: a memory file, or its line in an index."""
+    """A header that identifies a part: that of a memory file, or of its line in an index."""
 
     @property
     def type(self) -> str: ...
@@ -56,7 +56,7 @@ class PartHeader(Protocol):
 
 
 def session_token(session: str) -> str:
-    """Return the token of a session in its parts' keys. Raises UsageError for an invalid name."""
+    """Return the token that represents a session in the keys of its parts. Raises UsageError for an invalid name."""
     if not session or len(session) > MAX_NAME or _UNFIT.search(session):
         raise UsageError(
             f"invalid session name {session[:80]!a}: 1-{MAX_NAME} characters, no control characters"

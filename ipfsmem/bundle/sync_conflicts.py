@@ -1,5 +1,4 @@
-"""File names that sync programs give to the losing text of a conflict: Syncthing, Dropbox, Nextcloud,
-Obsidian Sync and others."""
+"""Recognise file names of conflict copies by sync programs: Syncthing, Dropbox, Nextcloud, Obsidian Sync and others."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Final
 
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Between a file's name and its suffix. Names that users also choose, like `plan 2` and `plan (1)`, are excluded.
+#: Text between a file's name and its suffix. Names that users choose too, like `plan 2` and `plan (1)`, are excluded.
 _MARKS: Final = lazy_pattern(
     r"(?P<base>[^/]*[^/ ])(?:"
     r"\.sync-conflict-\d{8}-\d{6}(?:-[A-Z0-9]{7})?"
@@ -23,7 +22,7 @@ _MARKS: Final = lazy_pattern(
 
 
 def base_of_conflict(name: str) -> str | None:
-    """Return the name of the file of which this is a conflict copy; None for any other name."""
+    """Return the name of the original file if `name` is that of a conflict copy, else None."""
     folder, slash, last = name.rpartition("/")
     match = _MARKS.fullmatch(last)
     return None if match is None else f"{folder}{slash}{match['base']}.md"

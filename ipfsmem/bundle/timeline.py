@@ -1,7 +1,7 @@
-"""Timeline events: line form, ids, and the union of several writers' events (format section 1.4).
+"""Encode and parse timeline events, and unite the events of several writers (format section 1.4).
 
-An event is a dict with the texts `ts` and `type`; all other fields are the writer's and are kept. Timestamps
-and counters come from the caller. No event is ever removed.
+An event is a dict with the texts `ts` and `type`; all other fields are kept as written. Timestamps and counters are
+arguments. Events are never removed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Event = dict[str, Any]
 
 #: Maximum bytes of an event line, without its LF.
 MAX_LINE = 64 * 1024
-#: An event of a shorter line always fits: its form may be six times as long.
+#: Bytes of a line whose event always fits: its canonical form can be six times as long.
 _SURELY_FITS = MAX_LINE // 8
-#: Maximum nesting of an event; a deeper one is kept as a raw line.
+#: Maximum nesting of an event; a deeper event is kept as a raw line.
 MAX_NESTING = 32
-#: Instant of a raw line whose time is unknown.
+#: Instant of a raw line without a known time.
 NO_TIME = "1970-01-01T00:00:00.000Z"
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -78,26 +78,26 @@ def normal_ts(ts: str) -> str:
 
 
 def ms_of(ts: str) -> int:
-    """Return an instant in milliseconds since 1970 UTC, truncated, negative before. Raises FormatError."""
+    """Return an instant in milliseconds since 1970 UTC, truncated; negative before 1970. Raises FormatError."""
     return (datetime.fromisoformat(normal_ts(ts)) - _EPOCH) // timedelta(milliseconds=1)
 
 
 @lru_cache(maxsize=4096)
 def _is_date(date: str) -> bool:
     try:
-        datetime.fromisoformat(date)  # `strptime` would load another module, and the locale
+        datetime.fromisoformat(date)  # `strptime` would load another module and the locale
     except ValueError:
         return False
     return True
 
 
 def day_of(ts: str) -> str:
-    """Return the UTC day `YYYY-MM-DD` of an instant, hence its timeline file. Raises FormatError."""
+    """Return the UTC day `YYYY-MM-DD` of an instant, which determines its timeline file. Raises FormatError."""
     return normal_ts(ts)[:10]
 
 
 def own_id(device_id: str, n: int) -> str:
-    """Return the id of the n-th event (from 1) of the device with these 16 hex digits. Raises FormatError."""
+    """Return the id of a device's n-th event (from 1); `device_id` has 16 hex digits. Raises FormatError."""
     event_id = f"{device_id}-{n}"
     if split_own_id(event_id) is None:
         raise FormatError(f"not an event id: {event_id[:60]!a}")
@@ -126,14 +126,16 @@ def foreign_id(event: Event) -> str:
 
 
 def as_foreign(event: Event) -> Event:
-    """Return the event under its foreign id: when its own id is missing or not its writer's. Raises FormatError."""
+    """Return the event with its foreign id, for an event whose id is missing or not by its writer. Raises
+    FormatError."""
     return {"ts": event["ts"], "type": event["type"], **event, "id": foreign_id(event)}
 
 
 def event_line(event: Event) -> bytes:
-    """Return an event's line, without LF: `ts`, `type`, `id`, then the rest sorted, values as in RFC 8785.
+    """Return the line of an event, without LF: `ts`, `type`, `id`, then the other fields sorted, values as in RFC
+    8785.
 
-    Raises FormatError when it is not an event with an id, LimitError beyond 64 KiB.
+    Raises FormatError if it is not an event with an id, LimitError beyond 64 KiB.
     """
     fault = _event_fault(event)
     if fault is None and "id" not in event:
@@ -152,9 +154,9 @@ def event_line(event: Event) -> bytes:
 
 
 def parse_line(line: bytes, day: str | None = None) -> Event:
-    """Parse one event; without an id it gets its foreign id, and a line that is not an event becomes a `raw` one.
+    """Parse one line. An event without an id gets its foreign id; a line that is not an event becomes a `raw` event.
 
-    `day`: the UTC day of the line's file, the fallback instant of a raw line.
+    `day`: the UTC day of the line's file, the instant of a raw line.
     """
     event = _decode_loosely(line)
     if _event_fault(event) is not None or has_repeated_name(line, event):
@@ -168,7 +170,7 @@ def parse_line(line: bytes, day: str | None = None) -> Event:
 
 
 def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
-    """Parse all events of a timeline file or segment, in order; only blank lines are skipped.
+    """Parse all lines of a timeline file or segment, in order; blank lines are skipped.
 
     `day` as in `parse_line`. Accepts a BOM and CRLF.
     """
@@ -176,7 +178,7 @@ def parse_lines(data: bytes, day: str | None = None) -> list[Event]:
 
 
 def lines_of(data: bytes) -> Iterator[bytes]:
-    """Yield the lines of a timeline file or segment as in `parse_lines`. Only LF ends one."""
+    """Yield the non-blank lines of a timeline file or segment. Only LF ends a line."""
     start = 3 if data.startswith(b"\xef\xbb\xbf") else 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -188,31 +190,31 @@ def lines_of(data: bytes) -> Iterator[bytes]:
 
 
 def day_of_file(name: str) -> str | None:
-    """Return the day in the name of a timeline file, with or without folders; None for any other name."""
+    """Return the day in the name or path of a timeline file; None for any other name."""
     day = name.rpartition("/")[2].removesuffix(".jsonl")
     return day if _DAY.fullmatch(day) and _is_date(day) else None
 
 
 def segment_lines(text: bytes) -> list[bytes]:
-    """Return the lines of a segment, in order, skipping oversized ones.
+    """Return the lines of a segment, in order, without oversized ones.
 
-    Any writer can sign such a segment, and it must not end anyone's timeline.
+    Any writer can sign a segment with oversized lines; it must not make the timeline unreadable.
     """
     return [line for line in lines_of(text) if not is_too_long(line)]
 
 
 def segment_events(text: bytes) -> list[Event]:
-    """Return the events of a segment, in order: those of `segment_lines`."""
+    """Return the events of the lines of `segment_lines`, in order."""
     return [parse_line(line) for line in segment_lines(text)]
 
 
 def is_too_long(line: bytes) -> bool:
-    """Tell whether a line's event exceeds the limit in its canonical form, under its own id or a foreign one."""
+    """Tell whether a line's event exceeds the limit in canonical form, with its own or a foreign id."""
     return len(line) >= _SURELY_FITS and not _fits(parse_line(line))
 
 
 def too_long_text(count: int) -> str:
-    """Return the message that `count` oversized lines were left out."""
+    """Return the message that `count` oversized lines were omitted."""
     return f"what stood in {'a line' if count == 1 else f'{count:,} lines'} of more than {MAX_LINE:,} bytes"
 
 
@@ -226,9 +228,8 @@ def _fits(event: Event) -> bool:
 def union(*sources: Iterable[Event]) -> list[Event]:
     """Return the set of all events, in the order (ts, id) with `ts` compared as instants.
 
-    Of several events with one id the one with the least line keeps it, the others get their foreign ids: none
-    is lost, and the result does not depend on the order of the sources. Raises FormatError when one is not an
-    event.
+    Of several events with one id, the event with the least line keeps the id, the others get foreign ids. No event is
+    lost, and the order of the sources does not matter. Raises FormatError for a value that is not an event.
     """
     events: dict[str, Event] = {}
     clashes: list[Event] = []
@@ -253,8 +254,7 @@ def union(*sources: Iterable[Event]) -> list[Event]:
 def union_of_scopes(*sources: Iterable[Event]) -> list[Event]:
     """Return the events of several scopes as one list, in the order (ts, id), without duplicates of id and line.
 
-    An id is unique only within its scope, so different events of one id all stay unchanged (format section
-    5.1).
+    An id is unique only within its scope, so different events with one id all keep it (format section 5.1).
     """
     events = {(event["id"], event_line(event)): event for source in sources for event in source}
     return sorted(events.values(), key=_order)
@@ -272,7 +272,7 @@ def _checked_foreign(event: Event) -> Event:
 
 
 def _decode_loosely(line: bytes) -> Any:
-    """Decode a JSON text, None when invalid; what only the strict decoder refuses, `_value_fault` refuses too."""
+    """Decode a JSON text; None if invalid. `_value_fault` refuses what only the strict decoder would refuse."""
     try:
         check_depth(line, "a timeline line")
         return _decode(line)
@@ -280,7 +280,7 @@ def _decode_loosely(line: bytes) -> Any:
         return None
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         pass
-    import json  # for input that the fast reader refuses
+    import json  # imported late: for input that the fast decoder refuses
 
     try:
         return json.loads(str(line, "utf-8"), parse_int=float, parse_constant=_refuse)
@@ -289,11 +289,12 @@ def _decode_loosely(line: bytes) -> Any:
 
 
 def has_repeated_name(line: bytes, event: Any) -> bool:
-    """Tell whether an object in this line, decoded as `event`, has a duplicate name: the decoder kept the last."""
+    """Tell whether an object in this line, decoded as `event`, has a duplicate name, of which the decoder keeps the
+    last."""
     if not isinstance(event, dict):
         return False
-    # Every name ends in a quote and a colon, perhaps with white space between. If they equal the names
-    # decoded, none is hidden; texts may contain more, then everything is counted.
+    # Every name ends with a quotation mark and a colon, perhaps with white space between. If there are as many of
+    # these as decoded names, no name is duplicate. Values can contain them too; then all names are counted.
     ends = line.count(b'":')
     if ends == len(event) and _SPACED.search(line) is None:
         return False
@@ -312,7 +313,7 @@ def has_repeated_name(line: bytes, event: Any) -> bool:
 
 
 def _count_names(event: dict[str, Any]) -> int:
-    """Return the number of names in an object and all that it holds."""
+    """Return the number of names in a value, nested objects included."""
     count = 0
     level: list[Any] = [event]
     while level:
@@ -348,7 +349,7 @@ def _is_instant(value: Any) -> bool:
 
 
 def _event_fault(event: Any) -> str | None:
-    """Return why a value is not an event (its id may be missing); None when it is one."""
+    """Return the reason why a value is not an event; None if it is one (with or without an id)."""
     if not isinstance(event, dict):
         return "it is not an object"
     if not _is_instant(event.get("ts")):
@@ -361,9 +362,9 @@ def _event_fault(event: Any) -> str | None:
 
 
 def _value_fault(event: Event) -> str | None:
-    """Return why the values have no single form in every language; None when they do.
+    """Return the reason why a value has different forms in different languages; None if it does not.
 
-    Numbers are doubles there, so reading would change an integer beyond 2^53-1.
+    Languages with only doubles cannot represent an integer beyond 2^53-1.
     """
     level: list[Any] = [event]
     for _ in range(MAX_NESTING):
@@ -403,11 +404,11 @@ def _value_fault(event: Event) -> str | None:
 
 
 def canonical(value: Any) -> bytes:
-    """Return the RFC 8785 form of a JSON value. Raises FormatError when it has none."""
+    """Return the RFC 8785 form of a JSON value. Raises FormatError if it has none."""
     try:
         if _fast_encoder_agrees(value):  # no floats, ASCII names
             return _encode(value)
-        import rfc8785  # for few events
+        import rfc8785  # imported late: few events need it
 
         return rfc8785.dumps(value)
     except (ValueError, RecursionError, TypeError) as error:

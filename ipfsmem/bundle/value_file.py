@@ -1,7 +1,6 @@
-"""Key-value pairs as memory files: the memory key, and key and value in header and body (format section 1.7).
+"""Store key-value pairs as memory files, with the key in the header and the value in the body (format section 1.7).
 
-Two keys never share a memory: its key ends in 160 bits of a SHA-256 of the free key, which the header
-repeats.
+The memory's key ends with 160 bits of the SHA-256 of the pair's key, so two pairs never share a memory.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from ipfsmem.errors import FormatError, UsageError
 
 #: The intended lifetime of a value.
 Level = Literal["user", "session", "agent"]
-#: Maximum bytes of a free key in UTF-8.
+#: Maximum bytes of a pair's key in UTF-8.
 MAX_NAME: Final = 256
-#: Tag of a value, and the header fields for its key, the form of its body, and its intended lifetime.
+#: The tag of a value, and the header fields with its key, the form of its body, and its intended lifetime.
 TAG: Final = "key-value"
 NAME: Final = "value_key"
 FORM: Final = "value_form"
 LEVEL: Final = "level"
 LEVELS: Final[tuple[Level, ...]] = ("user", "session", "agent")
-#: Category of values imported before they had their own form.
+#: Category of values that older versions imported as ordinary memories.
 _IMPORTED: Final = "kv"
 _JSON: Final = "json"
 _STEM: Final = 20
@@ -51,7 +50,7 @@ def check_name(name: str) -> str:
 
 
 def memory_key(name: str) -> str:
-    """Return the key of the memory that holds a free key's value. Raises UsageError."""
+    """Return the key of the memory that stores the value of the key `name`. Raises UsageError."""
     check_name(name)
     stem = _other.sub("_", name.lower()).strip("_")[:_STEM].rstrip("_") or "x"
     return f"kv-{stem}-{sha256(name.encode()).hexdigest()[:_DIGITS]}"
@@ -65,8 +64,8 @@ def is_memory_key(key: str) -> bool:
 def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile | None = None) -> bytes:
     """Return the memory file of a value: a text as the body, anything else as JSON.
 
-    `fields`: header fields, empty ones are removed; those of `old` stay. Raises UsageError for a value
-    without a JSON form, LimitError.
+    `fields`: header fields to set, or to remove if empty. Other fields of `old` are kept. Raises UsageError for a
+    value without a JSON form, LimitError if the file is too large.
     """
     before = old or MemoryFile()
     tags = before.tags if TAG in before.tags else (TAG, *before.tags)
@@ -89,13 +88,13 @@ def value_file(name: str, value: Any, fields: Mapping[str, str], old: MemoryFile
 
 
 def name_of(file: MemoryFile, key: str) -> str | None:
-    """Return the free key of the value in memory `key`; None for any other memory."""
+    """Return the key of the value stored in memory `key`; None if the memory does not store a value."""
     if NAME in file.fields:
         name = file.fields[NAME]
-        # The memory's key derives from the name: editing the field renames nothing.
+        # The memory's key is derived from the name, so an edited field is ignored.
         if is_memory_key(key) and not _makes(name, key) and _makes(file.name, key):
             name = file.name
-    elif TAG in file.tags:  # as stored before free keys existed
+    elif TAG in file.tags:  # as older versions stored values
         name = file.name if _earlier_key(file.name) == key else key
     elif file.fields.get("category") == _IMPORTED and file.source.startswith("librefang:"):
         name = file.name or key
@@ -122,12 +121,12 @@ def _earlier_key(name: str) -> str | None:
 
 
 def value_of(file: MemoryFile) -> Any:
-    """Return the value in a memory; for JSON that was broken by hand, the text."""
+    """Return the value in a memory; the text if its JSON is invalid after a manual edit."""
     body = file.body
     if file.fields.get(FORM) != _JSON:
         if NAME in file.fields or not (body.startswith("```json\n") and body.endswith("\n```")):
             return body
-        body = body.removeprefix("```json\n").removesuffix("\n```")  # as values were imported before
+        body = body.removeprefix("```json\n").removesuffix("\n```")  # as older versions imported values
     try:
         return read_json(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -157,7 +156,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as one text: a text unchanged, anything else as JSON. Raises FormatError."""
+    """Return a value as text: a text unchanged, any other value as JSON. Raises FormatError."""
     try:
         return value if isinstance(value, str) else _json(value)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Advice on a new memory: likely secrets, and habits that make it hard to find. Nothing is refused."""
+"""Advise on a new memory: likely secrets, and faults that make it hard to find. Nothing is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ipfsmem.bundle.memory_file import MemoryFile
 from ipfsmem.bundle.secrets import find_secrets
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Minimum length of a useful description, and maximum length of a text about one subject, in characters.
+#: Minimum characters of a useful description, and maximum characters of a text about one subject.
 SHORTEST: Final = 12
 LONGEST: Final = 12_000
 #: Advice shown once per vault, since many users omit descriptions on purpose.
@@ -21,7 +21,7 @@ _DATE: Final = lazy_pattern(
 
 
 def secret_in(text: str) -> list[str]:
-    """Return one sentence that names the kinds of likely secrets in a text; empty without one."""
+    """Return a sentence with the kinds of likely secrets in a text; "" if there are none."""
     secrets = find_secrets(text)
     if not secrets:
         return []
@@ -30,7 +30,7 @@ def secret_in(text: str) -> list[str]:
 
 
 def shortcomings(key: str, file: MemoryFile) -> list[str]:
-    """Return advice on a memory, one sentence each, the most important first."""
+    """Return advice on a memory, one sentence each, most important first."""
     advice = secret_in("\n".join((file.name, file.description, file.body)))
     description = " ".join(file.description.split())
     if len(description) < SHORTEST or description.casefold() in (file.name.casefold(), key):

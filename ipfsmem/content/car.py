@@ -1,7 +1,7 @@
-"""CAR version 1: write, and parse strictly.
+"""Write and strictly parse CAR files, version 1.
 
-The parser is fed bytes, so files, memory and network streams share it; every block is checked against its CID
-before it is returned. reader.py interprets the blocks.
+Callers feed bytes to the parser, from files, memory or network streams. Each block is checked against its CID before
+it is returned. `reader` interprets the blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ipfsmem.content.unixfs import Block, Readable
 
-#: Maximum length of a CID before a block, with margin.
+#: Maximum bytes of a CID before a block, with margin.
 _CID_MAX = 160
 _READ = 1 << 18
 
@@ -49,7 +49,7 @@ def header(roots: Sequence[CID]) -> bytes:
     return varint(len(body)) + body
 
 
-#: Length of the header of a CAR with one root of our own kind (CIDv1, SHA-256).
+#: Bytes of the header of a CAR with one root that is a CIDv1 with SHA-256.
 ONE_ROOT_HEADER = len(header([CID(1, 0x70, b"\x12\x20" + bytes(32))]))
 
 
@@ -60,7 +60,7 @@ def section(cid: CID, data: bytes) -> bytes:
 
 
 def write_car(out: Writable, roots: Sequence[CID], blocks: Iterable[Block]) -> int:
-    """Write a CAR with known roots; return the number of bytes written. Each CID is written once."""
+    """Write a CAR and return the number of bytes written. A repeated CID is written once."""
     head = header(roots)
     out.write(head)
     total = len(head)
@@ -92,8 +92,8 @@ def car_bytes(roots: Sequence[CID], blocks: Iterable[Block]) -> bytes:
 class CarParser:
     """Parses a CAR incrementally and returns its blocks, each checked against its CID.
 
-    `roots` is None until the header is read. Raises BlockError for a block that does not match its CID,
-    LimitError for more than `limits` allows, FormatError for anything else that is not a CAR.
+    `roots` is None until the header is read. Raises BlockError for a block that does not match its CID, LimitError
+    beyond `limits`, FormatError if the input is not a valid CAR.
     """
 
     def __init__(self, limits: Limits = OWN_LIMITS, *, verify: bool = True) -> None:
@@ -102,7 +102,7 @@ class CarParser:
         self.total_bytes = 0
         self._limits = limits
         self._verify = verify
-        # Pieces are joined only when their section is complete: small pieces must not cost copies.
+        # Pieces are joined only when their section is complete, so that small pieces cause no repeated copies.
         self._waiting: list[bytes] = []
         self._have = 0
         self._need = 1
@@ -127,7 +127,7 @@ class CarParser:
         return out
 
     def close(self) -> None:
-        """End the input. Raises FormatError when the CAR ends inside its header or a block."""
+        """End the input. Raises FormatError if the CAR ends inside its header or a block."""
         if self.roots is None:
             raise FormatError("a CAR ends inside its header")
         if self._have:
@@ -219,7 +219,7 @@ def read_car(source: bytes | Readable, limits: Limits = OWN_LIMITS, *, verify: b
 
 def _pieces(source: bytes | Readable) -> Iterator[bytes]:
     if isinstance(source, (bytes, bytearray, memoryview)):
-        # In slices, so that a caller who stops early does not pay for the rest.
+        # In slices, so that a caller that stops early does not copy the rest.
         view = memoryview(source)
         for start in range(0, len(view), 1 << 22):
             yield bytes(view[start : start + (1 << 22)])
@@ -232,7 +232,7 @@ def _pieces(source: bytes | Readable) -> Iterator[bytes]:
 
 
 def _short_varint(data: bytes, position: int, most: int, what: str) -> tuple[int, int] | None:
-    """Return a length of at most `most`; None when the data ends inside it."""
+    """Return a length of at most `most`; None if the data ends inside it."""
     value = shift = 0
     for at in range(position, min(position + 4, len(data))):
         byte = data[at]

@@ -1,7 +1,7 @@
-"""Content identifiers: CIDv0 and CIDv1 as bytes and text, and the names of IPNS keys.
+"""Encode and decode CIDv0, CIDv1 and IPNS names, as bytes and text.
 
-A small, fast codec for SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key, CAR. verify.py checks
-content. `multiformats`, imported on demand, decodes bases other than base32 and base36.
+Supports SHA-256 and identity; raw, dag-pb, dag-cbor, libp2p-key and CAR. `verify` checks content. `multiformats`,
+imported on demand, decodes bases other than base32 and base36.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CAR = 0x0202
 SHA2_256 = 0x12
 IDENTITY = 0x00
 
-#: The first four bytes of the CIDs that we make; the digest follows.
+#: The first four bytes of the CIDs that ipfsmem creates; the digest follows.
 RAW_PREFIX = b"\x01\x55\x12\x20"
 PB_PREFIX = b"\x01\x70\x12\x20"
-#: Longer text is refused before it is decoded.
+#: Maximum characters of a CID as text; longer text is refused before decoding.
 _TEXT_MAX = 512
 _DIGEST_MAX = 128
 _KEY_PREFIX = b"\x08\x01\x12\x20"  # protobuf of libp2p's PublicKey: type Ed25519, 32 bytes
@@ -54,7 +54,7 @@ def _base36(data: bytes) -> str:
 
 
 class CID(NamedTuple):
-    """One content identifier. Equal when version, codec and multihash are."""
+    """One content identifier. CIDs are equal if version, codec and multihash are."""
 
     version: int
     codec: int
@@ -64,7 +64,7 @@ class CID(NamedTuple):
         return self.encode()
 
     def encode(self) -> bytes:
-        """Return the binary form: the bare multihash for version 0, else version, codec and multihash."""
+        """Return the binary form: the multihash alone for version 0, else version, codec and multihash."""
         if self.version == 0:
             return self.multihash
         if self.codec < 0x80:
@@ -100,7 +100,7 @@ def varint(value: int) -> bytes:
     """Encode unsigned LEB128, as in multiformats and protobuf."""
     if value < 0x80:
         return bytes((value,))
-    if value < 0x4000:  # most sizes
+    if value < 0x4000:  # the most frequent case
         return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
@@ -192,7 +192,7 @@ def parse_cid(text: str) -> CID:
 
 
 def is_cid(text: object) -> bool:
-    """Tell whether `text` is a CID as text; accepts any type, since a damaged row may hold anything."""
+    """Tell whether `text` is a CID as text. Accepts any type, since a damaged row can contain any value."""
     try:
         return isinstance(text, str) and bool(parse_cid(text))
     except (FormatError, LimitError):
@@ -229,7 +229,7 @@ def _b32decode(text: str, whole: str) -> bytes:
 def _b36decode(text: str, whole: str) -> bytes:
     if not text.isalnum() or text != text.lower():
         raise FormatError("not base36")
-    return _big(int(text, 36), text, "0")
+    return _decode_number(int(text, 36), text, "0")
 
 
 def base58_encode(data: bytes) -> str:
@@ -255,10 +255,10 @@ def base58_decode(text: str, whole: str) -> bytes:
         if value is None:
             raise FormatError(f"{whole!r} is not a CID: not base58")
         number = number * 58 + value
-    return _big(number, text, "1")
+    return _decode_number(number, text, "1")
 
 
-def _big(number: int, text: str, zero: str) -> bytes:
+def _decode_number(number: int, text: str, zero: str) -> bytes:
     zeros = len(text) - len(text.lstrip(zero))
     return b"\0" * zeros + number.to_bytes((number.bit_length() + 7) // 8, "big")
 
@@ -277,11 +277,11 @@ def _foreign_base(text: str, whole: str) -> bytes:
         raise FormatError("padding that its base does not have")
     try:
         return bytes(multibase.decode(whole))
-    except Exception as error:  # the library raises many kinds, from KeyError to its own
+    except Exception as error:  # the library raises many types, from KeyError to its own
         raise FormatError(f"no known base: {error}") from None
 
 
-#: Bases with padding, and the digits of a group.
+#: Bases with padding, and the number of digits of a group.
 _PADDED = {"c": 8, "t": 8, "M": 4, "U": 4}
 _BASES: dict[str, Callable[[str, str], bytes]] = {
     "b": _b32decode,

@@ -1,8 +1,8 @@
-"""The dag-pb codec (nodes with named links) and the UnixFS message inside it, both ways.
+"""Encode and decode dag-pb nodes (data with named links) and the UnixFS message in their data.
 
-Writes the one canonical form: links sorted by name as bytes, links before data, fields in order. Parses
-strictly, except that data may precede links, as old writers do. Files, folders and shards are told apart
-elsewhere.
+The encoder writes the canonical form: links sorted by the bytes of their names, links before data, fields in order.
+The decoder is strict, except that data may precede links, as old programs write it. `reader` and `hamt` interpret
+nodes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ TYPE_FILE = 2
 TYPE_SYMLINK = 4
 TYPE_HAMT = 5
 
-#: (name as UTF-8, CID as bytes, size of everything below in bytes): an encoded link.
+#: A link: (name as UTF-8, CID as bytes, size in bytes of all blocks below).
 RawLink = tuple[bytes, bytes, int]
 _by_name = itemgetter(0)
 
 
 class BlockLink(NamedTuple):
-    """A named link to a block; `tsize`: bytes of all blocks below, itself included, repeats counted."""
+    """A named link to a block. `tsize`: bytes of that block and all blocks below it, repeated ones counted again."""
 
     name: str
     cid: CID
@@ -45,7 +45,7 @@ class PbNode(NamedTuple):
 
 
 class UnixFS(NamedTuple):
-    """The UnixFS message in a node's data; mode and mtime of other writers are ignored."""
+    """The UnixFS message in a node's data. `mode` and `mtime` are ignored."""
 
     type: int
     data: bytes = b""
@@ -72,7 +72,7 @@ def encode_raw_link(link: RawLink) -> bytes:
     """Encode one link as a field of its node."""
     name, cid, tsize = link
     size = len(name)
-    if size < 0x80 and len(cid) < 0x80:  # one byte each: all but the longest names
+    if size < 0x80 and len(cid) < 0x80:  # one byte each, except for very long names
         body = b"\x0a%c%b\x12%c%b\x18%b" % (len(cid), cid, size, name, varint(tsize))
     else:
         body = b"".join((b"\x0a", varint(len(cid)), cid, b"\x12", varint(size), name, b"\x18", varint(tsize)))
@@ -80,7 +80,7 @@ def encode_raw_link(link: RawLink) -> bytes:
 
 
 def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
-    """Encode a node of encoded links, sorted by name; equal names keep their order."""
+    """Encode a node from encoded links, which are sorted by name; equal names keep their order."""
     parts = [encode_raw_link(link) for link in sorted(links, key=_by_name)]
     if data is not None:
         parts.append(b"\x0a" + varint(len(data)) + data)
@@ -93,7 +93,7 @@ def decode_node(block: bytes) -> PbNode:
         raise LimitError(f"a dag-pb block has {len(block)} bytes, {BLOCK_MAX} allowed")
     links: list[BlockLink] = []
     data: bytes | None = None
-    closed = False  # links preceded the data: no more may follow
+    closed = False  # links came before the data, so none may follow it
     position = 0
     end = len(block)
     while position < end:
@@ -117,7 +117,7 @@ def decode_node(block: bytes) -> PbNode:
 
 
 def link_fields(block: bytes) -> list[bytes]:
-    """Return the encoded links of a dag-pb block, to compare many before decoding any.
+    """Return the encoded links of a dag-pb block, to compare many links before decoding any.
 
     Raises FormatError for broken framing.
     """
@@ -138,7 +138,7 @@ def link_fields(block: bytes) -> list[bytes]:
 
 
 def count_links(block: bytes) -> int:
-    """Count the links of a dag-pb block without decoding: a link may be eight bytes, its object hundreds.
+    """Count the links of a dag-pb block without decoding: a link can have eight bytes, but its object uses hundreds.
 
     Raises FormatError for broken framing.
     """
@@ -154,13 +154,13 @@ def count_links(block: bytes) -> int:
 
 
 def decode_link(body: bytes) -> BlockLink:
-    """Decode one of `link_fields`. Raises FormatError or LimitError."""
+    """Decode a link returned by `link_fields`. Raises FormatError or LimitError."""
     return _decode_link(body)
 
 
 def _decode_link(body: bytes) -> BlockLink:
     size = len(body)
-    # Fast path for the common shape: 36 bytes of CID, a name under 128 bytes, a size.
+    # Fast path for the common form: 36 bytes of CID, a name under 128 bytes, a size.
     if size > 42 and body[0] == 0x0A and body[1] == 36 and body[38] == 0x12 and body[39] < 0x80:
         after = 40 + body[39]
         if after + 1 < size and body[after] == 0x18:
@@ -189,7 +189,7 @@ def _decode_link(body: bytes) -> BlockLink:
 
 
 def encode_unixfs(message: UnixFS) -> bytes:
-    """Encode the UnixFS message like go-unixfs: fields in order, block sizes not packed."""
+    """Encode the UnixFS message like go-unixfs: fields in order, block sizes unpacked."""
     parts = [b"\x08", varint(message.type)]
     if message.data:
         parts += (b"\x12", varint(len(message.data)), message.data)

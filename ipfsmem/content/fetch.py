@@ -1,4 +1,4 @@
-"""Sans-I/O fetching: reading generators yield wanted CIDs and receive blocks; loops drive them.
+"""Drive reading generators, which yield CIDs and receive the blocks, without I/O of their own.
 
 The same reading code serves a local store and the network.
 """
@@ -39,7 +39,7 @@ async def drive_async(fetch: Fetch[T], get_many: Callable[[list[CID]], Awaitable
 
 
 def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[CID, bytes]]:
-    """Return a block getter for `drive` over blocks in memory."""
+    """Return a `get_many` function for `drive` that reads blocks in memory."""
 
     def get(cids: list[CID]) -> Mapping[CID, Any]:
         return {cid: blocks[cid] for cid in cids if cid in blocks}
@@ -48,7 +48,7 @@ def from_mapping(blocks: Mapping[CID, bytes]) -> Callable[[list[CID]], Mapping[C
 
 
 def with_known_blocks(fetch: Fetch[T], known: Mapping[CID, bytes]) -> Fetch[T]:
-    """Serve requests of `fetch` from `known` first, so that a known block is not requested again."""
+    """Answer requests of `fetch` from `known` first, so that a known block is not requested again."""
     try:
         wanted = next(fetch)
         while True:

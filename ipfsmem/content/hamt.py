@@ -1,7 +1,7 @@
-"""Folders too large for one block: the UnixFS hash trie (HAMT) with murmur3, built whole and read shard by shard.
+"""Build and read the UnixFS hash trie (HAMT) with murmur3, for folders too large for one block.
 
-Building is a pure function of the set of links. Reading checks that every name is where its hash says, so
-that a lookup and a listing never disagree. reader.py fetches shards.
+The trie is a pure function of the set of links. `read_shard` checks the position of every name, so that a lookup and
+a listing have the same result. `reader` fetches shards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HASH_BITS = 64
 _MASK = 0xFFFFFFFFFFFFFFFF
 _C1 = 0x87C37B91114253D5
 _C2 = 0x4CF5AD432745937F
-#: A link with the hash of its name.
+#: A link, with the hash of its name.
 Hashed = tuple[bytes, RawLink]
 _LABELS = [b"%02X" % index for index in range(FANOUT)]
 
@@ -67,14 +67,14 @@ def _mix(value: int) -> int:
 
 
 def name_hash(name: bytes) -> bytes:
-    """Return the hash that positions a name: eight bytes, each the slot on its level."""
+    """Return the hash that determines a name's position: eight bytes, each the slot on its level."""
     return murmur3(name).to_bytes(8, "big")
 
 
 def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
-    """Build all shards of a folder as (CID bytes, block), the root last, and the total size.
+    """Build all shards of a folder, as (CID bytes, block) with the root last, and return them with the total size.
 
-    Raises FormatError when two names share all 64 bits of their hash, which no HAMT can hold.
+    Raises FormatError if two names have equal 64-bit hashes, which a HAMT cannot represent.
     """
     blocks: list[tuple[bytes, bytes]] = []
     _, tsize = shard([(name_hash(link[0]), link) for link in links], 0, blocks)
@@ -82,7 +82,8 @@ def build(links: Sequence[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
 
 
 def shard(hashed: Sequence[Hashed], level: int, blocks: list[tuple[bytes, bytes]]) -> tuple[bytes, int]:
-    """Build the shard of these links on a level; return CID and size and append its blocks, itself last."""
+    """Build the shard of these links on a level and append its blocks, the shard itself last; return its CID and
+    size."""
     # Recursion ends after eight levels: a hash has eight bytes.
     slots: dict[int, list[Hashed]] = {}
     if level == 8:
@@ -101,7 +102,7 @@ def shard(hashed: Sequence[Hashed], level: int, blocks: list[tuple[bytes, bytes]
 
 
 def node(below: Mapping[int, RawLink]) -> tuple[bytes, int, bytes]:
-    """Build one shard: CID, size and block. By slot: a file's link, or a nameless one to the shard below."""
+    """Build one shard and return CID, size and block. `below`: by slot, a file's link, or an unnamed link to a shard."""
     rows: list[RawLink] = []
     bitmap = total = 0
     for index, (name, cid, size) in below.items():
@@ -119,7 +120,7 @@ def node(below: Mapping[int, RawLink]) -> tuple[bytes, int, bytes]:
 
 
 class Shard(NamedTuple):
-    """One decoded shard: entries under their real names, and child shards by slot."""
+    """One decoded shard: entries by name, and child shards by slot."""
 
     entries: tuple[tuple[int, BlockLink], ...]
     children: tuple[tuple[int, CID], ...]
@@ -127,9 +128,9 @@ class Shard(NamedTuple):
 
 
 def read_shard(node: PbNode, message: UnixFS, prefix: int, used: int) -> Shard:
-    """Decode and check one shard below the hash bits `prefix` (`used` of them, from the top).
+    """Decode and check one shard. `prefix`: the first `used` bits of the hashes of all names below it.
 
-    Raises FormatError when bitmap and links differ, or a name is not where its hash leads.
+    Raises FormatError if bitmap and links differ, or a name is not at the position of its hash.
     """
     fanout = message.fanout
     if message.hash_type != MURMUR3 or fanout not in (8, 16, 32, 64, 128, 256, 512, 1024):

@@ -1,4 +1,4 @@
-"""Limits on untrusted content (format section 8). Exceeding one raises LimitError before more is decoded."""
+"""Limits on untrusted content (format section 8). Readers raise LimitError before they decode more."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ BLOCK_MAX = 2 * 1024 * 1024
 IDENTITY_MAX = 64
 #: Maximum bytes of a CAR header; enough for about 190 roots.
 CAR_HEADER_MAX = 8192
-#: Maximum levels of chunk nodes in a file; at a thousand links each, far more than any file needs.
+#: Maximum levels of chunk nodes in a file: with a thousand links per node, more than any file needs.
 FILE_DEPTH_MAX = 8
 
 
 class Limits(NamedTuple):
-    """Limits of one read: unique blocks, their bytes, names listed, bytes of one file, folders below the root."""
+    """Limits of one read: unique blocks, bytes of these, listed names, bytes of one file, folders below the root."""
 
     blocks: int = 250_000
     total_bytes: int = 512 * 1024 * 1024
@@ -24,9 +24,9 @@ class Limits(NamedTuple):
     depth: int = 16
 
 
-#: For a bundle of a vault that this device belongs to.
+#: For the published tree of a vault that this device belongs to.
 OWN_LIMITS = Limits()
-#: For a stranger's bundle, opened by CID.
+#: For the tree of an unknown publisher, opened by CID.
 STRANGER_LIMITS = Limits(
     blocks=20_000, total_bytes=64 * 1024 * 1024, entries=20_000, file_bytes=64 * 1024 * 1024
 )

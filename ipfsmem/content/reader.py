@@ -1,8 +1,8 @@
-"""Read UnixFS trees from untrusted blocks: paths, folders, files, whole trees.
+"""Read UnixFS paths, folders, files and trees from untrusted blocks.
 
-Reading methods are generators that yield wanted CIDs and receive a mapping of CID to block, so the same code
-serves a local store (`drive`) and the network (`drive_async`). Each block is checked against its CID here,
-once. Walks are iterative and bounded by Limits.
+Reading methods are generators that yield CIDs and receive a mapping of CID to block, so that the same code reads from
+a local store (`drive`) and from the network (`drive_async`). Each block is checked against its CID once, in this
+module. Walks are iterative and bounded by Limits.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class TreeEntry(NamedTuple):
     size: int | None
 
 
-#: Part of a file being read: bytes, or a block to fetch and its required length.
+#: Part of a file: bytes, or a block to fetch with its required length.
 _Part = bytes | tuple[CID, int | None]
 _Nodes = dict[CID, tuple[PbNode, UnixFS]]
 
 
-class _Walk(NamedTuple):
-    """A folder shard still to be read: its folder, and its position in the hash trie."""
+class _PendingFolder(NamedTuple):
+    """A folder shard that is not read yet: its folder, and its position in the hash trie."""
 
     path: str
     cid: CID
@@ -64,7 +64,7 @@ class _Walk(NamedTuple):
 
 
 class Reader:
-    """Reads trees within one budget: unique blocks and their bytes add up over all calls on one Reader."""
+    """Reads trees within one set of limits: unique blocks and their bytes are summed over all calls."""
 
     def __init__(self, limits: Limits = OWN_LIMITS) -> None:
         self.limits = limits
@@ -84,7 +84,8 @@ class Reader:
     # -- blocks
 
     def get(self, cids: Iterable[CID]) -> Fetch[dict[CID, bytes]]:
-        """Return the checked blocks of `cids`, requested in batches, each once. NotFoundError names a missing one."""
+        """Return the checked blocks of `cids`, requested in batches, each once. Raises NotFoundError if one is
+        missing."""
         wanted: list[CID] = []
         out: dict[CID, bytes] = {}
         for cid in dict.fromkeys(cids):
@@ -116,14 +117,13 @@ class Reader:
             raise LimitError(f"the tree has more than {self.limits.total_bytes} bytes")
 
     def _nodes(self, cids: Iterable[CID]) -> Fetch[_Nodes]:
-        """Return the decoded nodes of `cids`; each is decoded once, however often a tree points at it."""
+        """Return the decoded nodes of `cids`. A node with several links to it is decoded once."""
         blocks = yield from self.get(cids)
         return self._decoded(blocks)
 
     def _decoded(self, blocks: Mapping[CID, bytes]) -> _Nodes:
-        """Decode blocks that are read together, counting their links first.
-
-        Names and chunks are both limited, so a read with more links cannot succeed.
+        """Decode blocks that are read together. Raises LimitError first if they have more links than names and chunks
+        allowed.
         """
         most = self.limits.entries + self.limits.blocks
         nodes: _Nodes = {}
@@ -142,20 +142,21 @@ class Reader:
     # -- folders
 
     def list_directory(self, cid: CID) -> Fetch[list[BlockLink]]:
-        """Return the entries of a folder, plain or sharded, by name. FormatError when `cid` is not a folder."""
-        folders = yield from self._folders([_Walk("", cid, 0, 0)])
+        """Return the entries of a folder, sharded or not, by name. Raises FormatError if `cid` is not a folder."""
+        folders = yield from self._folders([_PendingFolder("", cid, 0, 0)])
         return folders[""]
 
     def list_directories(self, cids: Iterable[CID]) -> Fetch[dict[CID, list[BlockLink]]]:
         """Return the entries of several folders, requesting their blocks together."""
         by_path = {str(cid): cid for cid in cids}
-        folders = yield from self._folders([_Walk(path, cid, 0, 0) for path, cid in by_path.items()])
+        folders = yield from self._folders([_PendingFolder(path, cid, 0, 0) for path, cid in by_path.items()])
         return {by_path[path]: entries for path, entries in folders.items()}
 
     def resolve(self, root: CID, path: str | Sequence[str]) -> Fetch[TreeEntry]:
-        """Return the target of `path` (slashes, or a sequence of names) below `root`; read only the shards on the way.
+        """Return the target of `path` (with slashes, or a sequence of names) below `root`; read only the shards on
+        the path.
 
-        Raises NotFoundError naming the missing part.
+        Raises NotFoundError with the name of the missing part.
         """
         names = [part for part in path.split("/") if part] if isinstance(path, str) else list(path)
         if len(names) > self.limits.depth:
@@ -200,17 +201,19 @@ class Reader:
                 return None
             cid = below[0]
 
-    def _folders(self, walks: list[_Walk], nodes: _Nodes | None = None) -> Fetch[dict[str, list[BlockLink]]]:
-        """Return the entries of several folders by path; shards of all are requested level by level.
+    def _folders(
+        self, walks: list[_PendingFolder], nodes: _Nodes | None = None
+    ) -> Fetch[dict[str, list[BlockLink]]]:
+        """Return the entries of several folders by path, requesting the shards of all folders level by level.
 
-        `nodes` has the tops of the folders if already read.
+        `nodes`: the top nodes of the folders that were already read.
         """
         by_path: dict[str, list[BlockLink]] = {walk.path: [] for walk in walks}
         count = 0
         while walks:
             if nodes is None:
                 nodes = yield from self._nodes(walk.cid for walk in walks)
-            below: list[_Walk] = []
+            below: list[_PendingFolder] = []
             for walk in walks:
                 node, message = nodes[walk.cid]
                 entries = by_path[walk.path]
@@ -239,10 +242,10 @@ class Reader:
     # -- files
 
     def read_file(self, cid: CID, *, max_bytes: int | None = None) -> Fetch[bytes]:
-        """Return the bytes of a file. FormatError when `cid` is not one.
+        """Return the bytes of a file.
 
-        LimitError when longer than `max_bytes` (by default the reader's file limit), before its chunks are
-        requested.
+        Raises FormatError if `cid` is not a file; LimitError, before its chunks are requested, if it is longer than
+        `max_bytes` (default: the limit of the reader).
         """
         files = yield from self.read_files((cid,), max_bytes=max_bytes)
         return files[cid]
@@ -273,7 +276,7 @@ class Reader:
                         if size > limit:
                             raise LimitError(f"file {cid} has {size} bytes, {limit} allowed")
                         total += size
-                    # A chunk may recur, so the number of unique blocks bounds neither of these.
+                    # A chunk can be repeated, so the number of unique blocks does not limit these.
                     count += len(pieces)
                     if total > self.limits.total_bytes or count > self.limits.blocks:
                         raise LimitError(
@@ -295,8 +298,8 @@ class Reader:
     def walk(self, root: CID, *, enter: Callable[[str, CID], bool] | None = None) -> Fetch[dict[str, CID]]:
         """Return every file below `root` as path (no leading slash) and CID, requesting folders level by level.
 
-        Reads only folders, and dag-pb entries to learn their type. `enter(path, cid)` may return False for a
-        folder or dag-pb file with known content, which is then left out. A file as `root` has the path "".
+        Only folders are read, and dag-pb entries to determine their type. `enter(path, cid)` may return False for a
+        folder or dag-pb file with known content, which is then omitted. If `root` is a file, its path is "".
         """
         files, _ = yield from self._walk(root, enter)
         return files
@@ -310,7 +313,7 @@ class Reader:
     def _walk(
         self, root: CID, enter: Callable[[str, CID], bool] | None
     ) -> Fetch[tuple[dict[str, CID], dict[CID, bytes]]]:
-        """Return the files by path, and the blocks of those that had to be read."""
+        """Return the files by path, and the blocks of files that were read to determine their type."""
         if root.codec == RAW:
             return {"": root}, {}
         files: dict[str, CID] = {}
@@ -320,10 +323,10 @@ class Reader:
         while level:
             blocks = yield from self.get(cid for _, cid in level)
             nodes = self._decoded(blocks)
-            folders: list[_Walk] = []
+            folders: list[_PendingFolder] = []
             for path, cid in level:
                 if nodes[cid][1].type in (TYPE_DIRECTORY, TYPE_HAMT):
-                    folders.append(_Walk(path, cid, 0, 0))
+                    folders.append(_PendingFolder(path, cid, 0, 0))
                 else:
                     files[path] = cid
                     looked_at[cid] = blocks[cid]

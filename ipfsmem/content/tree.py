@@ -1,6 +1,6 @@
 """Build a folder tree from paths, with files in memory or as links to known blocks.
 
-files/pack.py builds large files and trees on a disk, with the same CIDs.
+`files.pack` builds large files and trees on a disk, with the same CIDs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class StoredTree(NamedTuple):
 class BuiltTree(NamedTuple):
     """A finished tree.
 
-    `blocks`: children before parents, each once, without those of stored parts; `folders`: each folder by path
-    (the root is ""), to be passed as StoredTree next time if unchanged.
+    `blocks`: children before parents, each once, without blocks of stored parts. `folders`: each folder by path (the
+    root is ""); an unchanged one can be passed as StoredTree to the next build.
     """
 
     cid: CID
@@ -38,10 +38,9 @@ class BuiltTree(NamedTuple):
 
 
 def build_tree(files: Mapping[str, bytes | StoredTree], empty_folders: Iterable[str] = ()) -> BuiltTree:
-    """Build the folder with these files by path (`a/b.md`; no leading slash), with folders on the way.
+    """Build a folder from files by path (`a/b.md`; no leading slash), with the folders in between.
 
-    Raises FormatError for a path with an empty part, `.` or `..`, and for one that is both a file and a
-    folder.
+    Raises FormatError for a path with an empty part, `.` or `..`, and for a path that is both a file and a folder.
     """
     entries: dict[str, list[BlockLink]] = {"": []}
     blocks: dict[CID, bytes] = {}
@@ -73,7 +72,7 @@ def build_tree(files: Mapping[str, bytes | StoredTree], empty_folders: Iterable[
 
 
 def _make_folders(entries: dict[str, list[BlockLink]], path: str) -> None:
-    """Add `path` and its parents. Each name is checked when its folder is made."""
+    """Add the folder `path` and its parents to `entries`. Names are checked when the folders are built."""
     while path not in entries:
         entries[path] = []
         above, slash, _ = path.rpartition("/")

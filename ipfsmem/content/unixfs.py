@@ -1,7 +1,7 @@
-"""Build UnixFS trees under the profile `unixfs-v1-2025` (IPIP-0499; format section 6): files and folders to blocks.
+"""Build the blocks of UnixFS files and folders by the profile `unixfs-v1-2025` (IPIP-0499; format section 6).
 
-Kubo with that profile and Helia give the same CIDs. A large file is streamed, never held whole; children come
-before parents.
+Kubo with that profile and Helia create the same CIDs. Large files are streamed and never in memory as a whole;
+children precede parents.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ Block = tuple[CID, bytes]
 
 
 class Readable(Protocol):
-    """A binary stream; read(n) returns at most n bytes, and none at the end."""
+    """A binary stream. `read(n)` returns at most n bytes, and none at the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class FileRoot(NamedTuple):
-    """A finished file as its parent needs it: CID, bytes of all blocks below, and its own length."""
+    """The root of a finished file: CID, bytes of all its blocks, and length of the file in bytes."""
 
     cid: CID
     tsize: int
@@ -58,7 +58,7 @@ class FileRoot(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A finished folder: its CID, bytes of all blocks below, its own blocks (one, or the shards; the root last)."""
+    """A finished folder: CID, bytes of all blocks below, and its own blocks (one, or the shards with the root last)."""
 
     cid: CID
     tsize: int
@@ -80,11 +80,11 @@ def check_name(name: str) -> None:
 def file_blocks(source: bytes | Readable) -> Generator[Block, None, FileRoot]:
     """Yield the blocks of a file, children before parents, and return its root (`root = yield from ...`).
 
-    A file of up to one chunk is one raw block; larger ones are balanced trees of fixed chunks.
+    A file of up to one chunk is one raw block; a larger file is a balanced tree of chunks of fixed size.
     """
     read = _reader(source)
     chunk = read()
-    levels: list[list[_Part]] = [[]]  # the open node of each level, from the leaves up
+    levels: list[list[_Part]] = [[]]  # the incomplete node of each level, from the leaves up
     while True:
         following = read() if len(chunk) == CHUNK else b""
         part = _Part(RAW_PREFIX + sha256(chunk).digest(), len(chunk), len(chunk))
@@ -94,8 +94,8 @@ def file_blocks(source: bytes | Readable) -> Generator[Block, None, FileRoot]:
             break
         yield from _close_full(levels)
         chunk = following
-    # Close the open nodes from the bottom (each leaves a node in the level above, so none is empty); the root
-    # is the first level with a single node.
+    # Close the incomplete nodes from the bottom. Each adds a node to the level above, so none is empty. The root is
+    # the first level with a single node.
     for level in range(len(levels)):
         parts = levels[level]
         if level == len(levels) - 1 and len(parts) == 1:
@@ -152,7 +152,7 @@ def _reader(source: bytes | Readable) -> Callable[[], bytes]:
         return slices
 
     def stream() -> bytes:
-        # Pipes and sockets may return less than requested; chunks must not depend on that.
+        # Pipes and sockets can return fewer bytes than requested; chunks must not depend on that.
         data = source.read(CHUNK)
         if not data or len(data) == CHUNK:
             return data
@@ -170,7 +170,7 @@ def _reader(source: bytes | Readable) -> Callable[[], bytes]:
 
 
 def directory(links: Iterable[BlockLink]) -> Directory:
-    """Build the folder of these links, as one block or as a HAMT by the profile's rule.
+    """Build the folder with these links, as one block or as a HAMT by the rule of the profile.
 
     Raises FormatError for an invalid or duplicate name.
     """
@@ -178,14 +178,14 @@ def directory(links: Iterable[BlockLink]) -> Directory:
     for link in entries:
         check_name(link.name)
     if len({link.name for link in entries}) != len(entries):
-        raise FormatError(f"a folder would hold a name twice: {_first_double(entries)!r}")
+        raise FormatError(f"a folder would hold a name twice: {_first_duplicate(entries)!r}")
     blocks, tsize = raw_directory(raw_links(entries))
     return Directory(decode_cid(blocks[-1][0]), tsize, [(decode_cid(cid), block) for cid, block in blocks])
 
 
 def raw_directory(links: list[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
-    """Do `directory` for valid encoded links: return blocks with their CIDs as bytes, and the size."""
-    # Each link costs at least its CID and 6 bytes of framing, so most large folders need no attempt.
+    """Build a folder from valid encoded links. Return its blocks with their CIDs as bytes, and the size of all below."""
+    # Each link needs at least its CID and 6 bytes of framing, so most large folders are detected without encoding.
     if sum(len(link[0]) + len(link[1]) + 6 for link in links) <= SHARD_ABOVE:
         block = encode_raw(links, None) + _FOLDER
         if len(block) <= SHARD_ABOVE:
@@ -194,7 +194,7 @@ def raw_directory(links: list[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]
     return hamt.build(links)
 
 
-def _first_double(entries: list[BlockLink]) -> str:
+def _first_duplicate(entries: list[BlockLink]) -> str:
     seen: set[str] = set()
     for link in entries:
         if link.name in seen:

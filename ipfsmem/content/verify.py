@@ -1,4 +1,4 @@
-"""The one check of untrusted blocks: bytes against the CID by which they were requested."""
+"""Check untrusted blocks against the CIDs by which they were requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verify_block(cid: CID, data: bytes) -> None:
-    """Raise BlockError unless `data` matches `cid`; LimitError when it exceeds the block limit."""
+    """Raise BlockError unless `data` matches `cid`, LimitError if it exceeds the block limit."""
     multihash = cid.multihash
     if len(data) > BLOCK_MAX:
         raise LimitError(f"block {cid} has {len(data)} bytes, {BLOCK_MAX} allowed")

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from ipfsmem.bundle.keys import is_key
-from ipfsmem.bundle.links import folded, is_index_line, led_elsewhere, links
+from ipfsmem.bundle.links import folded, is_index_line, links, retarget_links
 from ipfsmem.bundle.memory_file import MemoryFile, render_memory
 from ipfsmem.dream.proposal import MOST_CHANGES, Change, DreamFinding, Note, Proposal, Step
 from ipfsmem.errors import LimitError
@@ -237,7 +237,7 @@ class _Merging:
 
     def _text(self, key: str, targets: Mapping[str, str], names: Mapping[str, str]) -> str:
         file = self._files.get(key, self._of[key].file)
-        return render_memory(MemoryFile(file.fields, led_elsewhere(file.body, targets, names))).decode()
+        return render_memory(MemoryFile(file.fields, retarget_links(file.body, targets, names))).decode()
 
 
 def _called(of: Mapping[str, Note]) -> dict[str, str]:

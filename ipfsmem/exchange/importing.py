@@ -19,7 +19,7 @@ from ipfsmem import canonical
 from ipfsmem.bundle.keys import key_of_foreign_name
 from ipfsmem.bundle.memory_file import parse_memory
 from ipfsmem.bundle.secrets import find_secrets
-from ipfsmem.bundle.session_parts import unsure_parts
+from ipfsmem.bundle.session_parts import parts_with_unknown_marks
 from ipfsmem.bundle.sync_conflicts import base_of_conflict
 from ipfsmem.bundle.timeline import Event, as_foreign, conversation_of, event_line, foreign_id, too_long_text
 from ipfsmem.causal.clock import ZERO
@@ -299,7 +299,7 @@ class Importer:
         choices = list(self._plan(contents.records, entry_of, body, problems, unfit))
         own = [one for one in choices if one.plan.what in _WRITTEN and not one.plan.candidate]
         cut_off = {one.plan.key for one in own if is_cut_off(one.plan.key, one.data)}
-        unsure = unsure_parts((one.plan.key for one in own), unfit | cut_off)
+        unsure = parts_with_unknown_marks((one.plan.key for one in own), unfit | cut_off)
         sure: list[_Choice] = []
         for choice in choices:
             plan = choice.plan

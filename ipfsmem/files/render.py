@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipfsmem.bundle.index import assemble_index
-from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, held_lines, join_index_file, split_index_file
+from ipfsmem.bundle.index_block import INDEX_KEY, block_lines, join_index_file, kept_lines, split_index_file
 from ipfsmem.bundle.keys import INDEX_FILE, is_key, split_conflict_name
 from ipfsmem.bundle.memory_file import MAX_FILE
 from ipfsmem.bundle.origin_name import without_origin
@@ -423,7 +423,7 @@ class Rendering:
         }
         row = self._tracked_files.get(INDEX_FILE)
         as_it_is = row is not None and row.text == text and INDEX_KEY in self._held
-        own_lines = held_lines(
+        own_lines = kept_lines(
             self._copy.lines.split(b"\n"),
             [names.get(key, f"{key}.md") for key in self._held],
             theirs if as_it_is else None,

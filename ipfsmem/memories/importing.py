@@ -20,7 +20,7 @@ import msgspec
 
 from ipfsmem.bundle.blob import Blob, is_blob, read_blob
 from ipfsmem.bundle.memory_file import parse_memory
-from ipfsmem.bundle.session_parts import is_part, is_part_key, unsure_parts
+from ipfsmem.bundle.session_parts import is_part, is_part_key, parts_with_unknown_marks
 from ipfsmem.causal.cards import Card, ProjectId, split_card
 from ipfsmem.causal.entries import card_entry
 from ipfsmem.causal.value import FOREIGN, FORGOTTEN
@@ -246,7 +246,7 @@ class _Taking:
             *blob.unread,
             *(key for key, data, _, whose in texts if not whose and is_unfit_part(key, data)),
         }
-        unsure = unsure_parts((key for key, _, _, whose in texts if not whose), unfit) - unfit
+        unsure = parts_with_unknown_marks((key for key, _, _, whose in texts if not whose), unfit) - unfit
         for at, (key, data, replaces, whose) in enumerate(texts):
             if not at % _AHEAD:
                 ahead = texts[at : at + _AHEAD]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ipfsmem.bundle.keys import check_scope
-from ipfsmem.bundle.session_parts import is_part_key, unsure_parts
+from ipfsmem.bundle.session_parts import is_part_key, parts_with_unknown_marks
 from ipfsmem.bundle.timeline import segment_lines
 from ipfsmem.causal.authorship import author_of_copy
 from ipfsmem.causal.cards import (
@@ -281,7 +281,7 @@ class Scopes:
                 for parsed, one, stored in then
                 if isinstance(parsed, MemoryName) and is_part_key(parsed.key)
             }
-            unsure = unsure_parts(
+            unsure = parts_with_unknown_marks(
                 parts,
                 (
                     key

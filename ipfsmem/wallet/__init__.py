@@ -1,4 +1,4 @@
-"""From a wallet to root keys: the signed message, its checks, signers, root keys and recovery phrase (format 2).
+"""Derive root keys from a wallet's signature or a recovery phrase (format section 2).
 
-Pure except `signers`, which reads and writes keystore files. `ring` decides who is a member.
+Pure, except for `signers`, which reads and writes keystore files. `ring` decides who is a member.
 """

@@ -1,7 +1,7 @@
-"""The message that a wallet signs, and the checks on its signature before keys are derived (format sections 2.1, 2.2).
+"""Build the message that a wallet signs, and check its signature before keys are derived (format sections 2.1, 2.2).
 
-A signature is never kept or logged, is returned only as `r | s`, and a signer that may answer differently
-next time is refused. Nothing reveals which vault a wallet owns.
+Signatures are never stored or logged, and are returned as `r | s` only. A signer whose signatures may differ from
+call to call is refused. Nothing reveals which vault a wallet owns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Vault: {vault}
 Key number: {key_number}"""
 
 _SIGNATURE_BYTES: Final = 65
-# The last word of an ERC-6492 signature, the wrapper of a contract that is not deployed yet.
+# The last 32 bytes of an ERC-6492 signature, which wraps that of a contract that is not deployed yet.
 _ERC6492_SUFFIX: Final = bytes.fromhex("6492") * 16
 _CONTRACT_HINT: Final = (
     "A contract account (Safe, Coinbase Smart Wallet, other ERC-4337 accounts) or a passkey has no signature that keys"
@@ -52,7 +52,7 @@ _ACCOUNT_HINT: Final = (
 
 
 class WalletSigner(Protocol):
-    """Signs texts for one account: with a local key, or a wallet behind a loopback page."""
+    """Signs texts for one account, with a local key or by a wallet on a loopback page."""
 
     @property
     def address(self) -> bytes:
@@ -107,8 +107,8 @@ def signing_hash(message: bytes) -> bytes:
 def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
     """Return `r | s`, 64 bytes, of a wallet's signature of `message` that passes every check of format section 2.2.
 
-    `s` is reduced to the lower half of the order, so both forms of a signature give the same keys. Raises
-    SignerError when it is not an ordinary account's signature, WrongWalletError when another account made it.
+    `s` is reduced to the lower half of the order, so that both forms of a signature lead to the same keys. Raises
+    SignerError if it is not the signature of an ordinary account, WrongWalletError if it is that of another account.
     """
     check_address(address20)
     _check_length(sig)
@@ -132,15 +132,16 @@ def normalise_signature(sig: bytes, address20: bytes, message: bytes) -> bytes:
 
 
 def sign_once(signer: WalletSigner, message: bytes) -> bytes:
-    """Return `r | s` for an unlock, whose keys are then compared with the pinned ones (`root_keys.require_admin`)."""
+    """Return `r | s` for an unlock. The caller compares the derived keys with the pinned ones
+    (`root_keys.require_admin`)."""
     return normalise_signature(signer.sign_message(message), signer.address, message)
 
 
 def sign_twice(signer: WalletSigner, message: bytes) -> bytes:
-    """Return `r | s` for making a vault or adding a wallet to one: two signatures must agree (format section 2.2).
+    """Return `r | s` for creating a vault or adding a wallet to one, after two equal signatures (format section 2.2).
 
-    Only this reveals MPC, threshold and anti-klepto signers. Raises SignerError with the likely cause, and
-    the errors of `normalise_signature` and the signer.
+    Unequal signatures are the only sign of MPC, threshold and anti-klepto signers. Raises SignerError with the likely
+    cause, and the errors of `normalise_signature` and of the signer.
     """
     first = sign_once(signer, message)
     if sign_once(signer, message) != first:

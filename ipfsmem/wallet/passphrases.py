@@ -1,7 +1,7 @@
-"""Strength rule for a new passphrase, so that whoever holds the file cannot try all of them.
+"""Check the strength of a new passphrase against guessing by anyone who has the encrypted file.
 
-A plain rule, not an estimate: characters that repeat or continue the one before (`aaaa`, `1234`, `abcd`)
-count once, and eight must count. Passphrases already in use are never judged.
+Characters that repeat or continue the preceding one (`aaaa`, `1234`, `abcd`) count once; at least eight must count.
+Passphrases in use are not checked.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 from ipfsmem.errors import PassphraseError
 from ipfsmem.seal.primitives import normalised_passphrase
 
-#: Minimum number of counting characters.
+#: Minimum result of `counting_characters`.
 MIN_CHARACTERS: Final = 8
 RULE: Final = f"A passphrase needs at least {MIN_CHARACTERS} characters, not counting repeats and sequences (aaa, 123). Four or five unrelated words are easy to remember."
-#: Tried first by attackers, whatever the length.
-_COMMONEST: Final = frozenset(
+#: Common passphrases, which attackers try first.
+_COMMON_PASSPHRASES: Final = frozenset(
     [
         "password",
         "passwort",
@@ -45,14 +45,14 @@ _COMMONEST: Final = frozenset(
 
 
 def counting_characters(passphrase: str) -> int:
-    """Return the number of characters that count."""
+    """Return the number of characters that neither repeat nor continue the preceding one."""
     text = normalised_passphrase(passphrase).decode()
     return 1 + sum(abs(ord(one) - ord(next_)) > 1 for one, next_ in pairwise(text))
 
 
 def require_strong(passphrase: str, what: str = "the passphrase") -> None:
-    """Refuse a weak new passphrase. Raises PassphraseError, which never repeats it."""
-    if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMONEST:
+    """Refuse a weak new passphrase. Raises PassphraseError without the passphrase in the message."""
+    if normalised_passphrase(passphrase).decode().casefold().strip() in _COMMON_PASSPHRASES:
         raise PassphraseError(f"{what} is a common passphrase", hint=RULE)
     counted = counting_characters(passphrase)
     if counted < MIN_CHARACTERS:

@@ -1,6 +1,6 @@
-"""Recovery phrase: 32 bytes to 24 words of the English BIP-39 list, and back.
+"""Convert 32 bytes to a recovery phrase, 24 words of the English BIP-39 list, and back.
 
-No other language or length is accepted, and no wallet seed is derived from the words.
+No other language or length is accepted. No wallet seed is derived from the words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BITS: Final = 11
 
 
 def to_words(secret: bytes) -> list[str]:
-    """Return the 24 words of a 32-byte secret; the last one carries 8 bits of SHA-256 (BIP-39)."""
+    """Return the 24 words of a 32-byte secret. The last word includes 8 bits of the secret's SHA-256 (BIP-39)."""
     if len(secret) != SECRET_BYTES:
         raise UsageError(f"a recovery secret has {SECRET_BYTES} bytes, this has {len(secret)}")
     number = int.from_bytes(secret + _checksum(secret), "big")
@@ -29,7 +29,7 @@ def to_words(secret: bytes) -> list[str]:
 
 
 class UnknownWord(NamedTuple):
-    """A word outside the list: its position from 1, the word, and the likely intended one, or ""."""
+    """A word that is not in the list: its position from 1, the word, and the likely intended word or ""."""
 
     position: int
     word: str
@@ -41,7 +41,7 @@ class UnknownWord(NamedTuple):
 
 
 def first_unknown_word(words: Sequence[str], start: int = 1) -> UnknownWord | None:
-    """Return the first of `words` outside the list, or None; `start` is the position of the first word."""
+    """Return the first of `words` that is not in the list, or None. `start`: the position of the first word."""
     known = word_indexes()
     for position, word in enumerate(words, start):
         if word not in known:
@@ -53,8 +53,7 @@ def first_unknown_word(words: Sequence[str], start: int = 1) -> UnknownWord | No
 def from_words(text: str) -> bytes:
     """Return the 32 bytes of 24 words, in any case and with any white space between them.
 
-    Raises FormatError that names the wrong word and its position, the wrong number of words, or a failed
-    checksum.
+    Raises FormatError with the unknown word and its position, the number of words, or the failed checksum.
     """
     words = text.lower().replace("\ufeff", " ").split()
     slip = first_unknown_word(words)

@@ -1,7 +1,6 @@
-"""Key tree: derive a vault's root keys from a wallet signature, 64 random bytes or the recovery phrase
-(format section 2.3).
+"""Derive a vault's root keys from a wallet signature, 64 random bytes or the recovery phrase (format section 2.3).
 
-Signatures are checked before, by `message`; no secret passed in is kept.
+`message` checks signatures before. Secrets passed as arguments are not stored.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _PREFIX: Final = b"ipfsmem/v1/"
 
 
 class RootKeys(msgspec.Struct, frozen=True, dict=True):
-    """The three secrets of a root of a vault, and 8 bytes to check them.
+    """The three secrets of a vault's root, and 8 bytes to check them.
 
-    `admin_seed` and `head_seed` are Ed25519 seeds (signing the ring; the anchor's IPNS name), `box_secret` is
-    an X25519 secret. `check` is None for recovery keys. The repr shows no secret.
+    `admin_seed` and `head_seed` are Ed25519 seeds (signing the ring; the anchor's IPNS name), `box_secret` is an
+    X25519 secret. `check` is None for recovery keys. The repr shows no secret.
     """
 
     kind: Literal["wallet", "random", "recovery"]
@@ -45,8 +44,8 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
     ) -> RootKeys:
         """Derive a wallet's keys from `r | s` as returned by `message.normalise_signature`.
 
-        `passphrase=None` means none; otherwise it takes about 0.2 s. Raises UsageError for a bad label,
-        number or size, PassphraseError for an empty passphrase or one that is not text.
+        With a `passphrase`, the call needs about 0.2 s. Raises UsageError for an invalid label, number or size,
+        PassphraseError for an empty passphrase or one that is not text.
         """
         from ipfsmem.wallet.message import check_address, check_vault
 
@@ -57,7 +56,8 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def from_random(cls, secret64: bytes, vault: str, key_number: int) -> RootKeys:
-        """Derive the keys of a vault without a wallet: 64 random bytes replace the signature, zeros the address."""
+        """Derive the keys of a vault without a wallet. `secret64`, 64 random bytes, replaces the signature; zeros the
+        address."""
         return cls._from_root("random", secret64, NO_ADDRESS, vault, key_number, b"")
 
     @classmethod
@@ -120,15 +120,15 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def vault_tag(self) -> bytes:
-        """Return the 16-byte tag of the sealed vault whose *first* root this is.
+        """The 16-byte tag of the sealed vault whose *first* root this is.
 
-        For a second wallet the tag is of a vault that was never made; for a recovery key, never a first root,
-        UsageError is raised.
+        The tag of a second wallet's keys is that of a vault that does not exist. Raises UsageError for a recovery
+        key, which is never the first root.
         """
         return self.tag(plain=False)
 
     def tag(self, *, plain: bool) -> bytes:
-        """Return the tag of the sealed or plain vault whose first root this is: two separate vaults."""
+        """Return the tag of the sealed or plain vault whose first root this is. These are two different vaults."""
         if self.kind == "recovery":
             raise UsageError("a recovery key is not the first root of a vault, so it names none")
         return vault_tag(self.admin_public, plain=plain)
@@ -143,7 +143,7 @@ class RootKeys(msgspec.Struct, frozen=True, dict=True):
 def vault_tag(admin_public: bytes, *, plain: bool) -> bytes:
     """Return the 16-byte tag of the vault whose first root has this admin key (format section 2.3).
 
-    Only the tag tells a sealed vault from a plain one; every signature is bound to it.
+    Only the tag distinguishes a sealed vault from a plain one; every signature is bound to it.
     """
     if len(admin_public) != 32:
         raise UsageError(f"an admin key has 32 bytes, this has {len(admin_public)}")
@@ -156,8 +156,8 @@ def require_admin(
 ) -> None:
     """Raise WrongWalletError unless `keys` have the admin key pinned on this device (format section 2.2).
 
-    A mismatch never means an empty vault: the caller stops and offers the recovery phrase. `address` (the
-    unlocked wallet) and `owner` (the wallet that made the vault) are for the message.
+    After a mismatch, the caller must stop and offer the recovery phrase, and not create an empty vault. `address`
+    (the unlocked wallet) and `owner` (the wallet that created the vault) are for the message.
     """
     if hmac.compare_digest(keys.admin_public, pinned):
         return
@@ -173,10 +173,11 @@ def require_admin(
 def _expand(prk: bytes, info: bytes) -> bytes:
     """HKDF-Expand to 32 bytes.
 
-    Root keys are critical and rarely derived: a maintained library does it, not the few lines that seal
-    objects.
+    Uses `cryptography` instead of `seal.primitives`: root keys are critical, and derived rarely.
     """
-    from cryptography.hazmat.primitives.hashes import SHA256  # 20 ms that reading one memory need not pay
+    from cryptography.hazmat.primitives.hashes import (
+        SHA256,  # imported late: 20 ms that a read of one memory does not need
+    )
     from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
     return HKDFExpand(SHA256(), 32, info).derive(prk)

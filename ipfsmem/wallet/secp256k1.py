@@ -1,7 +1,7 @@
-"""secp256k1 for wallets: the account of a key, signing, and recovering the account of a signature.
+"""Sign with secp256k1, and compute the account of a key or a signature.
 
-Uses coincurve (the extra `fast`: libsecp256k1) if installed, else eth-keys, which imports much more slowly.
-Both sign by RFC 6979, with identical bytes. No key is kept.
+Uses coincurve (libsecp256k1; the extra `fast`) if installed, else eth-keys, whose import is much slower. Both sign by
+RFC 6979 with identical bytes. Keys are not stored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sign_hash(key32: bytes, digest: bytes) -> bytes:
 
 
 def recover_account(parity: int, r: int, s: int, digest: bytes) -> bytes | None:
-    """Return the account that made this signature of a 32-byte hash; None when no key can have made it."""
+    """Return the account of a signature of a 32-byte hash; None if the signature is impossible."""
     if coincurve is not None:
         signature = r.to_bytes(32, "big") + s.to_bytes(32, "big") + bytes((parity,))
         try:

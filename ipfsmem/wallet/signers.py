@@ -1,7 +1,7 @@
-"""Signers without a browser: a raw key, a keystore file, a wallet's seed phrase.
+"""Sign without a browser, with a raw key, a keystore file or a wallet's seed phrase.
 
-The only module of this package that uses the disk. Signatures are deterministic (RFC 6979); the text comes
-from `message.key_request`. Ethereum libraries are imported when a signer is made.
+Signatures are deterministic (RFC 6979); `message.key_request` builds the text. This is the only module of the package
+that uses the disk. Ethereum libraries are imported when a signer is created.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.file_durability import flush_to_disk
 from ipfsmem.wallet.message import ORDER, signing_hash
 
 DEFAULT_ACCOUNT_PATH: Final = "m/44'/60'/0'/0/0"
-#: scrypt's N as used by wallets: 256 MiB, about a second.
+#: The scrypt parameter N of wallets: 256 MiB, about a second.
 SCRYPT_N: Final = 262144
 MAX_KEYSTORE_BYTES: Final = 64 * 1024
 
@@ -34,7 +34,7 @@ class RawKeySigner:
     """Signs with a secp256k1 key of 32 bytes."""
 
     def __init__(self, key32: bytes) -> None:
-        """Raise UsageError when `key32` is not a secp256k1 private key."""
+        """Raise UsageError if `key32` is not a secp256k1 private key."""
         from ipfsmem.wallet.secp256k1 import account_of
 
         if len(key32) != 32 or not 0 < int.from_bytes(key32, "big") < ORDER:
@@ -57,7 +57,7 @@ class MnemonicSigner(RawKeySigner):
     """Signs with one account of a wallet's BIP-39 seed phrase."""
 
     def __init__(self, words: str, account_path: str = DEFAULT_ACCOUNT_PATH) -> None:
-        """Derive the key; `account_path` is a BIP-32 path. Raises FormatError when words or path are invalid."""
+        """Derive the key; `account_path` is a BIP-32 path. Raises FormatError if words or path are invalid."""
         with wallet_library():
             from eth_account.hdaccount import key_from_seed, seed_from_mnemonic
             from eth_utils.exceptions import ValidationError
@@ -65,7 +65,7 @@ class MnemonicSigner(RawKeySigner):
         try:
             seed = seed_from_mnemonic(" ".join(words.lower().split()), "")
         except (ValidationError, ValueError):
-            # Not the library's message: it repeats the words.
+            # The library's message is not used: it contains the words.
             raise FormatError(
                 "the seed phrase is not valid BIP-39: a word, their number or the checksum"
             ) from None
@@ -82,14 +82,14 @@ class KeystoreSigner(RawKeySigner):
     def __init__(self, path: str | os.PathLike[str], passphrase: str) -> None:
         """Read and decrypt the file; about a second with a wallet's usual scrypt parameters.
 
-        Raises StorageError when it cannot be read, FormatError or LimitError when it is not a keystore,
-        PassphraseError when it does not open.
+        Raises StorageError if it cannot be read, FormatError or LimitError if it is not a keystore, PassphraseError
+        if the passphrase is wrong.
         """
         super().__init__(_open_keystore(read_keystore(path), passphrase, f"keystore {Path(path)}"))
 
 
 def read_keystore(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a keystore file, up to one byte more than a keystore may have. Raises StorageError."""
+    """Return the first MAX_KEYSTORE_BYTES + 1 bytes of a keystore file. Raises StorageError."""
     where = Path(path)
     try:
         with where.open("rb") as file:
@@ -106,9 +106,8 @@ def create_keystore(
 ) -> bytes:
     """Write a new keystore file with mode 0600 and return the account's address.
 
-    `scrypt_n` is a power of two; smaller than the default only in tests. Raises StorageError when the file
-    exists or the disk refuses, PassphraseError when the passphrase is too weak, UsageError when `key32` is
-    not a key.
+    `scrypt_n`: a power of two; smaller than the default only in tests. Raises StorageError if the file exists or
+    cannot be written, PassphraseError if the passphrase is too weak, UsageError if `key32` is not a key.
     """
     from ipfsmem.wallet.passphrases import require_strong
 
@@ -139,7 +138,7 @@ def _write_new(path: Path, data: bytes) -> None:
             file.flush()
             flush_to_disk(file.fileno())
     except OSError as error:
-        # Half a keystore is worse than none: its name would be used up and its key lost.
+        # A partial keystore would occupy the name, and its key would be lost.
         path.unlink(missing_ok=True)
         raise StorageError(f"{path} cannot be written: {error.strerror}") from None
 

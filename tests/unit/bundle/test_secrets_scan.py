@@ -168,12 +168,12 @@ def test_word_search_is_the_same_with_and_without_a_pattern(monkeypatch: pytest.
         b"music",
         b"tone",
     ]
-    one_by_one, by_pattern = (secrets._Sought(secrets._HINTS, secrets._STEMS) for _ in range(2))
-    found = [one_by_one._in(word) for word in words[: one_by_one._ONE_BY_ONE]]
+    one_by_one, by_pattern = (secrets._HintSearch(secrets._HINTS, secrets._STEMS) for _ in range(2))
+    found = [one_by_one._find_in_word(word) for word in words[: one_by_one._MAX_SINGLE_SEARCHES]]
     assert "search" not in vars(one_by_one._root)  # no pattern was compiled
-    monkeypatch.setattr(secrets._Sought, "_ONE_BY_ONE", 0)
-    assert [by_pattern._in(word) for word in words] == found + [
-        one_by_one._in(word) for word in words[len(found) :]
+    monkeypatch.setattr(secrets._HintSearch, "_MAX_SINGLE_SEARCHES", 0)
+    assert [by_pattern._find_in_word(word) for word in words] == found + [
+        one_by_one._find_in_word(word) for word in words[len(found) :]
     ]
     assert "search" in vars(by_pattern._root) and any(sure or rest for sure, rest in found)
 
@@ -192,16 +192,16 @@ def test_prefix_search_is_the_same_with_and_without_a_pattern(monkeypatch: pytes
         at = rng.randrange(len(text) + 1)
         cases.append((text, at, rng.randint(at, len(text))))
     with monkeypatch.context() as within:
-        within.setattr(secrets._Prefixes, "_ONE_BY_ONE", len(cases))
+        within.setattr(secrets._Prefixes, "_MAX_SINGLE_SEARCHES", len(cases))
         found = [one_by_one.find(*case) for case in cases]
         assert "search" not in vars(one_by_one._all)  # no pattern was compiled
-    monkeypatch.setattr(secrets._Prefixes, "_ONE_BY_ONE", 0)
+    monkeypatch.setattr(secrets._Prefixes, "_MAX_SINGLE_SEARCHES", 0)
     assert [by_pattern.find(*case) for case in cases] == found
     assert len({case[0][span[0] : span[1]] for case, span in zip(cases, found, strict=True) if span}) > 100
 
 
 def test_long_run_is_searched_with_the_pattern() -> None:
     prefixes = secrets._Prefixes(["sk-"])
-    long = "/a" * secrets._Prefixes._SHORT + "/sk-"
+    long = "/a" * secrets._Prefixes._MAX_SINGLE_RUN + "/sk-"
     assert prefixes.find(long, 0, len(long)) == (len(long) - 3, len(long))
     assert "search" in vars(prefixes._all) and "finditer" not in vars(prefixes._first)

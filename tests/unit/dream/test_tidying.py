@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ipfsmem.bundle.links import is_index_line, led_elsewhere, links
+from ipfsmem.bundle.links import is_index_line, links, retarget_links
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory
 from ipfsmem.dream.gates import Gates, closed
 from ipfsmem.dream.proposal import MOST_CHANGES, Note, Proposal
@@ -270,7 +270,7 @@ def _sentences(files: Iterable[MemoryFile]) -> set[tuple[str, str]]:
         (file.type, " ".join(sentence.split()).rstrip("."))
         for file in files
         for text in (file.body, file.description)
-        for sentence in led_elsewhere(text, dict.fromkeys("abcdefg", "a")).replace("\n", ". ").split(". ")
+        for sentence in retarget_links(text, dict.fromkeys("abcdefg", "a")).replace("\n", ". ").split(". ")
         if sentence.strip()
     }
 
