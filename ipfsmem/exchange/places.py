@@ -114,7 +114,7 @@ def open_place(path: Path) -> Iterator[Files]:
             head = file.read(16)
     if is_zip(head):
         problems: list[str] = []
-        with zip_files(path, _KEPT, said=problems) as (names, read):
+        with zip_files(path, _KEPT, problems=problems) as (names, read):
             inside = _zip(path.name, sorted(names), read, problems)
             yield msgspec.structs.replace(inside, written=lambda name: _written(path))
         return

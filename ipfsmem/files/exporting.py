@@ -259,7 +259,7 @@ def _gathered(memories: MemoryStore, entries: Mapping[str, Entry], scope_view: S
             segments.append((parsed, entry))
         if not isinstance(parsed, MemoryName):
             continue
-        view, whole_entry = memories.looked_at(parsed.key, entry, behind_a_forget=gone)
+        view, whole_entry = memories.view_and_siblings(parsed.key, entry, behind_a_forget=gone)
         if view.data is not None and view.own:
             files[view.key] = view.data
         elif view.data is None and view.not_fetched:

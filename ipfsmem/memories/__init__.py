@@ -1,4 +1,4 @@
-"""The operations on memories on this device: read, list, write, forget, undo, scopes, import (format 1, 5).
+"""The operations on the memories of this device: read, list, write, forget, undo, scopes, import (format 1, 5).
 
-Works on the state in `device`; never on the network.
+Reads and writes the local database (`device`); never uses the network.
 """

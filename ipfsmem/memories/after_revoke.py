@@ -1,6 +1,6 @@
 """Values that a revoked member wrote after the cutoff of its revocation: a list for a person to review.
 
-Format section 4. Nothing is hidden or removed: a joined value stays until somebody overwrites it.
+Format section 4. Such a value is not hidden or removed: once merged, it stays until somebody overwrites it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Late(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def late_writes(replica: Replica) -> list[Late]:
-    """Return every value of a revoked id whose counter lies beyond its cutoff, in order, until somebody overwrites or forgets it."""
+    """Return the current values that a revoked member wrote with a counter greater than its cutoff, in order."""
     ring = replica.ring
     if ring is None or not ring.view.cutoffs:
         return []
     cutoffs = ring.view.cutoffs
     with replica.reading():
         store = replica.store
-        # The counter that a state has seen of an id is an upper bound, which mostly settles it without reading entries.
+        # The state records the greatest counter of each id: if it is not greater than the cutoff, no entry is read.
         if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
             return []
         late = [

@@ -1,9 +1,9 @@
 """A vault with its scopes as a tree of plain files, and back (format section 1.6): names and bytes only, no disk.
 
-The default scope is in `memory/`, each other in `scopes/<scope>/memory/`, as in a published plain root, so that the original's
-loader can read each base. Texts of others are in its folder `others/`. Data without a Markdown form (a scope's card, which texts
-a forget hides) is in a `scope.json` next to the base. Files that strangers add to such a tree are reported and left out; no name
-in it becomes a path on this disk.
+The default scope is in `memory/`, every other scope in `scopes/<scope>/memory/`, as in a published plain root, so that the loader
+of other programs reads each folder. Texts of others are in a subfolder `others/`. Data without a Markdown form (a scope's card, the
+keys of forgotten memories) is in a `scope.json` next to the scope's `memory/`. Files that a stranger adds to such a tree are
+reported and left out; no name in the tree is used as a path on this disk.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ipfsmem.bundle.timeline import (
 from ipfsmem.causal.cards import MAX_SCOPES, Card, split_card
 from ipfsmem.errors import FormatError, IpfsmemError, LimitError
 
-#: Folder of a base with the texts of others (format section 1.5).
+#: Subfolder of a scope's folder for the texts of others (format section 1.5).
 OTHERS = "others"
-#: The file next to a base; maximum bytes of it, of a whole tree, and names in it (format section 8).
+#: The file next to a scope's `memory/`; maximum bytes of the file and of a whole tree, maximum names in a tree (format section 8).
 SCOPE_FILE = "scope.json"
 MAX_SCOPE_FILE = 16 * 1024 * 1024
 MAX_BYTES = 512 * 1024 * 1024
@@ -55,13 +55,13 @@ class BundleScope(msgspec.Struct, frozen=True):
 
     blob: Blob
     card: Card | None = None
-    #: Files beside its memories that are no notes, in words.
+    #: Descriptions of the files next to the memories that are not notes.
     skipped: tuple[str, ...] = ()
 
 
 class Room:
-    """The remaining quota of a tree: bytes, different timeline lines, forgotten keys. A file that many links lead to, or that
-    compresses a thousandfold, is small at its source; here each of its copies counts."""
+    """The remaining quota of a tree: bytes, different timeline lines, forgotten keys. Bytes are counted after decompression, once
+    for each link to a file."""
 
     def __init__(self, most_events: int = MAX_EVENTS) -> None:
         self._bytes = MAX_BYTES
@@ -110,7 +110,7 @@ class _ScopeFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class _ReadBeside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The content as it is read: a card of another form is left out, and forgotten keys stay forgotten."""
+    """`scope.json` with the card not decoded yet: an invalid card is left out, the forgotten keys are still used."""
 
     card: msgspec.Raw = msgspec.Raw(b"null")
     forgotten: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ _decode = msgspec.json.Decoder(_ReadBeside).decode
 _decode_card = msgspec.json.Decoder(Card | None).decode
 
 
-# -- out -----------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def base_files(
@@ -148,16 +148,16 @@ def base_files(
     return files
 
 
-# -- in ------------------------------------------------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------------------------------------------------
 
 
 def read_tree(
     names: Iterable[str], read: ReadFile, problems_before: Iterable[str] = (), texts: tuple[str, ...] = ()
 ) -> dict[str, BundleScope]:
-    """Return the scopes of a tree by their tokens there; "" is the default scope, which is always among them.
+    """Return the scopes of a tree by token, always including the default scope "".
 
-    A tree without `memory/` and without `scopes/<scope>/memory/` is a single base. Problems are in the blobs, including those
-    `problems_before`. `texts`: further extensions of files that are memories; each has a key of its whole name. Raises LimitError.
+    A tree without `memory/` and without `scopes/<scope>/memory/` is one scope. Problems are in the blobs, with `problems_before` in
+    that of the default scope. `texts`: further extensions of memories, whose key is the whole file name. Raises LimitError.
     """
     listed = sorted(names)
     if len(listed) > MAX_NAMES:
@@ -188,7 +188,7 @@ def read_tree(
 
 
 def _base(name: str) -> tuple[str, str] | None:
-    """Return (folder, name inside its base) of a file of `scopes/<folder>/memory/`."""
+    """Split the path of a file in `scopes/<folder>/memory/` into (folder, relative name); None for any other path."""
     parts = name.split("/", 3)
     if len(parts) == 4 and parts[0] == "scopes" and parts[2] == "memory":
         return parts[1], parts[3]
@@ -224,7 +224,7 @@ def _part(
     problems: list[str],
     endings: tuple[str, ...],
 ) -> BundleScope:
-    """Return one scope, within the quota that the others left."""
+    """Read one scope, within the remaining quota."""
     texts: list[tuple[str, bytes]] = []
     days: list[tuple[str, bytes]] = []
     unread: set[str] = set()
@@ -263,7 +263,8 @@ def _part(
 
 
 def _key_in(relative: str) -> str:
-    """Return the key that names a memory's file, also in the names of its copies; for any other file a key that no memory has."""
+    """Return the key in the name of a memory's file or of a conflict copy. For any other file the result is not the key of any
+    memory."""
     copy = split_conflict_name(relative)
     return copy[0] if copy is not None else (base_of_conflict(relative) or relative).removesuffix(".md")
 
@@ -276,7 +277,7 @@ def _read_beside(name: str | None, read: ReadFile, room: Room, problems: list[st
     except IpfsmemError as error:
         problems.append(f"{_shown(name)} was not read: {error}")
         return _ScopeFile()
-    # Counted before they are decoded: each list item but the first has a comma before it.
+    # The quota is used before decoding: each list item except the first follows a comma.
     room.take(size=len(data or b""), forgotten=0 if data is None else data.count(b","))
     try:
         wire = _decode(data) if data is not None else _ReadBeside()
@@ -300,9 +301,8 @@ def collect_files(
     problems: list[str],
     room: Room | None = None,
 ) -> Blob:
-    """Make a bundle of (file name, text) pairs of memories, and of timeline files; MEMORY.md is left out, conflict copies are
-    further texts of their key, and those in the folder of others are texts of others. Appends to `problems`, uses `room`.
-    Raises LimitError."""
+    """Make a bundle of memories and timeline files, each given as (file name, text). MEMORY.md is left out, a conflict copy is a
+    further text of its key, and a file in `others/` is a text of others. Appends to `problems`, uses `room`. Raises LimitError."""
     files: dict[str, bytes] = {}
     more: list[tuple[str, bytes]] = []
     others: list[tuple[str, bytes]] = []

@@ -1,7 +1,7 @@
-"""Pending texts, for a person to review after an import: listed, and approved one by one or together.
+"""Lists and approves pending texts, which a person reviews after an import.
 
-The source of a text is in its header (`source`), which its writer chose: it is shown, and proves nothing. Which texts an import
-of a program brought is this device's own record.
+The field `source` in a text's header was chosen by its writer and proves nothing. This device records which texts it imported from
+which program.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from ipfsmem.wording import count
 
 
 class PendingText(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of others that can be approved, or was."""
+    """A text of others that can be approved, or was approved."""
 
     key: str
-    #: The name of the conflict copy that it is, if another text is shown; "" if it is the text that is shown.
+    #: The name of its conflict copy; "" if it is the shown text.
     copy: str
     source: str
     name: str
     description: str
     sha256: str
     scope: str = ""
-    #: For pending messages of a session: its name and their number. Key and SHA-256 are empty then.
+    #: For pending messages: the name of their session, and their number. `key` and `sha256` are then empty.
     session: str = ""
     messages: int = 0
 
     @classmethod
     def of(cls, reading: MemoryRecord, copy: str = "") -> PendingText:
-        """Return a text as it is listed."""
+        """Return the listed form of a text."""
         head = head_of(reading.data)
         return cls(
             key=reading.key,
@@ -54,16 +54,16 @@ class PendingText(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-#: Whether an import on this device brought a text under a key of a scope.
-TakenIn = Callable[[str, str, bytes], bool]
+#: `was_imported(scope, key, text)`: whether this device imported this text under this key.
+WasImported = Callable[[str, str, bytes], bool]
 
 
 def candidates(
-    memories: MemoryStore, taken_in: TakenIn | None = None, program: str | None = None
+    memories: MemoryStore, was_imported: WasImported | None = None, program: str | None = None
 ) -> tuple[PendingText, ...]:
-    """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages; with
-    `taken_in` those that this person's devices hold as texts of others and that an import of `program` brought."""
-    texts = [one for one, _ in _pending_rows(memories, taken_in)]
+    """Return the texts of others of one scope that are on this device, by key, then the sessions with pending messages. With
+    `was_imported`: only texts that this person's devices imported from `program`."""
+    texts = [one for one, _ in _pending_rows(memories, was_imported)]
     sessions = Sessions(memories).pending()
     return (
         *texts,
@@ -90,8 +90,8 @@ def _of_session(memories: MemoryStore, session: str, source: str, messages: int)
     )
 
 
-def _pending_rows(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple[PendingText, bool]]:
-    """Return the candidates, and whether each is the only text under its key: no own text, and no other text of others."""
+def _pending_rows(memories: MemoryStore, was_imported: WasImported | None) -> list[tuple[PendingText, bool]]:
+    """Return the candidates, each with whether it is the only text under its key."""
     rows = []
     for item in memories.conflicts():
         if item.forgotten:
@@ -101,8 +101,9 @@ def _pending_rows(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple
         for file, reading in texts:
             if reading is None or reading.own:
                 continue
-            if taken_in is not None and not (
-                taken_in(memories.scope, item.key, reading.data) and _is_held_as_foreign(memories, reading)
+            if was_imported is not None and not (
+                was_imported(memories.scope, item.key, reading.data)
+                and _is_held_as_foreign(memories, reading)
             ):
                 continue
             one = PendingText.of(reading, file)
@@ -111,7 +112,7 @@ def _pending_rows(memories: MemoryStore, taken_in: TakenIn | None) -> list[tuple
 
 
 def _is_held_as_foreign(memories: MemoryStore, reading: MemoryRecord) -> bool:
-    """Return whether only this person's devices wrote it, as a text of somebody outside the vault."""
+    """Return whether this person's devices alone wrote this text, marked as the text of somebody outside the vault."""
     entry = memories.entry(reading.key)
     return all(
         dot in entry and entry[dot].author == FOREIGN and memories.is_own(dot, "") for dot in reading.token
@@ -119,8 +120,7 @@ def _is_held_as_foreign(memories: MemoryStore, reading: MemoryRecord) -> bool:
 
 
 def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None) -> tuple[PendingText, ...]:
-    """Approve the pending messages of a session of a scope and of those that lead to it; returns a candidate for each scope and
-    program that they came from."""
+    """Approve the pending messages of a session in these scopes; returns one candidate for each scope and source program."""
     memories, *below = parts
     with writing(memories.replica) as change, no_collection():
         if seen is not None and AllSessions(memories, below).seen(session) != seen:
@@ -135,14 +135,13 @@ def promote_session(parts: Sequence[MemoryStore], session: str, seen: str | None
     )
 
 
-def promote_all(memories: MemoryStore, taken_in: TakenIn, program: str) -> tuple[PendingText, ...]:
-    """Approve every candidate that an import of a program brought, messages of sessions too, in one transaction. Returns the
-    approved ones.
+def promote_all(memories: MemoryStore, was_imported: WasImported, program: str) -> tuple[PendingText, ...]:
+    """Approve all candidates imported from a program, including messages, in one transaction. Returns the approved candidates.
 
-    A candidate with another text under its key, whoever wrote that, stays pending: nobody compared the two.
+    A candidate stays pending if its key has another text, because nobody compared the two.
     """
     with writing(memories.replica) as change, no_collection():
-        texts = tuple(one for one, alone in _pending_rows(memories, taken_in) if alone)
+        texts = tuple(one for one, alone in _pending_rows(memories, was_imported) if alone)
         for one in texts:
             memories.promote_in(change, one.key)
         approved = Sessions(memories).approve_in(change, program)

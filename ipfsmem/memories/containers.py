@@ -1,7 +1,7 @@
-"""Containers of a bundle's files: a folder, a zip, a CAR. Their names and bounded reads; nothing is ever written to a disk.
+"""Reads the files of a bundle from a folder, a zip or a CAR, within limits; writes nothing.
 
-Links and special files in a folder are left out; a zip is read for stored and deflated entries only, each within its limit,
-whatever its directory claims; a CAR is checked block by block against its one root.
+Links and special files in a folder are left out. Of a zip, stored and deflated entries are read, each up to its limit, whatever
+size its directory states. Every block of a CAR is verified, from its single root.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ ZIP_MAGIC = b"PK\x03\x04"
 #: The directory of a zip without files.
 _EMPTY_ZIP = b"PK\x05\x06"
 _ENCRYPTED = 0x1
-#: macOS's own files in a zip, without content of a user.
+#: Folder of metadata that macOS adds to a zip.
 _FINDER = "__MACOSX/"
 #: Extensions of notes in plain text besides `.md`: memories in a folder or zip of notes, reported in an export.
 TEXTS = (
     *(".txt", ".text", ".markdown", ".mdown", ".mdwn", ".mkd", ".mkdn", ".mdx"),
     *(".org", ".rst", ".adoc", ".asciidoc", ".textile"),
 )
-#: Extensions of documents that lie beside notes: never read, and named, as they are no notes.
+#: Extensions of documents, which are not read but listed as skipped.
 ATTACHMENTS = (".doc", ".docx", ".odt", ".pdf", ".epub")
-#: Extensions of further notes, which are never read, and so are reported as left out; and of attachments.
+#: Extensions of files that are reported if they are left out: further notes, and attachments.
 NOTES = (*TEXTS, ".html", ".htm", ".rtf", ".tex", ".canvas", *ATTACHMENTS)
 #: Prefix of each file's entry in the directory of a zip.
 _DIRECTORY = b"PK\x01\x02"
@@ -102,10 +102,10 @@ def folder_files(
     problems: list[str],
     tops: Sequence[str] = (),
 ) -> tuple[Collection[str], ReadFile]:
-    """Return the names of the wanted files in a folder, and a reader for them; all are read now, no link is followed.
+    """Read the wanted files in a folder; returns their names, and a reader that returns their bytes. No link is followed.
 
-    `is_wanted` gets a file's last name and whether it is at the top, `most` returns the maximum bytes of a file. With `tops` only
-    those folders are read. Unreadable folders are appended to `problems`. Raises LimitError.
+    `is_wanted` is called with the last part of a file's path and whether the file is at the top; `most` returns the maximum bytes
+    of a file. `tops`: read only these top folders. Unreadable folders are appended to `problems`. Raises LimitError.
     """
     base = str(folder)
     contents: dict[str, bytes | IpfsmemError | None] = {}
@@ -141,9 +141,9 @@ def _read(
     *,
     texts: bool = False,
 ) -> dict[str, BundleScope]:
-    """Read the tree of a place that a user named, as `read_tree`. Raises FormatError if it has no file of a memory: most often it
-    is the wrong place, and replacing with it would forget everything. `notes` are files that are reported as left out, attachments
-    among them as skipped; `texts`: files with the extensions `TEXTS` are memories too."""
+    """Read the tree of a path that a user named, as `read_tree` does. Raises FormatError if it contains no memory: the path is then
+    most likely wrong, and an import with `replace` would forget everything. `notes`: files to report as left out, or as skipped if
+    they are attachments. `texts`: whether files with an extension in `TEXTS` are memories too."""
     endings = TEXTS if texts else ()
     if not problems_before and not any(
         name.lower().endswith((".md", ".jsonl", SCOPE_FILE, *endings)) for name in names
@@ -161,7 +161,7 @@ def _read(
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return some names, and how many more there are."""
+    """Join the first names, and the number of the others, in a phrase."""
     shown = ", ".join(ascii(name)[1:-1][:60] for name in names[:3])
     return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown
 
@@ -185,10 +185,10 @@ def _most(name: str) -> int:
 def _files(
     base: str, tops: Sequence[str], is_wanted: Callable[[str, bool], bool], problems: list[str]
 ) -> Iterator[tuple[str, str, int | None]]:
-    """Yield the wanted files below `base`, with `tops` only in these and at the top: the relative name with slashes; then the
-    name in the open folder of the descriptor, so that a folder replaced by a link meanwhile leads nowhere, or the path on
-    systems without descriptors. As text: ten thousand `Path` objects take longer to make than their files to read. Unreadable
-    folders are appended to `problems`."""
+    """Yield the wanted files below `base` as (relative name with slashes, name, descriptor of its folder); with `tops` only files
+    at the top and in these folders. The descriptor is of the open folder, so a folder replaced by a link meanwhile is not followed;
+    on systems without such descriptors, the name is the path and the descriptor None. Names are strings because creating ten
+    thousand `Path` objects takes longer than reading the files. Unreadable folders are appended to `problems`."""
 
     def unread(error: OSError) -> None:
         called = ascii(Path(os.fsdecode(error.filename or base)).name)[1:-1]
@@ -218,7 +218,7 @@ def _walk(
 def read_zip(path: Path) -> dict[str, BundleScope]:
     """Return the scopes of a zip. Raises FormatError, LimitError."""
     problems: list[str] = []
-    with zip_files(path, said=problems) as (names, read):
+    with zip_files(path, problems=problems) as (names, read):
         inside = ("memory/", "scopes/")
         whole = any(name.startswith(inside) for name in names)
         notes = [
@@ -233,17 +233,17 @@ def read_zip(path: Path) -> dict[str, BundleScope]:
 
 @contextlib.contextmanager
 def zip_files(
-    path: Path, tops: Collection[str] = ("memory", "scopes"), *, said: list[str]
+    path: Path, tops: Collection[str] = ("memory", "scopes"), *, problems: list[str]
 ) -> Iterator[tuple[Collection[str], ReadFile]]:
-    """Open a zip: the names of its files, without a common top folder unless it is one of `tops`, and a reader for them within
-    the block. Entries whose name leads out of the zip are appended to `said`. Raises FormatError, also in the block for
-    entries that cannot be unpacked, LimitError."""
+    """Open a zip; yields the names of its files, without a common top folder unless that is in `tops`, and a reader that is valid
+    within the block. Entries with a path outside the zip are appended to `problems`. Raises LimitError, and FormatError, in the
+    block also for an entry that cannot be unpacked."""
     with storage_errors(path, "read"), opened(path) as file:
         if _signatures(file) > MAX_NAMES:
             raise LimitError(f"there are more than {MAX_NAMES:,} files in the zip")
         try:
             with zipfile.ZipFile(file) as archive:
-                yield _from_zip(archive, tops, said)
+                yield _from_zip(archive, tops, problems)
         except (
             zipfile.BadZipFile,
             zlib.error,
@@ -256,7 +256,7 @@ def zip_files(
 
 
 def _signatures(file: BinaryIO) -> int:
-    """Return the maximum number of files in a zip: its directory is read whole, so they are counted before."""
+    """Return an upper bound of the number of files in a zip, counted before `zipfile` loads the whole directory into memory."""
     count, tail = 0, b""
     while piece := file.read(1 << 20):
         count += (tail + piece).count(_DIRECTORY)
@@ -273,7 +273,7 @@ def _from_zip(
         name = _plain_name(info.filename)
         if name.endswith("/") or name.startswith(
             _FINDER
-        ):  # not `is_dir`: older versions index the last letter of an empty name
+        ):  # `is_dir` of older Python versions fails for an empty name
             continue
         if ".." in name.split("/"):
             problems.append(f"{ascii(info.filename)[1:-1][:120]} was left out: it leads out of the zip")
@@ -301,7 +301,7 @@ def _from_zip(
 
 
 def _plain_name(name: str) -> str:
-    """Return an entry's name with slashes, also if Windows wrote it, and without a leading `./`."""
+    """Return an entry's name without a leading `./`, with slashes in place of the backslashes of Windows."""
     return "/".join(part for part in name.replace("\\", "/").split("/") if part != ".")
 
 

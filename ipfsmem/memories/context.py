@@ -1,8 +1,9 @@
-"""The context of a model at the start of a session or before a prompt: the index of own memories, and with a query the matching
-texts, messages and events, fenced and within a limit.
+"""Builds the context block for a model at the start of a session or before a prompt: the index of own memories, and with a query
+the matching texts, messages and events, fenced and within a limit.
 
-It contains only own texts, not even names of others' (format section 5.2). The same vault gives the same text, and its first line
-never changes. Unless the caller counts, a token is three bytes of UTF-8, an upper bound for the prose of usual models.
+It contains own texts only, and no names of others' texts (format section 5.2). The same vault always produces the same text, and
+the first line never changes. Unless the caller passes a counter, a token is three bytes of UTF-8, which overestimates the tokens of
+prose with common models.
 """
 
 from __future__ import annotations
@@ -45,58 +46,58 @@ if TYPE_CHECKING:
     from ipfsmem.recall.priority import PriorityFactors
 
 #: Maximum number of matches that are examined, and bytes of one that are shown.
-_HITS = 20
-_LONGEST = 6_000
-#: Maximum factor by which a block's bytes may grow for a counter that finds few tokens in them.
-_WIDEST = 8
+_MAX_MATCHES = 20
+_MAX_TEXT_BYTES = 6_000
+#: Maximum factor by which a block grows if the caller's counter returns fewer tokens than `tokens_of`.
+_MAX_GROWTH = 8
 #: A text is not shown if fewer bytes than this would be left.
-_SHORTEST = 1_200
-#: Matches in the layout `turn`.
-_TURN_HITS = 3
-#: Maximum matching messages and events, and in the layout `turn`; the number of best ones before the memories, in a quarter of
-#: the room.
-_SAID, _TURN_SAID, _FIRST_SAID = 60, 5, 3
-#: Hits that are examined for messages and events in the layout `turn`.
-_TURN_LOOKED = 40
-#: Maximum bytes of texts that a prompt indexes, half a second of work; beyond that it uses an existing index, or none.
-_MADE_AT_ONCE = 1_000_000
-#: From this fraction of them an index is made ahead of prompts: other machines are slower.
-_MADE_AHEAD = 4
-#: A memory comes after at most this many more messages for each memory before it.
-_SAID_BETWEEN = 4
+_MIN_TEXT_BYTES = 1_200
+#: Maximum memories in the layout `turn`.
+_MAX_TURN_MATCHES = 3
+#: Maximum matching messages and events; the same in the layout `turn`; how many of the best are placed before the memories, in a
+#: quarter of the room.
+_MAX_MESSAGES, _MAX_TURN_MESSAGES, _LEADING_MESSAGES = 60, 5, 3
+#: Hits in which the layout `turn` looks for messages and events.
+_TURN_CANDIDATES = 40
+#: Maximum bytes of texts that are indexed before a prompt (half a second of work); with more, only an existing index is used.
+_MAX_INDEXED_BYTES = 1_000_000
+#: If the texts exceed `_MAX_INDEXED_BYTES` divided by this, the index is made ahead of prompts: other machines are slower.
+_SAFETY_FACTOR = 4
+#: Maximum messages and events between two memories.
+_MESSAGES_BETWEEN = 4
 #: Maximum events in a block, and bytes of one.
 _EVENTS, _EVENT_BYTES = 20, 600
-#: Maximum memories ranked by worth without an index of recall: the time limit of a hook allows no more.
-_HEADS = 5_000
-#: Memories without room in an index after which no shorter one is sought, and bytes of the shortest line.
+#: Maximum memories that are ranked by worth without an index of recall, because of the time limit of a hook.
+_MAX_UNINDEXED = 5_000
+#: After this many memories that do not fit into the index, no further one is tried; bytes of the shortest line.
 _PASSED, _LEAST_LINE = 200, 16
-#: Bytes that facts leave to the rest of a block, at most a quarter of it.
-_BESIDE_FACTS = 1_500
-#: Maximum keys that are named of the matches without room.
-_NAMED = 10
+#: Bytes reserved for texts other than facts, at most a quarter of the block.
+_RESERVED_BYTES = 1_500
+#: Maximum keys listed of matches that do not fit.
+_MAX_KEYS = 10
 
 
 class ContextBlock(msgspec.Struct, frozen=True, kw_only=True):
-    """The block and its content. Empty text: there is no context."""
+    """A context block and a summary of its content. The text is empty if there is no context."""
 
     text: str
-    #: Its number of tokens.
+    #: The number of tokens of the text.
     tokens: int
-    #: Keys of the memories with their texts in it, as `scope/key` outside the default scope.
+    #: Keys of the memories whose texts are in the block, as `scope/key` outside the default scope.
     shown: tuple[str, ...]
-    #: Keys of matching memories without room.
+    #: Keys of matching memories that do not fit.
     skipped: tuple[str, ...]
-    #: Number of memories named in the index plus facts in it, and of both without room.
+    #: Number of memories in the index plus facts in the block, and number of both that do not fit.
     listed: int
     left_out: int
-    #: Number of events in it.
+    #: Number of latest events in the block.
     events: int
-    #: Of a preview: the lines that look like secrets.
+    #: In a preview: the lines that look like secrets.
     secrets: tuple[str, ...] | None = None
-    #: Number of texts, events and indexes left out because this session was shown them, and the marks of those in it.
+    #: Number of texts, events and indexes left out because this session was shown them before; the marks of those in the block.
     repeated: int = 0
     marks: tuple[str, ...] = ()
-    #: Number of matching messages and events in it.
+    #: Number of matching messages and events in the block.
     said: int = 0
 
     def __str__(self) -> str:
@@ -121,11 +122,11 @@ def context(
     running: str = "",
     facts: ContextFacts | None = None,
 ) -> ContextBlock:
-    """Return the block for some scopes, in order of precedence. Never more than `max_tokens` (2,000, for the layout `turn` 500),
-    as `count` counts tokens. The layouts `index` and `full` contain all facts with room, restrictions first, whole. `exclude`:
-    marks of texts not to show again; `by_meaning`: False asks no model; `counts`: count a use of the memories with their texts
-    in it; `running`: the current session, whose messages the model has already; `facts`: the result of `facts_for`, if the
-    caller has it. Raises UsageError."""
+    """Return the context block for some scopes, in order of precedence, of at most `max_tokens` tokens (default 2,000, in the
+    layout `turn` 500) as counted by `count`. The layouts `index` and `full` contain every fact that fits, whole, restrictions
+    first. `exclude`: marks of texts not to show again. `by_meaning`: whether to ask the model. `counts`: whether to count a use of
+    each memory whose text is in the block. `running`: the current session, whose messages the model has already. `facts`: the
+    result of `facts_for`, if the caller has it. Raises UsageError."""
     if layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
@@ -138,20 +139,20 @@ def context(
     fact_lines = facts_for(parts, layout) if facts is None else facts
     room = max_tokens * TOKEN_BYTES
 
-    def made_in(room: int) -> ContextBlock:
+    def block_within(room: int) -> ContextBlock:
         with parts[0].replica.reading():
             return _block_of(parts, matches, fact_lines, room, layout, exclude)
 
-    block = made_in(room)
-    # Another counter finds fewer or more tokens in the same bytes: the room is widened once, and narrowed until it fits.
+    block = block_within(room)
+    # The caller's counter may return fewer or more tokens than estimated: grow the block once, then shrink it until it fits.
     counted = counted_tokens(count, block.text)
     if count is not tokens_of and 0 < counted < max_tokens:
-        room = min(room * max_tokens // counted, room * _WIDEST)
-        block = made_in(room)
+        room = min(room * max_tokens // counted, room * _MAX_GROWTH)
+        block = block_within(room)
         counted = counted_tokens(count, block.text)
     while counted > max_tokens:
         room = min(room * 9 // 10, room * max_tokens // counted)
-        block = made_in(room)
+        block = block_within(room)
         counted = counted_tokens(count, block.text)
     if counts:
         count_shown(parts[0], block)
@@ -159,12 +160,12 @@ def context(
 
 
 def tokens_of_facts(facts: ContextFacts) -> int:
-    """Return the number of tokens of all these facts in a block."""
+    """Estimate the tokens that all these facts need in a block."""
     return -(-facts.bytes // TOKEN_BYTES)
 
 
 def facts_for(parts: Sequence[MemoryStore], layout: Layout) -> ContextFacts:
-    """Return the facts for a block of this layout, before the room is known."""
+    """Return the facts for a block of this layout, whatever its size."""
     if layout not in ("index", "full"):
         return ContextFacts()
     with parts[0].replica.reading():
@@ -198,11 +199,11 @@ def _matches(
     by_meaning: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
-    """Return the matching own memories, messages and events, best first, and how many were left out because they were shown
-    before."""
+    """Return the matching own memories, messages and events, best first, and how many were left out because this session was shown
+    them before."""
     if query is None or not query.strip():
         return (), 0
-    from ipfsmem.memories.query_words import MAX_HITS, prompt_query  # only queries need it
+    from ipfsmem.memories.query_words import MAX_HITS, prompt_query  # needed for a query only
 
     query = prompt_query(query)
     if not query:
@@ -211,20 +212,22 @@ def _matches(
     from ipfsmem.memories.search_index import has_moments, is_ready
 
     turn = layout == "turn"
-    most = _TURN_HITS if turn else _HITS
+    most = _MAX_TURN_MATCHES if turn else _MAX_MATCHES
     strict = turn and not by_meaning
-    more = _HITS if exclude else 0
-    talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MADE_AT_ONCE))
+    more = _MAX_MATCHES if exclude else 0
+    talks = has_moments(parts) and (not strict or is_ready(parts, "all", _MAX_INDEXED_BYTES))
     answer = None
     if talks:
         most_hits = min(
-            MAX_HITS, (_TURN_LOOKED if turn else _HITS + _SAID + more) + (_SAID if running else 0)
+            MAX_HITS,
+            (_TURN_CANDIDATES if turn else _MAX_MATCHES + _MAX_MESSAGES + more)
+            + (_MAX_MESSAGES if running else 0),
         )
         question = Question(query, kind="all", limit=most_hits, explain=turn, by_meaning=by_meaning)
         answer = search(parts, question)
     if answer is not None and (strict or answer.by_meaning or not answer.source.held):
-        hits = answer.memories  # the time limit of a hook allows no second index
-    else:  # memories get their vectors before messages and events do
+        hits = answer.memories  # a second index would exceed the time limit of a hook
+    else:  # memories have vectors earlier than messages and events
         question = Question(query, limit=most + more, explain=turn, by_meaning=by_meaning)
         hits = search(parts, question).memories
     with parts[0].replica.reading():
@@ -242,9 +245,11 @@ def _not_shown(
     strict: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
-    """Return the own ones among the memories found and the messages and events of `answer`, and how many were left out because
-    they were shown before. If nothing was shown before, this reads no text."""
-    most, most_said = (_TURN_HITS, _TURN_SAID) if layout == "turn" else (_HITS, _SAID)
+    """Select the own memories in `hits` and the own messages and events in `answer`; returns them, and how many were left out
+    because this session was shown them before. Without `exclude`, no text is read."""
+    most, most_said = (
+        (_MAX_TURN_MATCHES, _MAX_TURN_MESSAGES) if layout == "turn" else (_MAX_MATCHES, _MAX_MESSAGES)
+    )
     is_relevant = _relevance(query) if strict else None
     own = (hit for hit in hits if hit.own and (is_relevant is None or is_relevant(hit.hit)))
     some = list(own if exclude else islice(own, most))
@@ -268,65 +273,65 @@ def _not_shown(
     )
     those = list(sayings if exclude else islice(sayings, most_said))
     unseen = [one for one in those if not exclude or one[1].mark not in exclude]
-    # The layout `full` counts events that were shown before with the latest events.
+    # In the layout `full`, events shown before are counted with the latest events.
     counted = [
         match
         for match, one in (those if exclude else ())
         if one.mark in exclude
         and not (layout == "full" and match.moment is not None and match.moment.kind == "event")
     ]
-    return _in_order(new[:most], answer.memories, unseen[:most_said]), repeated + len(counted)
+    return _merged(new[:most], answer.memories, unseen[:most_said]), repeated + len(counted)
 
 
 class Readiness(NamedTuple):
-    """Whether a prompt has the time to look up something, and everything."""
+    """Whether recall is fast enough before a prompt: for memories (`something`), and for messages and events too (`everything`)."""
 
     something: bool
     everything: bool
 
 
 def readiness(parts: Sequence[MemoryStore]) -> Readiness:
-    """Return what a prompt has time for now; `make_ready` prepares the rest."""
+    """Return what can be searched before a prompt now; `make_ready` makes the missing index."""
     from ipfsmem.memories.search_index import has_moments, is_at_hand, is_ready
 
     if parts[0].replica.read_only:
-        return Readiness(something=True, everything=True)  # no index can be stored for it
-    if is_at_hand(parts, "all") and is_ready(parts, "all", _MADE_AT_ONCE):
+        return Readiness(something=True, everything=True)  # a read-only vault cannot store an index
+    if is_at_hand(parts, "all") and is_ready(parts, "all", _MAX_INDEXED_BYTES):
         return Readiness(something=True, everything=True)
-    if is_at_hand(parts, "memory") and is_ready(parts, "memory", _MADE_AT_ONCE):
+    if is_at_hand(parts, "memory") and is_ready(parts, "memory", _MAX_INDEXED_BYTES):
         return Readiness(something=True, everything=not has_moments(parts))
-    small = is_ready(parts, "all", _MADE_AT_ONCE)
+    small = is_ready(parts, "all", _MAX_INDEXED_BYTES)
     return Readiness(something=small, everything=small)
 
 
 def make_ready(parts: Sequence[MemoryStore]) -> None:
-    """Make and store the index for prompts if the vault is too large for a hook to do it. Raises StorageError."""
+    """Make and store the index for prompts if the vault is too large to index within a hook. Raises StorageError."""
     from ipfsmem.memories.search_index import has_moments, is_ready, make_index
 
     kind: Kind = "all" if has_moments(parts) else "memory"
-    if not is_ready(parts, kind, _MADE_AT_ONCE // _MADE_AHEAD):
+    if not is_ready(parts, kind, _MAX_INDEXED_BYTES // _SAFETY_FACTOR):
         make_index(parts, kind)
 
 
-def _in_order(
+def _merged(
     hits: Sequence[Match], all_hits: Sequence[Match], sayings: Sequence[tuple[Match, Said]]
 ) -> list[Match | Said]:
-    """Merge memories with messages and events, best first. `all_hits`: the memories found by the search over both. Scores of two
-    searches are not comparable, so a memory keeps its place in that search, and comes at the latest after a few lines for each
-    memory before it."""
-    _name_what_is_answered(one for _, one in sayings)
+    """Merge memories with messages and events, best first. `all_hits`: the memories found by the search over all kinds. Scores of
+    two searches are not comparable, so a memory is placed by its rank in that search, with at most `_MESSAGES_BETWEEN` messages and
+    events since the memory before it."""
+    _link_answers(one for _, one in sayings)
     places = {hit.id: hit.place for hit in all_hits}
     order: list[tuple[int, int, Match | Said]] = [(at, 1, one) for at, (_, one) in enumerate(sayings)]
     for at, hit in enumerate(hits):
         place = places.get(hit.id)
         better = len(sayings) if place is None else sum(match.place < place for match, _ in sayings)
-        order.append((min(_SAID_BETWEEN * at, better), 0, hit))
+        order.append((min(_MESSAGES_BETWEEN * at, better), 0, hit))
     order.sort(key=itemgetter(0, 1))
     return [one for _, _, one in order]
 
 
-def _name_what_is_answered(sayings: Iterable[Said]) -> None:
-    """Link a message of an agent to the user's message that was found before it in its session, as its answer."""
+def _link_answers(sayings: Iterable[Said]) -> None:
+    """Link each found message of an agent to the last found message of the user before it in the session, which it answers."""
     question: Said | None = None
     for one in sorted((one for one in sayings if one.moment.kind == "message"), key=attrgetter("place")):
         if one.moment.type == "user":
@@ -336,7 +341,7 @@ def _name_what_is_answered(sayings: Iterable[Said]) -> None:
 
 
 def _questions(matches: Iterable[Match]) -> dict[str, Match]:
-    """Return, by the ids of the replies among some own messages, the question or the user's message before each."""
+    """Return, by the id of each own reply in `matches`, the message of the user before it."""
     from ipfsmem.memories.event_entries import place_of
 
     own = [(one.moment, one) for one in matches if one.own]
@@ -351,8 +356,9 @@ def _questions(matches: Iterable[Match]) -> dict[str, Match]:
 
 
 def _relevance(query: str) -> Callable[[Hit | MomentHit | None], bool]:
-    """Return a check of whether a memory or message is relevant to a prompt of a hook, which is not written as a query: its header
-    has one of its words, or its text and its day two; one is enough for a prompt of one or two words, and for an identifier."""
+    """Return a filter for the hits of a hook's prompt, which is not written as a query. A hit is relevant if its header contains
+    one word of the prompt, or its text and day contain two; one suffices if the prompt has at most two words, and for an
+    identifier."""
     from ipfsmem.recall.function_words import prompt_weight, word_weights
 
     weight, least = word_weights(query), max(1, min(2, prompt_weight(query) - 1))
@@ -389,7 +395,7 @@ def _block_of(
     texts: list[str] = []
     shown: list[str] = []
     skipped: list[str] = []
-    fact_block = facts.shown(room - min(_BESIDE_FACTS, room // 4))
+    fact_block = facts.shown(room - min(_RESERVED_BYTES, room // 4))
     if fact_block.text:
         mark = mark_of(replica, "index", fact_block.text)
         if mark in exclude:
@@ -403,7 +409,7 @@ def _block_of(
         from ipfsmem.memories.recall import Match
 
         writers = Writers(parts[0].replica)
-        spare = len(_no_room((), _HITS, 0).encode()) + 1
+        spare = len(_omitted_line((), _MAX_MATCHES, 0).encode()) + 1
         only_matches = layout in ("turn", "ranked")
         share = (room if only_matches else room * 3 // 4) - spare
         says = [one for one in hits if not isinstance(one, Match)]
@@ -413,7 +419,7 @@ def _block_of(
             talk = Talk(fact_block.text)
         first: set[int] = set()
         ahead = share // 4
-        for saying in [] if layout == "turn" else says[:_FIRST_SAID]:
+        for saying in [] if layout == "turn" else says[:_LEADING_MESSAGES]:
             cost = talk.add(line, ahead) if talk and (line := saying.line(ahead)) is not None else 0
             if cost:
                 first.add(id(saying))
@@ -441,7 +447,7 @@ def _block_of(
             texts.append(talk.text())
             marks += [line.mark for line in talk.lines]
         if skipped and room >= spare:
-            note = _no_room(skipped, len(skipped), room if only_matches else room // 4)
+            note = _omitted_line(skipped, len(skipped), room if only_matches else room // 4)
             texts.append(note)
             room -= len(note.encode()) + 1
     listed = left_out = noted = 0
@@ -475,11 +481,11 @@ def _block_of(
     )
 
 
-def _no_room(places: Sequence[str], number: int, room: int) -> str:
-    """Return the line about matches without room; they are named as far as `room` allows."""
+def _omitted_line(places: Sequence[str], number: int, room: int) -> str:
+    """Return the line about matches that do not fit, with as many of their keys as fit into `room` bytes."""
     begin = f"({count(number, 'more match', 'more matches')} had no room here"
     names = ""
-    for place in places[:_NAMED]:
+    for place in places[:_MAX_KEYS]:
         longer = f"{names}, {place}" if names else f": {place}"
         if len(f"{begin}{longer} and others.)\n".encode()) + 1 > room:
             break
@@ -491,8 +497,8 @@ def _no_room(places: Sequence[str], number: int, room: int) -> str:
 def _events(
     parts: Sequence[MemoryStore], room: int, exclude: frozenset[str], there: frozenset[str]
 ) -> tuple[str, list[str], int]:
-    """Return the latest events of this person's devices, oldest first, in at most `room` bytes, their marks, and how many were
-    shown before. `there`: matching ones already in the block. Imported events are a history and are left out."""
+    """Return the latest events of this person's devices, oldest first, in at most `room` bytes; their marks; and how many were left
+    out because this session was shown them before. `listed`: matching events already in the block. Imported events are left out."""
     from ipfsmem.bundle.program_events import is_use  # not before a prompt, which lists no events
     from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
     from ipfsmem.device.events import events_of
@@ -538,12 +544,12 @@ def _events(
 
 
 def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
-    """Return one match in its fence; a long text is cut with a note. None if there is no room."""
+    """Return one match in its fence, cut with a note if it is long; None if it does not fit."""
     file = hit.reading.readable
     data = file.body.encode()
-    most = min(_LONGEST, room)
+    most = min(_MAX_TEXT_BYTES, room)
     if len(data) > most:
-        if most < _SHORTEST:
+        if most < _MIN_TEXT_BYTES:
             return None
         cut = data[: most - 600].decode("utf-8", "ignore")
         file = MemoryFile(file.fields, f"{cut}\n(cut here: {len(data):,} bytes in all)")
@@ -554,11 +560,11 @@ def _fenced(hit: Hit, writers: Writers, room: int) -> str | None:
 def _index(
     parts: Sequence[MemoryStore], room: int, exclude: frozenset[tuple[str, str]]
 ) -> tuple[str, int, int]:
-    """Return the index of some scopes in at most `room` bytes, and the numbers of memories named and left out. `exclude`: scope
-    and key of those already in the block.
+    """Return the index of some scopes in at most `room` bytes, and the numbers of memories listed and left out. `exclude`: (scope,
+    key) of memories already in the block.
 
-    At most 200 lines and 25 KB. The memories worth least, also by the time since their last change or use, are left out first;
-    one that does not fit yields to the next.
+    The index has at most 200 lines and 25 KB. Memories of the lowest priority are left out first; a line that does not fit is
+    skipped for a shorter one.
     """
     room, rows, passed = min(room, MAX_BYTES) - len(_left_out(10**9).encode()), MAX_LINES, 0
     chosen: dict[str, list[tuple[str, str, str]]] = {}
@@ -597,21 +603,21 @@ def _index(
     return "\n".join(blocks), listed, total - listed
 
 
-#: The scope's memories, its key, its section and its line.
+#: A memory in the index: the memories of its scope, its key, section and line.
 _Listed = tuple["MemoryStore", str, str, str]
 
 
 def _by_worth(
     parts: Sequence[MemoryStore], exclude: frozenset[tuple[str, str]]
 ) -> tuple[int, Iterable[_Listed]]:
-    """Return the number of own memories of some scopes, and each with its section and line: scopes in order, those worth most
-    first, ties by last write. `exclude`: scope and key of memories to leave out.
+    """Return the number of own memories of some scopes, and an iterator over them with section and line: scopes in order, highest
+    priority first, ties by last write. `exclude`: (scope, key) of memories to leave out.
 
-    Parts of sessions are left out. With an index of recall no text is opened, otherwise all are, with the same result; of very
-    many only those written last, with the others after them.
+    Parts of sessions are left out. With an index of recall no text is opened. Without one, texts are opened with the same result,
+    except that of more than `_MAX_UNINDEXED` memories only those written last are ranked, and the others follow.
     """
     from ipfsmem.bundle.index_block import INDEX_KEY
-    from ipfsmem.memories.search_index import index_at_hand  # only needed if something is shown
+    from ipfsmem.memories.search_index import index_at_hand  # needed only if a line is shown
 
     replica = parts[0].replica
     hidden = hidden_texts(replica)
@@ -619,7 +625,7 @@ def _by_worth(
     used: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = parts[0].fading  # read once: it reads the settings file
 
-    places: dict[PriorityFactors, float] = {}  # most were never used, and many are alike
+    places: dict[PriorityFactors, float] = {}  # most memories were never used, and many have the same factors
 
     def place(factors: PriorityFactors, scope: str, key: str) -> float:
         use = used.get((scope, key))
@@ -636,7 +642,7 @@ def _by_worth(
         entries = index.held
 
         def in_groups() -> list[tuple[float, list[str]]]:
-            """Return keys grouped by rank, best first. Only entries ranked individually are decoded."""
+            """Yield keys grouped by rank, best first. Only entries with a rank of their own are decoded."""
             groups, moved = index.standing()
             apart = moved | {key for of in (used, exclude, hidden) for _, key in of}
             ranked = [
@@ -664,9 +670,11 @@ def _by_worth(
                     yield by_scope[one.scope], key, one.section, one.line
 
         def in_one(groups: Iterable[list[str]]) -> list[str]:
-            """Return several groups of one rank as one: last written first."""
+            """Merge groups of the same rank: last written first."""
             keys = sorted(chain.from_iterable(groups))
-            return sorted(keys, key=lambda key: entries[key].hlc, reverse=True)  # all clocks have one length
+            return sorted(
+                keys, key=lambda key: entries[key].hlc, reverse=True
+            )  # all clocks have the same length
 
         order = index.made_of("by worth", (today, hidden, used, fading, exclude), in_groups)
         return sum(len(keys) for _, keys in order), in_order()
@@ -694,7 +702,7 @@ def _by_worth(
             sections.append((-int(written, 16), key, part, entry))
         keys_met |= mine
     sections.sort(key=itemgetter(0, 1))
-    first, rest = sections[:_HEADS], sections[_HEADS:]
+    first, rest = sections[:_MAX_UNINDEXED], sections[_MAX_UNINDEXED:]
     lines = [
         (-place(line.factors, part.scope, key), key, part, line)
         for _, key, part, entry in first
@@ -713,7 +721,7 @@ def _by_worth(
 
 
 def _lists_alone(part: MemoryStore, here: Container[str]) -> bool:
-    """Return whether a MEMORY.md only lists memories that are here."""
+    """Return whether a MEMORY.md contains nothing except its list of memories."""
     from ipfsmem.bundle.index_block import INDEX_KEY, typed_text
     from ipfsmem.memories.memory_records import readable_file
 
@@ -722,7 +730,7 @@ def _lists_alone(part: MemoryStore, here: Container[str]) -> bool:
 
 
 def _own_since(part: MemoryStore, key: str, entry: Entry) -> str:
-    """Return when the own text that is shown was written; empty if none is shown."""
+    """Return the clock of the shown own text; "" if none is shown."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         return value.h if value.body is not None and part.is_own(dot, value.author) else ""
@@ -731,7 +739,7 @@ def _own_since(part: MemoryStore, key: str, entry: Entry) -> str:
 
 
 def _line(part: MemoryStore, key: str, entry: Entry, today: date) -> IndexLine | None:
-    """Return the line of a memory in the index; None if it has none, is not on this device, or expired."""
+    """Return the section and line of a memory; None if it is not listed, not on this device, or expired."""
     line: IndexLine | None = None
     if len(entry) == 1:
         (value,) = entry.values()

@@ -1,4 +1,4 @@
-"""The facts of a context block: restrictions first, whole and with their category, as far as there is room."""
+"""Selects the facts of a context block: restrictions first, each fact whole and with its category, until the block is full."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.memories.search_index import FactText, SearchIndex
 
-#: The category that comes first, in the text and when there is no room for all.
+#: The category of the facts that come first, in the text and if not all facts fit.
 RESTRICTION: Final = "restriction"
 _TAG: Final = "memory-facts"
 _KEY_OF_A_FACT: Final = "fact_"
-#: Maximum memories read without an index of recall: the time limit of a hook allows no more.
-_HEADS: Final = 5_000
+#: Maximum memories that are read without an index of recall, because of the time limit of a hook.
+_MAX_UNINDEXED: Final = 5_000
 
 
 class FactLine(msgspec.Struct, frozen=True):
-    """One fact as a block shows it."""
+    """One fact as it appears in a block."""
 
     scope: str
     key: str
@@ -46,7 +46,7 @@ class FactLine(msgspec.Struct, frozen=True):
 
 
 class FactsShown(msgspec.Struct, frozen=True):
-    """The facts of a block as text, with the numbers of facts shown and left out."""
+    """The text of a block's facts, and the numbers of facts shown and left out."""
 
     text: str
     shown: int
@@ -62,16 +62,16 @@ class ContextFacts:
 
     @cached_property
     def places(self) -> frozenset[tuple[str, str]]:
-        """Scope and key of each."""
+        """The (scope, key) of each fact."""
         return frozenset((one.scope, one.key) for one in self.lines)
 
     @cached_property
     def bytes(self) -> int:
-        """The size of all of them in a block, in bytes."""
+        """The bytes of all these facts in a block."""
         return sum(len(text.encode()) + 1 for text in self._all)
 
     def shown(self, room: int) -> FactsShown:
-        """Return as many whole facts as fit into `room` bytes: restrictions first, then those worth most, ties newest first."""
+        """Return as many whole facts as fit into `room` bytes: restrictions first, then by priority, ties newest first."""
         if not self.lines:
             return FactsShown("", 0, 0)
         if self.bytes <= room:
@@ -94,7 +94,7 @@ class ContextFacts:
 
     @cached_property
     def _least(self) -> int:
-        """The bytes of the shortest."""
+        """The bytes of the shortest fact."""
         return min(cost for cost, _ in self._in_order)
 
     @cached_property
@@ -103,20 +103,21 @@ class ContextFacts:
 
     @cached_property
     def _in_order(self) -> list[tuple[int, FactLine]]:
-        """The facts in order of priority when not all have room, each with its bytes."""
+        """The facts in the order in which they are chosen if not all fit, each with its bytes."""
         order = sorted(self.lines, key=attrgetter("hlc"), reverse=True)
         order.sort(key=lambda one: (not one.restriction, -one.worth))
         return [(len((QUOTE + one.line).encode()), one) for one in order]
 
 
 def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
-    """Return the own facts of some scopes that are neither expired nor hidden here, scopes in order (inside `reading`)."""
+    """Return the own facts of some scopes that are neither expired nor hidden on this device, scopes in order (inside
+    `reading`)."""
     from ipfsmem.memories.search_index import index_at_hand
 
     replica = parts[0].replica
     today, hidden = replica.world.today(), hidden_texts(replica)
     uses: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
-    fading = {part.scope: part.fading for part in parts}  # each reads the settings file
+    fading = {part.scope: part.fading for part in parts}  # reading this property reads the settings file
 
     def lines(candidates: Iterable[tuple[MemoryStore, str, str, FactText | None]]) -> ContextFacts:
         fact_lines = []
@@ -143,8 +144,8 @@ def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
 
 
 def _texts(scopes: Sequence[str], facts: Sequence[FactLine]) -> list[str]:
-    """Return the facts of each scope in their fence, restrictions first, then in the order of their lines, which no other fact
-    changes."""
+    """Return the fenced facts of each scope, restrictions first, then sorted by line, so that adding a fact does not reorder the
+    others."""
     texts = []
     for scope in scopes:
         of_scope = sorted(
@@ -165,7 +166,7 @@ def _indexed(
     hidden: Mapping[tuple[str, str], Hidden],
     not_at_hand: list[str],
 ) -> Iterator[tuple[MemoryStore, str, str, FactText | None]]:
-    """Yield the own texts that may be facts, from an index: scope, key, clock, and content. Keys of texts that cannot be read now
+    """Yield the own texts that may be facts, from an index, as (scope, key, clock, content). Keys of texts that cannot be read now
     are added to `not_at_hand`."""
     from ipfsmem.memories.search_index import shown_of
 
@@ -187,8 +188,8 @@ def _indexed(
 def _read(
     parts: Sequence[MemoryStore], hidden: Mapping[tuple[str, str], Hidden]
 ) -> Iterator[tuple[MemoryStore, str, str, FactText | None]]:
-    """Yield the same without an index: of very many texts those written last, and those with the key of a fact. Each text is read
-    once for these and for the lines of the index."""
+    """Yield the same as `_indexed` without an index: the texts written last, and all whose key is that of a fact. Each text is read
+    once, also for the index lines of the block."""
     from ipfsmem.memories.overview import head_of
     from ipfsmem.memories.search_index import shown_of
 
@@ -197,8 +198,8 @@ def _read(
     for part in parts:
         there = entries_of.get(part.scope, []) if not part.forgotten() else []
         first = (
-            {key for key, _ in sorted(there, key=_written, reverse=True)[:_HEADS]}
-            if len(there) > _HEADS
+            {key for key, _ in sorted(there, key=_written, reverse=True)[:_MAX_UNINDEXED]}
+            if len(there) > _MAX_UNINDEXED
             else None
         )
         mine: set[str] = set()
@@ -211,7 +212,7 @@ def _read(
             mine.add(key)
             if shown.data is not None and not is_hidden(hidden, part.scope, key, shown.hlc):
                 head = head_of(shown.data)
-                if len(entry) == 1:  # the index of the block needs this line too
+                if len(entry) == 1:  # the index of the block uses this line too
                     (value,) = entry.values()
                     part.overview.keep_line(part.name(key), value, head)
                 yield (
@@ -239,6 +240,6 @@ def _fact(data: bytes, hlc: str) -> FactText | None:
     text = " ".join(clean_text(file.body).split())
     if not text or len(text) > MAX_FACT:
         return None
-    from ipfsmem.memories.search_index import FactText  # as `shown_of`
+    from ipfsmem.memories.search_index import FactText  # as in `shown_of`
 
     return FactText(text, category_of(category), priority_factors(file, hlc_ms(hlc)))

@@ -6,8 +6,8 @@ from typing import Literal
 
 from ipfsmem.config import ContextSettings
 
-#: `index`: the index, and with a query the matches before it, also messages and events. `full`: the same with the latest events.
-#: `ranked`: only the matches. `turn`: only the best few, for each prompt.
+#: `index`: the index, with a query preceded by the matching memories, messages and events. `full`: the same and the latest events.
+#: `ranked`: the matches alone. `turn`: only the best few matches, for each prompt.
 Layout = Literal["index", "ranked", "full", "turn"]
 LAYOUTS: tuple[Layout, ...] = ("index", "ranked", "full", "turn")
 #: Bytes counted as one token.

@@ -1,4 +1,4 @@
-"""Messages and events of a context block: one line each with its time and speaker, in order of time, in one fence."""
+"""Renders the messages and events of a context block: one line each with time and speaker, by time, in one fence."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _TAG: Final = "memory-said"
 MOST_BYTES: Final = 600
 #: Bytes of the two marks that show where a text was cut.
 _MARKS: Final = len(" …".encode()) * 2
-#: Weight of a term of the answered message, relative to a term of the query: it only decides between passages that have as much
-#: of the query, as an answer often begins with the words of its question.
-_OF_ASKED: Final = 0.1
-#: Maximum bytes of a character that is cut in two and left out.
-_CUT: Final = 4
+#: Weight of a term of the answered message, relative to a term of the query: it only breaks ties, because an answer often begins
+#: with the words of its question.
+_ANSWERED_WEIGHT: Final = 0.1
+#: Maximum bytes lost where a cut falls within a character.
+_MAX_CUT_BYTES: Final = 4
 _FENCE: Final = len(tagged(_TAG, {}, "").encode()) + 1
 _sentences = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])").split
-#: The order of lines of the same time: whether it is a message, its place, and its position there.
+#: Sort key of lines of the same time: whether it is a message, then its session or segment, and its position there.
 Order = tuple[int, str, str, str, int, str, int]
 _bullet = re.compile(r"^(?:[-*>#]+|\d+[.)])\s+|^\[[^\]]*\] ").sub
 
 
 class ContextLine:
-    """One message or event as a block shows it."""
+    """One message or event as it appears in a block."""
 
     def __init__(
         self,
@@ -56,10 +56,11 @@ class ContextLine:
         mark: Callable[[], str],
         asked: Callable[[], str],
     ) -> None:
-        """`who`: its speaker, or the type of an event; `asked` reads the message that it answers, "" for none."""
+        """`who`: the speaker of a message, or the type of an event. `asked`: reads the message that this one answers; returns "" if
+        there is none."""
         self.at = at
         self._who, self._asked = who, asked
-        #: Its place among those of the same time.
+        #: Its sort key among lines of the same time.
         self.order = order
         self.text = text
         self._whole = whole
@@ -67,34 +68,34 @@ class ContextLine:
 
     @property
     def cost(self) -> int:
-        """Its bytes in the fence."""
+        """Bytes of the line in the fence."""
         return _cost(self.text)
 
     @cached_property
     def sentences(self) -> frozenset[str]:
-        """Its whole text as sentences."""
+        """The sentences of the whole text."""
         return sentences_of(self._whole)
 
     def repeats(self, other: ContextLine) -> bool:
-        """Return whether both say the same: the same text by the same speaker, and as an answer to the same text. "Yes" to
-        another question is another answer."""
+        """Return whether both have the same text and speaker, and answer the same text: "yes" to another question is not a
+        repetition."""
         return (
             self._who == other._who and self.sentences == other.sentences and self._asked() == other._asked()
         )
 
     @property
     def mark(self) -> str:
-        """Its mark, so that a session is not shown it twice."""
+        """The mark by which a session is not shown this line twice."""
         return self._mark()
 
 
 class Said:
-    """A message or an event that matches, not read before there may be room for it."""
+    """A matching message or event, whose text is read only if it may fit into the block."""
 
     def __init__(
         self, match: Match, parts: Sequence[MemoryStore], least: dict[str, int], sought: Sought
     ) -> None:
-        """`parts`: the scopes that are read; `least`: the minimum bytes of some lines, by id, which is added to."""
+        """`parts`: the scopes that are read. `least`: a cache of the minimum bytes of lines, by id."""
         moment = match.moment
         assert moment is not None
         self.match = match
@@ -110,8 +111,8 @@ class Said:
         self._head = f"{moment.when[:16].replace('T', ' ')} {who}: ".lstrip()
 
     def line(self, room: int) -> ContextLine | None:
-        """Return the line, for a long text the passage that fits `sought` best, and the message that it answers; None if it is no
-        longer on this device, or longer than `room` bytes."""
+        """Return the line, of a long text the passage that matches `sought` best; None if the text is no longer on this device, or
+        the line is longer than `room` bytes."""
         if max(self._least.get(self.match.id, 0), _cost(self._head)) > room:
             return None
         return self._line
@@ -134,13 +135,13 @@ class Said:
 
     @property
     def place(self) -> tuple[str, str, str, int, str, int]:
-        """The place of a message."""
+        """The sort key of a message: its session, and its place there."""
         moment = self.moment
         return (moment.scope, moment.place, moment.session, *place_of(self.match.id))
 
     def _order(self, hit: MomentHit) -> Order:
-        """Return the order among events of the same time, which come from segments in any order; messages follow in the order of
-        their session."""
+        """Return the sort key among lines of the same time: events, which come from segments in any order, then messages in the
+        order of their session."""
         moment = self.moment
         if hit.event is None:
             return (1, *self.place)
@@ -149,7 +150,7 @@ class Said:
 
     @cached_property
     def mark(self) -> str:
-        """Its mark, so that a session is not shown it twice; empty if it is no longer on this device."""
+        """The mark by which a session is not shown this text twice; "" if the text is no longer on this device."""
         hit = self.match.moment_hit
         if hit is None:
             return ""
@@ -160,7 +161,7 @@ class Said:
 
 
 class Sought(msgspec.Struct, frozen=True):
-    """The criteria for a passage: the weight of each term, and whether a question asks when, or how many."""
+    """The criteria for a passage: the weight of each term, and whether the query asks for a time or a number."""
 
     terms: Mapping[str, float]
     when: bool = False
@@ -172,29 +173,31 @@ class Sought(msgspec.Struct, frozen=True):
         return cls(dict.fromkeys(terms(query), 1.0), asks_when(query), asks_number(query))
 
     def answering(self, question: str) -> Sought:
-        """Return the criteria for the answer to a message, which may ask in other words."""
+        """Return the criteria for an answer to `question`, whose terms get a small weight."""
         return (
-            msgspec.structs.replace(self, terms={**dict.fromkeys(terms(question), _OF_ASKED), **self.terms})
+            msgspec.structs.replace(
+                self, terms={**dict.fromkeys(terms(question), _ANSWERED_WEIGHT), **self.terms}
+            )
             if question
             else self
         )
 
 
 class Talk:
-    """The lines of a block, without repetitions."""
+    """The messages and events of a block, without repetitions."""
 
     def __init__(self, text: str = "") -> None:
-        """`text`: the text before it in the block."""
+        """`text`: the text that precedes these lines in the block."""
         self.lines: list[ContextLine] = []
-        #: Texts of the block elsewhere: with their fences until the sentences are needed.
+        #: Other texts of the block, whose sentences are not extracted yet.
         self._texts = [text] if text else []
         self._known: list[frozenset[str]] = []
 
     def add(self, line: ContextLine, room: int) -> int:
-        """Add a line and return the bytes that it uses; 0 if it has no room or repeats a text of the block. A repeated message is
-        shown with its last time."""
+        """Add a line; returns the bytes used, 0 if the line does not fit or repeats a text of the block. A repeated message is
+        shown with its latest time."""
         cost = line.cost + (0 if self.lines else _FENCE)
-        if cost > room or any(line.sentences <= sentences for sentences in self._said()):
+        if cost > room or any(line.sentences <= sentences for sentences in self._text_sentences()):
             return 0
         for n, one in enumerate(self.lines):
             if line.repeats(one):
@@ -206,11 +209,11 @@ class Talk:
         return cost
 
     def without(self, fenced: str) -> int:
-        """Remove the lines that a memory of the block repeats, and return the bytes that this frees."""
+        """Remove the lines whose sentences a memory of the block contains; returns the freed bytes."""
         self._texts.append(fenced)
         if not self.lines:
             return 0
-        sentences = self._said()[-1]
+        sentences = self._text_sentences()[-1]
         lines = [line for line in self.lines if not line.sentences <= sentences]
         freed = sum(line.cost for line in self.lines) - sum(line.cost for line in lines)
         if not lines:
@@ -218,7 +221,7 @@ class Talk:
         self.lines = lines
         return freed
 
-    def _said(self) -> list[frozenset[str]]:
+    def _text_sentences(self) -> list[frozenset[str]]:
         self._known += [sentences_of(unquote(one)) for one in self._texts]
         self._texts.clear()
         return self._known
@@ -234,7 +237,7 @@ def _cost(text: str) -> int:
 
 
 def said_by(hit: MomentHit) -> str:
-    """Return the text of a message; for an event its text, and its other fields as JSON."""
+    """Return the text of a message, or of an event its text and its other fields as JSON."""
     if hit.event is None:
         return clean_text(hit.text)
     rest = {name: value for name, value in hit.event.items() if name not in ("ts", "type", "id")}
@@ -248,7 +251,8 @@ def said_by(hit: MomentHit) -> str:
 
 
 def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = str) -> str:
-    """Return a text on one line of at most `most` bytes; `asked` reads the message that it answers, needed only for a long text."""
+    """Shorten a text to one line of at most `most` bytes. `asked`: reads the message that the text answers, called for a long text
+    only."""
     line = " ".join(text.split())
     if len(line.encode()) <= most:
         return line
@@ -278,7 +282,7 @@ def shortened(text: str, sought: Sought, most: int, asked: Callable[[], str] = s
 
 
 def least_bytes(text: str, most: int) -> int:
-    """Return the minimum bytes that `shortened` returns for a text, whatever is wanted."""
+    """Return the minimum bytes of the results of `shortened` for a text, over all criteria."""
     line = " ".join(text.split())
     size = len(line.encode())
     if size <= most:
@@ -290,22 +294,22 @@ def _least_of(line: str, most: int) -> int:
     size = len(line.encode())
     if size <= most:
         return size
-    # `_around` stops only when at most `most` bytes follow, except for a single word of that length.
+    # `_around` returns the rest of the line once it has at most `most` bytes, except for a single word of that length.
     longest = max(len(word.encode()) for word in line.split(" "))
-    return max(0, most - longest - len(" ") - _CUT)
+    return max(0, most - longest - len(" ") - _MAX_CUT_BYTES)
 
 
 def _wanted_in(text: str, query_terms: frozenset[str]) -> frozenset[str]:
-    """Return those of some terms that a text has."""
+    """Return the terms that occur in a text."""
     first = {term[0] for term in query_terms if term}
     words = (
         one for one in set(split(text)) if one[0] in first or not one.isascii()
-    )  # a stem begins as its word does
+    )  # a word begins with the first letters of its stem
     return query_terms.intersection(term for word in words for term in terms_of(word))
 
 
 def _around(line: str, query_terms: Collection[str], most: int) -> str:
-    """Return a passage of at most `most` bytes of a text without sentence ends: the part with most of the wanted terms."""
+    """Return the passage of at most `most` bytes with the greatest weight of query terms, of a text without sentence ends."""
     words = line.split(" ")
     sought = frozenset(query_terms)
     start, best, size = 0, (0, 0), 0
@@ -324,7 +328,7 @@ def _around(line: str, query_terms: Collection[str], most: int) -> str:
 
 
 def sentences_of(text: str) -> frozenset[str]:
-    """Return the sentences and lines of a text, without case and list marks."""
+    """Split a text into sentences and lines, in lower case and without list marks."""
     sentences = (
         _bullet("", " ".join(one.split())).casefold().rstrip(".!") for one in _sentences(clean_text(text))
     )

@@ -1,4 +1,4 @@
-"""A table stored in MessagePack, each entry decoded on first access: a recall needs ten of ten thousand."""
+"""A mapping stored as MessagePack that decodes each entry on first access: a recall needs about ten of ten thousand."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class DecodedLater(MutableMapping[str, S], Generic[S]):
         return self.whole().values()
 
     def whole(self) -> dict[str, S]:
-        """Return all of them, decoded."""
+        """Return all entries, decoded."""
         if not self._is_whole:
             for key, one in self._all.items():
                 if isinstance(one, msgspec.Raw):
                     self._all[key] = self._decoded(one)
             self._is_whole = True
-        return self._all  # type: ignore[return-value]  # nothing in it is stored any more
+        return self._all  # type: ignore[return-value] # no entry is encoded any more
 
     def _decoded(self, stored: msgspec.Raw) -> S:
         try:

@@ -1,10 +1,10 @@
-"""Dreams over the memories of one scope: gathering their input, applying and undoing their result.
+"""Runs dreams, automatic clean-ups of the memories of one scope: gathers the input, applies and undoes the proposal.
 
-A dream only proposes (`dream/`). A proposal is applied in one transaction: each step whole, and only if every memory that it is
-based on is unchanged. Texts of others, memories with conflicts and parts of sessions are left alone.
+A dream only proposes changes (`dream/`). A proposal is applied in one transaction: a step is applied whole, and only if every
+memory that it is based on is unchanged. Texts of others, memories with conflicts and parts of sessions are never changed.
 
-A dream removes memories and does not forget them: a text that another device writes meanwhile stays. The memory that it keeps in
-place of a duplicate is written again: if another device at the same time removes that one in favour of the first, both stay.
+Memories are removed, not forgotten, so a concurrent text of another device stays. The memory that is kept in place of a duplicate
+is written again: if another device concurrently removes that memory in favour of the duplicate, both stay.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.priority import day_of, priority_factors
 from ipfsmem.wording import count
 
-#: The author of a proposal when no model makes it.
+#: The author of a proposal that was made without a model.
 RULES = "rules"
 #: Bytes of an event's line besides its content: its time, type and id.
-_SPARE = 256
+_EVENT_BYTES = 256
 #: The types of the events that record a dream, and its undo.
 DREAM, DREAM_UNDONE = "dream", "dream_undone"
 
 _DAY_MS, _EPOCH = 86_400_000, date(1970, 1, 1)
 #: Maximum days after the epoch within the calendar.
-_MOST_DAYS = (date.max - _EPOCH).days
+_MAX_DAYS = (date.max - _EPOCH).days
 
-#: Makes a proposal of the notes.
+#: Returns the proposal for some notes.
 Dreamer = Callable[[list[Note], Progress], Proposal]
 
 
@@ -74,9 +74,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     #: Keys with another text, and keys of memories that were removed.
     written: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    #: Why steps were skipped: the memories that they are based on changed.
+    #: Reasons of skipped steps: the memories that they are based on changed.
     skipped: tuple[str, ...] = ()
-    #: Why steps wait until a person applies the proposal.
+    #: Reasons of steps that wait until a person applies the proposal.
     waiting: tuple[str, ...] = ()
     #: The exit code of the command: 0 if nothing was skipped.
     exit_code: int = 0
@@ -89,7 +89,7 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
     scope: str
     #: Keys that show the same text as before the dream.
     back: tuple[str, ...]
-    #: Keys written since, and keys whose text is no longer kept: they stay unchanged.
+    #: Keys that stay unchanged: those written since, and those whose earlier text is no longer stored.
     changed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     #: The exit code of the command: 0 if all texts are back.
@@ -97,7 +97,7 @@ class Undoing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DreamInput(NamedTuple):
-    """The input of a dream: the memories, the token of each, and the other keys that links may refer to."""
+    """The input of a dream: the memories, the write token of each, and the other keys that links may refer to."""
 
     notes: list[Note]
     seen: dict[str, tuple[str, ...]]
@@ -121,7 +121,7 @@ class Dreams:
         among: Container[str] | None = None,
         progress: Progress = lambda phase: None,
     ) -> Proposed:
-        """Run a dream over all memories and store its proposal, replacing the last one of this scope. Changes no memory."""
+        """Run a dream over all memories and store its proposal in place of the last one of this scope. Changes no memory."""
         gathered = self.gathered(among)
         if dreamer is None:
             keys = sorted(gathered.seen)
@@ -141,7 +141,7 @@ class Dreams:
     def keep(
         self, proposal: Proposal, gathered: DreamInput, by: str, *, tokens: int = 0, refused: int = 0
     ) -> Proposed:
-        """Store a proposal for the gathered memories, replacing the last one."""
+        """Store a proposal for the gathered memories in place of the last one."""
         keys = {key for step in proposal.steps for key in step.keys}
         proposed = Proposed(
             id=self._replica.world.random(6).hex(),
@@ -166,10 +166,10 @@ class Dreams:
             return kept_proposal(self._replica, self._memories.scope)
 
     def gathered(self, among: Container[str] | None = None) -> DreamInput:
-        """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys it may know, for a
-        caller that sees no others; None: all of them."""
+        """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys links may refer to,
+        for a caller with access to these scopes only; None: all scopes."""
         memories, today = self._memories, self._replica.world.today()
-        fading = memories.fading  # it reads the settings file
+        fading = memories.fading  # reading this property reads the settings file
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
         with self._replica.reading(), no_collection():
@@ -195,26 +195,26 @@ class Dreams:
             return DreamInput(notes, seen, elsewhere - seen.keys() | self._unread(seen))
 
     def _doubted(self, notes: list[Note], written: set[int]) -> list[Note]:
-        """Return the notes, some of the expired ones marked doubtful. `written`: the days since 1970 on which memories of this
-        scope were written."""
-        days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MOST_DAYS}
+        """Return the notes, with an expired one marked doubtful if a long time without writes suggests that the clock is wrong.
+        `written`: the days since 1970 on which memories of this scope were written."""
+        days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MAX_DAYS}
         segment_days = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
         days.update(filter(None, map(day_of, [*segment_days, *(note.file.created for note in notes)])))
         today = self._replica.world.today()
         return [_doubted(note, days, today) if note.expired else note for note in notes]
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
-        """Return the keys of this scope that were not examined but are shown: links may refer to them."""
+        """Return the shown keys of this scope that are not in the input: links may refer to them."""
         seen_keys = frozenset(seen)
         return {view.key for _, view in self._memories.views() if view.key not in seen_keys and view.dots}
 
-    # -- doing -----------------------------------------------------------------------------------------------------
+    # -- applying -----------------------------------------------------------------------------------------------------
 
     def do(self, proposed: Proposed, *, asked: bool = True) -> Outcome:
-        """Apply a proposal as far as its memories are unchanged since the dream; one event records it. `asked`: a person was
-        shown it; otherwise the steps that need a person stay proposed.
+        """Apply the steps of a proposal whose memories are unchanged since the dream; one event records it. `asked`: whether a
+        person saw the proposal; otherwise the steps that need a person stay proposed.
 
-        Raises NotFoundError for a forgotten scope, LimitError, StorageError: then nothing is changed.
+        Raises NotFoundError for a forgotten scope, LimitError, StorageError; nothing is changed then.
         """
         replica, scope = self._replica, self._memories.scope
         done: list[ChangedMemory] = []
@@ -260,7 +260,7 @@ class Dreams:
         return True
 
     def _bodies(self, change: Writing, step: Step) -> dict[str, bytes] | None:
-        """Return the new texts of a step as changes of the current ones, None if one would lose a part of a header."""
+        """Apply a step's changes to the current texts; returns the new texts, None if one would lose a part of a header."""
         bodies = {}
         for one in step.changes:
             if one.text is None:
@@ -307,10 +307,10 @@ class Dreams:
             return [one for one in dreams(self._replica) if one.scope == self._memories.scope]
 
     def undo(self, id: str | None = None) -> Undoing:
-        """Restore the texts that a dream replaced, except where somebody wrote since; the last dream unless `id` is given. One
-        event records it.
+        """Restore the texts that a dream replaced, except for memories that were written since; by default of the last dream. One
+        event records the undo.
 
-        Raises NotFoundError if there is none on this device.
+        Raises NotFoundError if this device has no such dream.
         """
         replica, scope = self._replica, self._memories.scope
         back: list[str] = []
@@ -349,7 +349,7 @@ class Dreams:
         )
 
     def _put_back(self, change: Writing, done: ChangedMemory) -> bool:
-        """Restore the texts before a change; False if one is no longer kept."""
+        """Restore the texts before a change; False if one is no longer stored."""
         store, mine = self._replica.store, self._replica.is_mine
         here = tuple(change.entry(done.name))
         texts = {dot: value for dot, value in done.gone.items() if value.kind == LIVE}
@@ -374,14 +374,14 @@ def _doubted(note: Note, days: set[date], today: date) -> Note:
 
 
 def _is_settled(view: KeyView) -> bool:
-    """Return whether one own text is shown, and nothing waits for a person."""
+    """Return whether one own text is shown, without a conflict or a pending text."""
     return view.own and not (view.conflicts or view.hidden or view.others or view.merged or view.forgotten)
 
 
 def _event_data(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str, Any]:
-    """Return the event's data: for each memory the hash of its new text, and of the texts that it replaced by their dots; and, if
-    the line has room, which memories were changed or used together: once one of them is forgotten, no device restores the
-    others."""
+    """Return the event's data: for each memory the hash of its new text, and the hashes of the replaced texts by dot. If the line
+    is short enough, it also records which memories were changed or used together: after one of them is forgotten, no device
+    restores the others."""
     data = {
         "dream": dreamt.id,
         "by": dreamt.by,
@@ -404,11 +404,11 @@ def _event_data(dreamt: Dreamt, skipped: int, cost: dict[str, Any]) -> dict[str,
     }
     together = list(dict.fromkeys(one.together for one in dreamt.done if len(one.together) > 1))
     whole = {**data, "together": [list(keys) for keys in together]}
-    return whole if len(encode(whole)) < MAX_LINE - _SPARE else data
+    return whole if len(encode(whole)) < MAX_LINE - _EVENT_BYTES else data
 
 
 def _cost(proposed: Proposed) -> dict[str, Any]:
-    """Return the cost of a model, if one was asked."""
+    """Return the cost of the model, None if no model was asked."""
     return {"tokens": proposed.tokens, "refused": proposed.refused} if proposed.by != RULES else {}
 
 

@@ -1,4 +1,4 @@
-"""Memories with nearly the same content, for a person who tidies up. Changes nothing."""
+"""Finds pairs of memories with nearly the same content. Changes nothing."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ipfsmem.memories.search_index import entry_id
 from ipfsmem.recall.duplicates import How
 from ipfsmem.recall.duplicates import duplicates as pairs_of
 
-#: Minimum cosine of two texts' vectors that mean nearly the same.
-MEANT: Final = 0.9
+#: Minimum cosine of the vectors of two texts with nearly the same meaning.
+MIN_COSINE: Final = 0.9
 
 
 class Duplicate(msgspec.Struct, frozen=True):
-    """Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of
-    their different words that both have, 0 to 1. Or `meaning`: nearly the same meaning by the embedding model of recall, and
-    `similarity` is the cosine of their vectors."""
+    """Two similar memories. `how`: `same` (all words are equal), `contained` (the first in the second) or `alike`, with
+    `similarity` the share of their distinct words that occur in both, 0 to 1; or `meaning`, with `similarity` the cosine of their
+    vectors by the embedding model of recall."""
 
     key: str
     scope: str
@@ -34,10 +34,10 @@ class Duplicate(msgspec.Struct, frozen=True):
 def duplicates(
     parts: Sequence[MemoryStore], listed: Sequence[MemorySummary], least: float
 ) -> list[Duplicate]:
-    """Return the pairs among these memories of some scopes, by their texts without headers; an empty text by its description.
-    Pairs by the model of recall come last.
+    """Return the similar pairs among these memories of some scopes. Compares the texts without headers, or the description of a
+    memory without a text; then the vectors of recall's model.
 
-    Raises UsageError for an invalid share.
+    Raises UsageError for an invalid `least`.
     """
     if not 0.5 <= least <= 1:
         raise UsageError(f"the similarity is a share of the words, 0.5 to 1, not {least:g}")
@@ -71,8 +71,8 @@ def duplicates(
 def pairs_by_meaning(
     parts: Sequence[MemoryStore], keys: Sequence[str], scopes: Mapping[str, str]
 ) -> list[tuple[str, str, float]]:
-    """Return the pairs among memories whose vectors are that near, with the cosine, nearest first; `scopes`: the scope of each
-    key. Uses only stored vectors: no model is asked."""
+    """Return the pairs of memories whose vectors have at least the cosine `MIN_COSINE`, highest first. `scopes`: the scope of each key.
+    Uses stored vectors only and asks no model."""
     meaning = parts[0].meaning()
     vectors = None if meaning is None else meaning.at_hand()
     if vectors is None:
@@ -84,7 +84,7 @@ def pairs_by_meaning(
             key: vectors.at.get(entry_id(name, store.raw(name) or b""), -1) for key, name in names.items()
         }
     there = [key for key in keys if rows[key] >= 0]
-    pairs = vectors.pairs([rows[key] for key in there], MEANT)
+    pairs = vectors.pairs([rows[key] for key in there], MIN_COSINE)
     return [
         (there[one], there[two], cosine)
         for one, two, cosine in sorted(pairs, key=lambda pair: (-pair[2], pair[0], pair[1]))

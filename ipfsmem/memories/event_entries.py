@@ -1,5 +1,4 @@
-"""The entries that recall searches besides memories, as values: events and messages without their words, and where these are
-read."""
+"""Data types of the events and messages that recall searches in addition to memories, without their words."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ KINDS: tuple[Kind, ...] = ("memory", "event", "message", "all")
 
 
 class Group(NamedTuple):
-    """A day of the timeline, or a session by its scope and the token in the keys of its parts."""
+    """A day of the timeline, or a session, named by its scope and the token in the keys of its parts."""
 
     kind: Literal["event", "message"]
     scope: str
@@ -29,9 +28,9 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kind: Literal["event", "message"]
     scope: str
     own: bool
-    #: The device that recorded or added it; "" for imported ones.
+    #: The device that recorded the event or added the message; "" for an imported one.
     device: str
-    #: When, in milliseconds since 1970 UTC; 0 for a time beyond the calendar.
+    #: Milliseconds since 1970 UTC; 0 for a time that is not a valid date.
     at: int
     #: The type of an event; the speaker of a message.
     type: str
@@ -47,7 +46,7 @@ class Moment(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def when(self) -> str:
-        """The UTC time to the second; empty beyond the calendar."""
+        """The UTC time to the second; "" if `at` is 0."""
         try:
             at = datetime.fromtimestamp(self.at // 1000, UTC).replace(tzinfo=None)
             return f"{at.isoformat()}Z"
@@ -61,7 +60,7 @@ def place_of(id: str) -> tuple[int, str, int]:
     return int(at), device, int(number)
 
 
-#: Bytes that stand for one entry in the key of a vector.
+#: Bytes of one entry's hash in the key of a vector.
 HALF = 8
 _ALONE = bytes(HALF)
 
@@ -69,9 +68,9 @@ _ALONE = bytes(HALF)
 def vector_keys(
     entries: Iterable[tuple[str, Moment]], keys_known: Mapping[str, bytes] | None = None
 ) -> dict[str, bytes]:
-    """Return the keys of the vectors of a day or a session, by id, in order: the hash of the entry, and that of the one before
-    it, with which it may be read. That one is of the same scope, and own if this one is: nobody else's words are in the vector
-    of an own entry. `keys_known`: earlier keys."""
+    """Return the keys of the vectors of a day or a session, by id, in order. A key is the hash of the entry and the hash of the
+    entry before it, with which it may be embedded. The entry before is of the same scope, and own if this entry is, so that the
+    vector of an own entry contains no words of others. `keys_known`: keys computed earlier."""
     before, keys = dict[tuple[str, bool], bytes](), dict[str, bytes]()
     for id, moment in entries:
         there = keys_known.get(id) if keys_known is not None else None

@@ -1,8 +1,7 @@
-"""The entries that recall finds besides memories: events of the timeline, each in its day, and messages, each in its session.
+"""Reads the events and messages that recall searches in addition to memories, grouped by day and by session.
 
-A day or a session is one group, whose entries give each other context; a change reads the whole group again. Own events and
-messages are this person's; imported events are a history, and candidates like others' texts; messages are so until a person
-approves them.
+The entries of a group are ranked with their neighbours; after a change the whole group is read again. Imported events are treated
+like texts of others, and so are imported messages until a person approves them.
 """
 
 from __future__ import annotations
@@ -32,43 +31,42 @@ from ipfsmem.sessions.compaction import PlacedItem as Item
 from ipfsmem.sessions.messages import Message, read_message
 from ipfsmem.wording import local_day
 
-if TYPE_CHECKING:  # lists load no ranking
+if TYPE_CHECKING:  # not needed for lists
     from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document
 
 #: Maximum characters of an event or a message that are indexed.
 _LONGEST = 20_000
-#: A number as a time is milliseconds from here on, seconds below; and the end of the calendar.
+#: A numeric time is in milliseconds from the first value on, in seconds below it; the end of the calendar in milliseconds.
 _MILLISECONDS, _YEAR_9999_MS = 100_000_000_000, 253_370_764_800_000
 #: Fields of a message with its time.
 _TIMES = ("ts", "timestamp", "created_at")
-#: The speaker before the text: one name or two.
-_speaks = re.compile(r"([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40})?): +(?=\S)").match
+#: The speaker at the beginning of a text: one or two names.
+_speaker = re.compile(r"([^\W\d_][\w.'-]{0,40}(?: [^\W\d_][\w.'-]{0,40})?): +(?=\S)").match
 #: Prefix of the key of every part.
 _PART_KEY = "session-"
 _part = re.compile(f"{_PART_KEY}(.+)-{NUMBERED}").fullmatch
 
 
 class EventSource(NamedTuple):
-    """A moment with its words; the id holds a hash of these."""
+    """An event or message with its words, whose hash is part of the id."""
 
     id: str
     moment: Moment
     text: str
     #: The event, if it is one.
     event: Mapping[str, Any] | None = None
-    #: The speaker; of an event with a text its type, and all its other fields.
+    #: The speaker of a message; of an event with a text, its type and all its other fields.
     header: str = ""
 
     @property
     def words(self) -> str:
-        """All words that it is found by."""
+        """All words by which it is found."""
         return f"{self.header} {self.text}" if self.header else self.text
 
 
 def group_of(name: str, segment: SegmentName | None) -> Group | None:
-    """Return the group that an entry of the state belongs to; None if it is neither a segment of a timeline nor a part of a
-    session."""
+    """Return the group of an entry of the state; None if the entry is neither a segment of a timeline nor a part of a session."""
     if segment is not None:
         return Group("event", "", segment.day)
     place = memory_name(name)
@@ -121,10 +119,10 @@ def _days(parts: Sequence[MemoryStore], days: set[str]) -> Iterator[tuple[Group,
 
 
 class Reader:
-    """Reads events and messages again, by their ids (inside `reading`).
+    """Reads events and messages by id (inside `reading`).
 
-    An event is found by the hash of its line, so that only the wanted ones of thousands in a day are parsed; a message in the
-    parts of its session indicated by its time and device. Days and sessions with an entry not found so are read whole.
+    An event is found by the hash of its line, so that only the requested lines of a day are parsed; a message, in the parts of its
+    session that its time and device indicate. If an entry is not found in this way, its whole day or session is read.
     """
 
     def __init__(
@@ -133,8 +131,8 @@ class Reader:
         names: Callable[[Group], Iterable[str]] | None = None,
         kept: PartsRead | None = None,
     ) -> None:
-        """`names`: returns the names of the segments or parts of a group, for a caller that has them; `kept`: the cache of parts,
-        which is added to."""
+        """`names`: returns the names of the segments or parts of a group, if the caller has them. `kept`: the cache of parts to use
+        and extend."""
         self._parts = parts
         self._names = names
         self._kept = PartsRead() if kept is None else kept
@@ -188,8 +186,9 @@ class Reader:
                 continue
             entries = self._opened[group, session].entries(set(map(place_of, ids)))
             messages = {one.id: one for one in _messages(group, session, entries)}
-            if messages.keys() >= set(ids):  # else it is read whole, which has them in order
-                # The marks that make one pending may be in parts that were not read: the index knows of them.
+            if messages.keys() >= set(ids):  # otherwise the whole session is read, in order
+                # The marks that make a message pending may be in parts that were not read, so the index records which messages are
+                # own.
                 yield from (
                     (id, one._replace(moment=moments[id])) for id, one in messages.items() if id in moments
                 )
@@ -220,9 +219,8 @@ def read_again(parts: Sequence[MemoryStore], moments: Mapping[str, Moment]) -> d
 def read_by_pieces(
     part: MemoryStore, group: Group, names: Iterable[str]
 ) -> Generator[None, None, Callable[[], list[EventSource]] | None]:
-    """Read what one scope has of a day or a session, by the names of its segments or parts, one with each step (inside `reading`,
-    which may end between steps). Returns a function that puts them together in order and reads nothing; None if one is not on
-    this device."""
+    """Read a day or a session in one scope, one segment or part (by name) in each step (inside `reading`, which may end between
+    steps). Returns a function that combines them in order without reading; None if one is not on this device."""
     here, store = True, part.replica.store
     if group.kind == "event":
         event_lists, mine = list[list[dict[str, Any]]](), dict[str, bool]()
@@ -261,7 +259,7 @@ def read_by_pieces(
 
 
 def read_together(source: EventSource, before: EventSource | None) -> str:
-    """Return the text for the vector of an event or a message: its first passage, with the message before it if both are short."""
+    """Return the text to embed for an event or a message: its first passage, with the message before it if both are short."""
     text = _said(source)
     earlier = "" if before is None else _said(before)
     if earlier and len(earlier) + len(text) <= PACKED:
@@ -302,7 +300,7 @@ def _event(is_mine: Any, day: str, scope: str, event: Mapping[str, Any], line: b
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in a value of JSON, in order."""
+    """Yield the strings in a JSON value, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -316,7 +314,7 @@ def _texts(value: Any) -> Iterator[str]:
 def _keys(
     parts: Sequence[MemoryStore], live: Mapping[str, object], names: Container[tuple[str, str]] | None = None
 ) -> dict[tuple[str, str], list[str]]:
-    """Return the keys of the parts of sessions by scope and token, in one pass. `names`: of these alone."""
+    """Return the keys of parts by scope and session token, in one pass. `names`: only these entries."""
     keys_of: dict[tuple[str, str], list[str]] = {}
     for name in parts[0].replica.store.names():
         if _PART_KEY not in name:
@@ -363,7 +361,7 @@ def _messages(group: Group, session: str, entries: Sequence[Item]) -> Iterator[E
 
 
 def _own_time(value: object) -> int:
-    """Return the time in a message, in milliseconds since 1970 UTC; 0 without a readable one."""
+    """Return the time stated in a message, in milliseconds since 1970 UTC; 0 if there is none or it cannot be read."""
     try:
         if isinstance(value, str):
             return timeline.ms_of(value)
@@ -377,7 +375,7 @@ def _own_time(value: object) -> int:
 def _message(
     group: Group, session: str, place: Place, message: Message, own_time: int, *, own: bool
 ) -> EventSource:
-    """Return a message. `own_time`: its own time, else 0, for when it was added. A named speaker precedes the text."""
+    """Return a message. `own_time`: the time stated in it, 0 to use the time of its addition. A named speaker precedes the text."""
     at, device, number = place
     moment = Moment("message", group.scope, own, device, own_time or at, message.role, group.name, session)
     text, speaker = message.text, message.speaker
@@ -385,23 +383,23 @@ def _message(
         text = f"{speaker}: {text}"
     hash = _hash_of(text.encode(errors="surrogatepass"))
     id = f"message {group.scope} {group.name} {at} {device} {number} {hash}"
-    return EventSource(id, moment, text[:_LONGEST], header="" if _speaks(text) else speaker)
+    return EventSource(id, moment, text[:_LONGEST], header="" if _speaker(text) else speaker)
 
 
 def document_of(source: EventSource) -> Document:
-    """Return the document to rank."""
+    """Return the document that is ranked."""
     from ipfsmem.recall.ranking import Document
 
     moment = source.moment
     name = f"{moment.kind} {moment.group.scope} {moment.group.name}"
     header, text = source.header, source.text
-    if speaks := _speaks(text):
+    if speaks := _speaker(text):
         header, text = f"{header} {speaks[1]}".lstrip(), text[speaks.end() :]
     return Document(source.id, text, header, group=name, at=day_of(moment.at))
 
 
 def ms_of(ts: str, day: str) -> int:
-    """Return the time of an event in milliseconds, else the beginning of its day."""
+    """Return the time of an event in milliseconds since 1970 UTC; the beginning of its day if `ts` cannot be read."""
     for text in (ts, f"{day}T00:00:00Z"):
         try:
             return timeline.ms_of(text)
@@ -411,5 +409,5 @@ def ms_of(ts: str, day: str) -> int:
 
 
 def day_of(ms: int) -> date | None:
-    """Return the day of a time for the person at this machine; None beyond the calendar."""
+    """Return the day of a time in this machine's time zone; None for a time beyond the calendar."""
     return local_day(ms)

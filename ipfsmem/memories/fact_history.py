@@ -1,7 +1,8 @@
-"""The earlier texts of a memory that were replaced or removed by a reversible operation.
+"""Stores the texts of a memory that were replaced or removed by a reversible operation.
 
-What is kept goes into the scope of a write; a scope reads those of the scopes that lead to it, too. They are stored as a session (`sessions`), so they are sealed, reach every device and merge without a conflict; lists, context and
-linked folders leave them out. Forgetting the memory forgets them too.
+An earlier text is stored in the scope of the write; a scope also reads those of the scopes redirected to it. They are stored as a
+session (`sessions`), so they are sealed, reach every device and merge without conflicts; lists, context blocks and linked folders
+omit them. Forgetting the memory forgets its history.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from ipfsmem.device.writing import Writing
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.sessions import Sessions
 
-#: How a text became an earlier one.
+#: Why a text was replaced or removed.
 Why = Literal["updated", "edited", "deleted", "restored"]
 _WHYS: Final = ("updated", "edited", "deleted", "restored")
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """An earlier text of a memory: the whole file, until when (milliseconds since 1970 UTC, by the clock of the writing device),
-    and why."""
+    """An earlier text of a memory: the whole file, when it was replaced (milliseconds since 1970 UTC, by the clock of the writing
+    device), and why."""
 
     data: bytes
     until: int
@@ -36,7 +37,7 @@ def session_of(key: str) -> str:
 
 
 def keep_in(change: Writing, memories: MemoryStore, key: str, data: bytes, why: Why) -> list[str]:
-    """Store a text in the transaction that replaces it; returns the keys of the parts that changed."""
+    """Store a text in the transaction that replaces it; returns the keys of the changed session parts."""
     item = {"was": data.decode(), "why": why}
     below = (Sessions(one).entries(session_of(key)) for one in memories.stack()[1:])
     after = max((entry.place[0] for entries in below for entry in entries), default=0)
@@ -44,7 +45,7 @@ def keep_in(change: Writing, memories: MemoryStore, key: str, data: bytes, why: 
 
 
 def earlier(memories: MemoryStore, key: str) -> list[Earlier]:
-    """Return the earlier texts of a memory, newest first. Raises NotFoundError if a part of them is not fetched."""
+    """Return the earlier texts of a memory, newest first. Raises NotFoundError if some are not on this device."""
     revisions, session = [], session_of(key)
     with memories.replica.reading():
         entries = [entry for one in memories.stack()[::-1] for entry in Sessions(one).entries(session)]
@@ -64,7 +65,7 @@ def keys_with_history(memories: MemoryStore) -> list[str]:
 
 
 def has_history(memories: MemoryStore, keys: Iterable[str]) -> list[str]:
-    """Return those of some keys that have earlier texts. Looks up the first part of each device, and scans no list."""
+    """Return the keys that have earlier texts. Looks up the first part of each device instead of scanning all entries."""
     store = memories.replica.store
     with memories.replica.reading():
         devices = sorted(store.frame.ctx)

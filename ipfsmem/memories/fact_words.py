@@ -1,6 +1,6 @@
-"""The words of the facts of one scope, for adding many: finds the entries near a new text without comparing each.
+"""Word index of the facts of one scope: finds the entries similar to a new text without comparing all of them.
 
-Built from the texts once, then updated by changes. Held in memory only.
+It is built from the texts once, then updated by changes, in memory only.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ipfsmem.memories.memory_records import readable_file
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
 
-#: Maximum entries compared with a new text, and returned.
-_COMPARED: Final = 400
-#: An entry that contains all of a new text and more comes before one that is only similar.
-_SAYS_MORE: Final = 0.9
-#: Maximum spans of a new text that are looked up among whole entries.
-_SPANS: Final = 4_000
+#: Maximum entries that are compared with a new text, and that are returned.
+_MAX_COMPARED: Final = 400
+#: Minimum similarity of an entry with all stems of a new text, so that it precedes entries that are only similar.
+_CONTAINS_SHARE: Final = 0.9
+#: Maximum word sequences of a new text that are looked up among the entries.
+_MAX_SPANS: Final = 4_000
 
 
 class FactEntry(NamedTuple):
-    """One entry: its words, the number of different ones, their stems, its kind, and the clock of its write."""
+    """One entry: its words, the number of distinct words, their stems, its kind, and the clock of its write."""
 
     words: tuple[str, ...]
     different: int
@@ -44,7 +44,7 @@ class FactEntry(NamedTuple):
 
 
 class FactWords:
-    """The own facts, procedures and episodes of one scope, by their words."""
+    """The own facts, procedures and episodes of one scope, indexed by word."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
@@ -60,14 +60,14 @@ class FactWords:
         self._whole: dict[tuple[str, ...], dict[str, None]] = {}
         self._lengths: dict[int, int] = {}
         self._kinds: dict[Kind, int] = {}
-        #: The keys of the visible entries of a kind, the hidden texts and number of changes they are based on, and the keys to
-        #: check again.
+        #: The keys of the visible entries by kind; the hidden texts and the number of their changes on which these are based; and
+        #: the keys to check again.
         self._in_sight: dict[Kind, dict[str, None]] = {}
         self._hidden: KnownHidden | None = None
         self._hidden_until = 0
         self._unsure: dict[str, Kind] = {}
-        #: The ranks of the visible entries, all in order and each by its key; the keys to rank again; and the day and settings
-        #: they are based on.
+        #: The ranks of the visible entries by kind, in order and by key; the keys to rank again; and the day and settings on which
+        #: the ranks are based.
         self._ranked: dict[Kind, list[FactRank]] = {}
         self._places: dict[Kind, dict[str, FactRank]] = {}
         self._moved: dict[Kind, set[str]] = {}
@@ -79,7 +79,7 @@ class FactWords:
             return
         try:
             self._follow()
-        except BaseException:  # a partial update would pass for a complete one
+        except BaseException:  # a partial update would be taken for a complete one
             self._clear()
             raise
 
@@ -94,14 +94,14 @@ class FactWords:
             digest = blake2b(text, digest_size=8).digest()
             if self._seen.get(name) != digest:
                 self._seen[name] = digest
-                self._look(name, place.key, text)
+                self._update(name, place.key, text)
         for name in since.may_be_gone(self._seen):
             del self._seen[name]
             if (place := memory_name(name)) is not None:
                 self._drop(place.key)
         self._mark = since.mark
 
-    def _look(self, name: str, key: str, text: bytes) -> None:
+    def _update(self, name: str, key: str, text: bytes) -> None:
         from ipfsmem.memories.search_index import shown_of
 
         self._drop(key)
@@ -109,7 +109,7 @@ class FactWords:
         if shown is None or not shown.own:
             return
         if shown.data is None:
-            self._seen.pop(name, None)  # look for it again
+            self._seen.pop(name, None)  # retry at the next refresh
             self._not_here.add(name)
             return
         file = readable_file(shown.data)
@@ -146,8 +146,9 @@ class FactWords:
     def ranked(
         self, kind: Kind, as_of: object, place: Callable[[str], FactRank | None]
     ) -> Sequence[FactRank]:
-        """Return the ranks of the entries of a kind that are not hidden, in order (inside `reading`, after `refresh`). `place` is
-        called for those that changed since the same day and settings, and returns None if the rank is not known yet."""
+        """Return the ranks of the entries of a kind that are not hidden, in order (inside `reading`, after `refresh`). `as_of`: the
+        day and settings on which ranks depend. `place` ranks a new or changed entry, and returns None if the rank is not known
+        yet."""
         there = self.in_sight(kind)
         if self._ranked_as_of != as_of:
             self._ranked_as_of = as_of
@@ -170,7 +171,7 @@ class FactWords:
         return row
 
     def many(self, kind: Kind) -> int:
-        """Return how many entries of a kind there are."""
+        """Return the number of entries of a kind."""
         return self._kinds.get(kind, 0)
 
     def in_sight(self, kind: Kind) -> Collection[str]:
@@ -196,8 +197,8 @@ class FactWords:
         return self._in_sight.get(kind, {}).keys()
 
     def near(self, text: str, kind: Kind, most: int) -> list[str]:
-        """Return the keys of the entries of a kind nearest to a text by words: the same words, one contained in the other, then
-        the greatest share in common."""
+        """Return the keys of the entries of a kind most similar to a text: those with the same words first, then those that contain
+        it or are contained in it, then by the share of common words."""
         words = words_of(text)
         query_stems, different = frozenset(stems(words)), frozenset(words)
         entries = self.entries
@@ -209,24 +210,24 @@ class FactWords:
         return list(dict.fromkeys((*inside, *(key for _, key in further))))[:most]
 
     def _inside(self, words: tuple[str, ...]) -> Iterable[str]:
-        """Return the entries all of whose words occur in a text consecutively."""
+        """Return the entries that occur in a text as consecutive words."""
         spans = 0
         for length in sorted(self._lengths, reverse=True):
             if length > len(words) or length < min(LEAST_WORDS, len(words)):
                 continue
             for start in range(len(words) - length + 1):
                 spans += 1
-                if spans > _SPANS:
+                if spans > _MAX_SPANS:
                     return
                 yield from islice(self._whole.get(words[start : start + length], ()), 2)
 
     def _compared(self, query_stems: frozenset[str]) -> Iterable[str]:
-        """Return entries with the rarest of these stems, of very many the newest."""
+        """Return the entries with the rarest of these stems; if they are too many, the newest."""
         rows = sorted((self._having[stem] for stem in query_stems if stem in self._having), key=len)
         keys: dict[str, None] = {}
         for row in rows:
-            keys.update(dict.fromkeys(islice(reversed(row), _COMPARED - len(keys))))
-            if len(keys) >= _COMPARED:
+            keys.update(dict.fromkeys(islice(reversed(row), _MAX_COMPARED - len(keys))))
+            if len(keys) >= _MAX_COMPARED:
                 break
         return keys
 
@@ -234,15 +235,15 @@ class FactWords:
 def _shares(
     query_stems: frozenset[str], different: frozenset[str], entries: Iterable[FactEntry]
 ) -> Iterator[float]:
-    """Yield the similarity of a text of these stems and words to each entry, 0 to 1. One loop: it is a quarter of the time of a
-    new fact."""
+    """Yield the similarity of each entry to a text with these stems and this number of distinct words, 0 to 1. Inlined in one loop
+    because adding a fact spends a quarter of its time here."""
     all_of_it, all_words, in_common = len(query_stems), len(different), different.intersection
     for of_words, different_there, of_stems, _, _ in entries:
         share = 0.0
         if both := len(query_stems & of_stems):
             share = both / (all_of_it + len(of_stems) - both)
-            if both == all_of_it and share < _SAYS_MORE:
-                share = _SAYS_MORE
+            if both == all_of_it and share < _CONTAINS_SHARE:
+                share = _CONTAINS_SHARE
         if same := len(in_common(of_words)):
             by_words = same / (all_words + different_there - same)
             if by_words > share:

@@ -1,8 +1,8 @@
-"""Facts, procedures and episodes of one scope: memory files with a category, of which a new one is first compared with the
-existing ones.
+"""Adds, reads, edits and restores the facts, procedures and episodes of one scope: memory files with a category. A new entry is
+first compared with the existing ones.
 
-Replaced or removed texts go into the history of their memory (`fact_history`) in the same transaction, and can be restored from
-there. Entries beyond the limits in the settings are hidden on this device, which deletes nothing.
+A replaced or removed text is stored in the history of its memory (`fact_history`) in the same transaction, and can be restored.
+Entries beyond the limits in the settings are hidden on this device, not deleted.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ from ipfsmem.recall.priority import reinforced
 if TYPE_CHECKING:
     from ipfsmem.memories.fact_words import FactWords
 
-#: Maximum hits that are searched for entries, and entries that are compared with a new one.
+#: Maximum hits of recall that are examined for entries, and maximum entries that are compared with a new one.
 _HITS, _NEAREST = 20, 5
-#: Number of entries added with the index of recall before the words of all are loaded.
-_MANY = 3
-#: Minimum share of a text that a model must know for its vectors to decide.
-_KNOWN = 0.9
+#: Number of entries added by the index of recall before the word index of all entries is built.
+_INDEX_AFTER = 3
+#: Minimum share of a text's words that the model must know for its vectors to be used.
+_MIN_KNOWN_SHARE = 0.9
 _NAME = 100
 
 
 class AddedFacts:
-    """How many facts were added to an open vault, and after many the words of those in each scope."""
+    """Number of facts added to an open vault, and after many the word index of each scope."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -82,16 +82,16 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     category: str
     text: str
-    #: ISO 8601, from its header; and its last write in milliseconds since 1970 UTC.
+    #: ISO 8601, from the header; then the last write in milliseconds since 1970 UTC.
     created: str
     changed: int
     confidence: float | None
     important: bool
-    #: Whether it contradicts an earlier one, and nobody reviewed it yet.
+    #: Whether it contradicts an earlier entry and was not reviewed yet.
     conflict: bool
     own: bool
     seen: str
-    #: The remaining confidence today, as it fades; None if there is none.
+    #: The confidence of today, after fading; None without a confidence.
     confidence_now: float | None = None
 
 
@@ -102,15 +102,15 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     fact: Fact
     by: By
     similarity: float
-    #: The text that it replaced or contradicts; "" for none.
+    #: The text that the entry replaced or contradicts; "" for none.
     was: str
     conflict: bool
-    #: The keys hidden on this device because of the limits in the settings.
+    #: The keys that the limits in the settings hide on this device.
     hidden: tuple[str, ...]
 
 
 class Facts:
-    """The entries of one scope, and of those that lead to it."""
+    """The entries of one scope, and of the scopes redirected to it."""
 
     def __init__(self, memories: MemoryStore, limits: FactSettings) -> None:
         self._memories = memories
@@ -129,8 +129,8 @@ class Facts:
         *,
         hidden: bool = False,
     ) -> tuple[list[Fact], str]:
-        """Return `limit` entries after a cursor, last written first, and the next cursor, "" at the end; those that are not fetched are
-        left out. `hidden`: those hidden here instead."""
+        """Return up to `limit` entries after a cursor, last written first, and the next cursor, "" at the end. Entries that are not
+        fetched are left out. `hidden`: list the entries hidden on this device instead."""
         category_wanted = None if category is None else category_of(category)
         with self._replica.reading():
             rest = self._rows(kind, self._parts, hidden=hidden)
@@ -148,7 +148,7 @@ class Facts:
             return [one for one in facts if one is not None], more
 
     def get(self, key: str) -> Fact | None:
-        """Return one entry; None if there is none."""
+        """Return one entry; None if the key has none."""
         with self._replica.reading():
             return self._fact(key)
 
@@ -160,15 +160,15 @@ class Facts:
         own: bool = False,
         hidden: bool = False,
     ) -> list[tuple[str, IndexedEntry]]:
-        """Return key and header of the entries of these scopes that are not hidden, or of those that are, last written first
-        (inside `reading`). Expired ones are only among all `own` ones, as they still count towards limits."""
+        """Return (key, header) of the entries of these scopes that are not hidden, or with `hidden` of the hidden ones, last
+        written first (inside `reading`). `own`: all own entries, including expired ones, which count towards the limits."""
         known_hidden, scopes = hidden_texts(self._replica), {part.scope for part in parts}
         today = self._replica.world.today()
         out_of_sight = {(key, one.hlc): of for (of, key), one in known_hidden.items() if of in scopes}
         rows = [
             (key, one)
             for key, one in index_of(parts).held.items()
-            # First, as limits hide most of them.
+            # Checked first because limits hide most entries.
             if (out_of_sight.get((key, one.hlc)) == one.scope) == hidden
             and not one.part
             and ENTITY not in one.tags
@@ -194,8 +194,8 @@ class Facts:
         )
 
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
-        """Return the own entries of a kind nearest to a text, by words and, if a model is named and could decide otherwise, by
-        meaning; and whether a named model was not asked."""
+        """Return the own entries of a kind most similar to a text: by words, and if a model is named and could change the decision,
+        by meaning; and whether a named model was not asked."""
         if not says_a_change(text) and (words := self._words()):
             with self._replica.reading():
                 for one in words:
@@ -220,7 +220,7 @@ class Facts:
         try:
             matches = search(self._parts, Question(query, limit=_HITS, said=query_embedding), read=True)
         except UsageError:
-            return [], False  # it has no word
+            return [], False  # the text has no word
         readings = [hit.reading for one in matches.memories if (hit := one.hit) is not None]
         facts = [fact for one in readings if one.own and (fact := fact_of(one)) is not None]
         nearest = facts[:_NEAREST]
@@ -234,10 +234,10 @@ class Facts:
         ], False
 
     def _words(self) -> list[FactWords]:
-        """Return the words of all entries by scope, once enough were added that loading them pays off."""
+        """Return the word index of each scope, if enough entries were added to make building it worthwhile."""
         added = self._memories.caches.of(AddedFacts)
         words_of = added.words
-        if added.number >= _MANY:
+        if added.number >= _INDEX_AFTER:
             from ipfsmem.memories.fact_words import FactWords  # not needed for adding a few
 
             for part in self._parts:
@@ -261,8 +261,8 @@ class Facts:
                 yield None
 
     def _meanings(self, embedding: QueryEmbedding, keys: list[str]) -> dict[str, float]:
-        """Return by key the similarity of entries to the model's answer, as far as it knows the words."""
-        if not keys or embedding.vectors is None or embedding.share < _KNOWN:
+        """Return the similarity of entries to the embedded text, by key, for texts whose words the model knows."""
+        if not keys or embedding.vectors is None or embedding.share < _MIN_KNOWN_SHARE:
             return {}
         with self._replica.reading():
             vectors = index_of(self._parts).vectors
@@ -284,7 +284,8 @@ class Facts:
         important: bool = False,
         source: str = "",
     ) -> Remembered | None:
-        """Remember a text, or find that it is known; None if nothing is left of it. Raises UsageError, ChangedError."""
+        """Add a text, or reinforce the entry that has it; returns None if the normalised text is empty. Raises UsageError,
+        ChangedError."""
         text, category = checked(text_given, category, closed=self._limits.closed)
         if confidence is not None and not 0 <= confidence <= 1:
             raise UsageError(f"a confidence is 0 to 1, not {confidence:g}")
@@ -303,7 +304,7 @@ class Facts:
             if existing is None and decision.action != "added":
                 decision = Decision("added", "", "nothing near", decision.similarity)
         if decision.action == "kept" and old is not None:
-            self._in_sight_again(old)
+            self._unhidden(old)
             if decision.by == "same" and old.confidence is not None:
                 old = self._reinforce(old, reinforced(old.confidence, confidence))
             return _remembered(decision, old, conflict=False)
@@ -322,7 +323,7 @@ class Facts:
             return _remembered(decision, written, was=old.text, conflict=decision.conflict)
         today = self._replica.world.today().isoformat()
         tags = [category, *([CONFLICT] * decision.conflict)]
-        changes |= {"tags": render_tags(tags), "created": self._moment(), "updated": today}
+        changes |= {"tags": render_tags(tags), "created": self._now(), "updated": today}
         data = render_memory(MemoryFile().with_fields(changes, text))
         with self._memories.changing("write", key) as change:
             reading = self._memories.write_in(change, key, data)
@@ -346,8 +347,8 @@ class Facts:
             return fact_of(self._memories.write_over(change, fact.key, data, reading)) or fact
 
     def _place_of(self, text: str, kind: Kind) -> tuple[str, Fact | None]:
-        """Return the key for an entry with this text, with the entry if it exists; another key if something else was written
-        there meanwhile."""
+        """Return the key for an entry with this text, and the entry if it exists; another key if that of the text has other
+        content."""
         for number in range(100):
             key = fact_key(f"{text}\0{number}" if number else text, kind)
             reading = first_own(part.read(key) for part in self._parts)
@@ -359,9 +360,9 @@ class Facts:
         raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
 
     def edit(self, key: str, text_given: str, seen: str | None = None) -> Fact:
-        """Replace the text of an entry; the one before goes into its history. `seen`: only if it is still the text with this
-        hash. Raises NotFoundError, UsageError, ChangedError."""
-        old = self._there(key)
+        """Replace the text of an entry, and store the earlier text in its history. `seen`: the hash that the current text must
+        have. Raises NotFoundError, UsageError, ChangedError."""
+        old = self._existing(key)
         text, _ = checked(text_given, old.category, closed=False)
         if not text:
             raise UsageError(
@@ -376,12 +377,12 @@ class Facts:
 
     def keep_deleted(self, key: str, seen: str | None = None) -> list[MemoryRecord]:
         """Store the texts of an entry as `keep_removed` does. Raises NotFoundError, ChangedError."""
-        self._there(key)
+        self._existing(key)
         return keep_removed(self._memories, key, seen)
 
     def restore(self, key: str, number: int = 1, seen: str | None = None) -> MemoryRecord:
-        """Restore an earlier text, numbered from the newest; the current one goes into the history. `seen`: only if it is still
-        current, "" if nothing is shown. Raises NotFoundError, ChangedError."""
+        """Restore an earlier text, numbered from the newest, and store the current text in the history. `seen`: the hash that the
+        current text must have, "" for no text. Raises NotFoundError, ChangedError."""
         revisions = earlier(self._memories, key)
         if not revisions:
             raise NotFoundError(
@@ -413,7 +414,7 @@ class Facts:
         conflict: bool = False,
         seen: str | None = None,
     ) -> Fact:
-        """Replace a text, which goes into the history, in one transaction."""
+        """Replace a text and store it in the history, in one transaction."""
         today = self._replica.world.today().isoformat()
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in_stack(change, key)
@@ -434,18 +435,18 @@ class Facts:
         assert fact is not None
         return fact
 
-    def _moment(self) -> str:
-        """Return the current time, precise enough to order writes of one day."""
+    def _now(self) -> str:
+        """Return the current time, with enough digits to order the writes of one day."""
         now = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
-    def _there(self, key: str) -> Fact:
+    def _existing(self, key: str) -> Fact:
         fact = self.get(key)
         if fact is None or not fact.own:
             raise NotFoundError(f"there is no fact {key}", hint="List them with: ipfsmem fact list")
         return fact
 
-    def _in_sight_again(self, fact: Fact) -> None:
+    def _unhidden(self, fact: Fact) -> None:
         with self._replica.reading():
             hidden = (fact.scope, fact.key) in hidden_texts(self._replica)
         if hidden:
@@ -455,7 +456,7 @@ class Facts:
     # -- limits --------------------------------------------------------------------------------------------------
 
     def keep_limits(self, kind: Kind) -> tuple[str, ...]:
-        """Hide on this device the entries of a kind beyond the limit in the settings; returns their keys."""
+        """Hide on this device the entries of a kind that exceed the limit in the settings; returns their keys."""
         most = {
             "fact": self._limits.facts,
             "procedure": self._limits.procedures,
@@ -484,8 +485,8 @@ class Facts:
         return tuple(one.key for one in over)
 
     def _ranked(self, kind: Kind, words: FactWords) -> Sequence[FactRank]:
-        """Return the ranks of the visible entries of a kind, in order; a header is read only for its creation date. Parts of
-        sessions have no rank."""
+        """Return the ranks of the visible entries of a kind, in order. A header is read only if the creation date is needed. Parts
+        of sessions have no rank."""
         rows = index_of((self._memories,)).held.whole()
         today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
 
@@ -510,8 +511,8 @@ class Facts:
 
 
 def keep_shown(memories: MemoryStore, key: str, seen: str | None = None) -> MemoryRecord:
-    """Store the current text of a memory in its history before its writer replaces it, unless it is pending. `seen`: only if it is
-    that. Raises NotFoundError, ChangedError."""
+    """Store the current text of a memory in its history before its writer replaces it, unless it is pending. `seen`: the hash that
+    the current text must have. Raises NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
         shown = memories.shown_in_stack(change, key)
         if shown is None:
@@ -537,9 +538,9 @@ def _remembered(
 
 
 def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> list[MemoryRecord]:
-    """Store the own texts of a memory, in this scope and in those that lead to it, in their histories before they are removed, and
-    return them, the shown one first; a pending one alone is returned, and stored nowhere. `seen`: only if it is that. Raises
-    NotFoundError, ChangedError."""
+    """Store the own texts of a memory, in this scope and the scopes redirected to it, in its history before they are removed;
+    returns them, the shown text first. If only a pending text exists, it is returned and not stored. `seen`: the hash that the
+    shown text must have. Raises NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:
         readings = [one for part in memories.stack() if (one := part.shown_in(change, key)) is not None]
         shown = first_own(readings)
@@ -555,14 +556,14 @@ def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> li
 
 
 def _check_seen(key: str, shown: str, seen: str | None) -> None:
-    """Raise ChangedError if the current text is not the one that the caller was shown."""
+    """Raise ChangedError if the current text is not the text that the caller was shown."""
     if seen is not None and seen != shown:
         raise ChangedError(f"{key} changed since it was read, so nothing was changed")
 
 
 def checked(text_given: str, category: str, *, closed: bool) -> tuple[str, str]:
-    """Return a text and a category in canonical form. Raises UsageError for a text that is too long, and for a category outside
-    the closed list where only these are accepted."""
+    """Return a text and a category in canonical form. Raises UsageError for a text that is too long, and if `closed` for a category
+    outside the fixed list."""
     text, category_form = sanitised(text_given), category_of(category)
     try:
         f"{text}{category_form}".encode()
@@ -579,14 +580,14 @@ def checked(text_given: str, category: str, *, closed: bool) -> tuple[str, str]:
 
 
 def fact_of(reading: MemoryRecord) -> Fact | None:
-    """Return a memory as an entry; None if it is not one."""
+    """Return a memory as a fact, procedure or episode; None if it is none of these."""
     file = reading.readable
     none = kind_of(file.type, file.fields.get("category", "")) is None or ENTITY in file.tags
     return None if none else as_fact(reading)
 
 
 def as_fact(reading: MemoryRecord) -> Fact:
-    """Return any memory in the form of an entry."""
+    """Return any memory in the form of a `Fact`."""
     file = reading.readable
     category = file.fields.get("category", "")
     kind = kind_of(file.type, category) or "fact"

@@ -1,8 +1,8 @@
-"""The graph of the memories of one scope, and of those that lead to it: derived from their texts, held while the vault is open, stored next to the index of
-recall for the next process, and updated by changes.
+"""The graph of entities and relations in one scope and the scopes redirected to it: derived from the memories, updated by changes,
+and stored next to the index of recall for the next process.
 
-Additions and removals are written into memory files, whose earlier texts go into their history (`fact_history`), so each step can
-be undone. Texts of others are not in it before a person approved them, nor is anything hidden here.
+Additions and removals edit memory files, whose earlier texts are stored in their history (`fact_history`), so each step can be
+undone. The graph contains no pending texts of others and no memory that is hidden on this device.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from ipfsmem.memories.fact_history import keep_in
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import readable_file
-from ipfsmem.memories.search_index import index_kind, stand
+from ipfsmem.memories.search_index import index_kind, unchanged_since
 
-#: From the current entity, None for a new one: its name, kind, observations and relations.
+#: Computes the name, kind, observations and relations of an entity from its current content, None for a new one.
 _Make = Callable[[Entity | None], tuple[str, str, list[str], list[Out]]]
 
 
-#: Minimum number of entities of a graph that is stored, and of changes after which it is stored again (or one removal).
+#: Minimum entities of a graph that is stored, and changes (or one removal) after which it is stored again.
 FEW, STALE = 200, 100
 
 
 class _CachedGraph(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A graph with the entries that it was made of."""
+    """A graph and the state entries from which it was derived."""
 
     mark: StateMark
-    #: The entries, and the hash of each in the state; decoded after a change.
+    #: The hash of each entry in the state, by name; decoded after a change.
     known: msgspec.Raw
     not_here: set[str]
     graph: GraphImage
@@ -74,21 +74,21 @@ class Graphs(dict[str, "GraphIndex"]):
     """The graphs in use, by scope."""
 
     def keep(self) -> None:
-        """Store them for the next process. A graph that cannot be stored is made again there."""
+        """Store the graphs for the next process, which derives again any graph that cannot be stored."""
         for graph in self.values():
             with contextlib.suppress(IpfsmemError):
                 graph.keep()
 
 
 class GraphIndex:
-    """The graph of one scope: its own entities are held, and read with those of the scopes that lead to it."""
+    """The graph of one scope. It caches the scope's own entities and reads those of the scopes redirected to it."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
         #: Number of changes of the own entities.
         self._changes = 0
-        #: The graph of several scopes, and what it was made of.
+        #: The merged graph of several scopes, and the scopes and changes on which it is based.
         self._united: tuple[list[tuple[str, int, list[str]]], Graph] = ([], Graph())
         self._clear(b"")
 
@@ -97,15 +97,16 @@ class GraphIndex:
         self._mark = StateMark()
         self._hashes: dict[str, bytes] = {}
         self._unread: msgspec.Raw | None = None
-        #: The entries without a text on this device: they are looked up again.
+        #: The entries without a text on this device, which are looked up again.
         self._not_here = set[str]()
         self._graph = Graph()
-        #: How many entities changed since it was stored.
+        #: Number of entities changed since the graph was stored.
         self._stale = STALE
         self._changes += 1
 
     def graph(self) -> Graph:
-        """Return the current graph, without anything hidden here. Of one key it has the entity of the first scope."""
+        """Return the current graph, without memories hidden on this device. If several scopes have a key, the entity of the first
+        scope is used."""
         with self._replica.reading():
             indexes = [graph_of(part) for part in self._memories.stack()]
             first, *below = graphs = [one._own() for one in indexes]
@@ -118,7 +119,7 @@ class GraphIndex:
             return self._united[1]
 
     def _own(self) -> Graph:
-        """Return the current graph of this scope alone (inside `reading`)."""
+        """Return the current entities of this scope alone (inside `reading`)."""
         memories = self._memories
         with self._replica.reading():
             if memories.forgotten():
@@ -152,13 +153,13 @@ class GraphIndex:
         for name in since.may_be_gone(self._hashes):
             del self._hashes[name]
             changed.add(name)
-            self._stale = STALE  # a removed text stays on the disk no longer than until the next save
+            self._stale = STALE  # a removed text is erased from the disk at the next save
         again, self._not_here = self._not_here, set()
         try:
             with no_collection():
                 for name in changed | again:
-                    self._look(name)
-        except BaseException:  # a partial update would pass for a complete one
+                    self._update(name)
+        except BaseException:  # a partial update would be taken for a complete one
             self._clear(b"")
             raise
         self._stale += len(changed)
@@ -168,7 +169,8 @@ class GraphIndex:
     # -- for the next process --------------------------------------------------------------------------------
 
     def _open(self, kind: bytes) -> bool:
-        """Load the graph of an earlier process. False if there is none, or it was made of something else."""
+        """Load the graph that an earlier process stored. Returns False if there is none, or it was derived from other scopes or
+        readers."""
         image = load_image(self._replica, self._memories.scope, kind="graph")
         if image is None or image.state != kind:
             return False
@@ -184,7 +186,7 @@ class GraphIndex:
         return True
 
     def keep(self) -> None:
-        """Store it if enough is new. Raises StorageError."""
+        """Store the graph if enough of it changed. Raises StorageError."""
         self._own()
         if self._stale < STALE or len(self._graph.entities) < FEW:
             return
@@ -200,12 +202,12 @@ class GraphIndex:
             self._stale = 0
 
     def _holds(self) -> bool:
-        """Whether all that it was made of stands there as it did (inside `reading`)."""
+        """Return whether no entry from which the graph was derived changed (inside `reading`)."""
         if self._kind != index_kind([self._memories]):
             return False
-        return stand(self._replica.store, self._mark, self._hashes)
+        return unchanged_since(self._replica.store, self._mark, self._hashes)
 
-    def _look(self, name: str) -> None:
+    def _update(self, name: str) -> None:
         place, text = memory_name(name), self._replica.store.raw(name)
         assert place is not None
         self._graph.drop(place.key)
@@ -218,12 +220,12 @@ class GraphIndex:
             return
         if reading is not None and reading.own:
             file = readable_file(reading.data)
-            # A value belongs to its key alone: an entity of the same name writes nothing into it.
+            # A value's file is written by its key alone, not by an entity of the same name.
             if not is_part(place.key, file) and name_of(file, place.key) is None:
                 self._graph.put(entity_of(place.key, file))
 
     def _hidden(self) -> list[str]:
-        """Return the keys of the own entities that are hidden here."""
+        """Return the keys of the own entities that are hidden on this device."""
         hidden, memories, store = hidden_texts(self._replica), self._memories, self._replica.store
         return [
             one.key
@@ -238,8 +240,8 @@ class GraphIndex:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def add_entity(self, name: str, kind: str, observations: Iterable[str]) -> tuple[Entity, bool]:
-        """Return an entity with these observations, and whether it is new; an existing one of that name gets those that it lacks.
-        Raises UsageError."""
+        """Create an entity with these observations, or add the missing ones to the entity of that name; returns it, and whether it
+        is new. Raises UsageError."""
         new = [observation(one) for one in observations]
         existing = self.graph().find(name.strip())
         key = existing or entity_key(name)
@@ -258,7 +260,7 @@ class GraphIndex:
     def observe(self, name: str, texts: Iterable[str]) -> list[str]:
         """Add observations to an entity; returns the new ones. Raises NotFoundError, UsageError."""
         observations = [observation(one) for one in texts]
-        old = self._there(name)
+        old = self._entity(name)
         new = [one for one in dict.fromkeys(observations) if one not in old.observations]
         if new:
             self.add_entity(old.key, "", new)
@@ -268,7 +270,7 @@ class GraphIndex:
         """Add a relation between two entities; None if it exists already. Raises NotFoundError, UsageError."""
         if not type.strip(BLANKS):
             raise UsageError("a relation has a type, such as works at, and none was said")
-        one, other = self._there(begin), self._there(end)
+        one, other = self._entity(begin), self._entity(end)
         out = Out(relation_type(type), other.key)
         new = Relation(one.key, out.type, other.key)
         if new in self.graph().out(one.key):
@@ -294,7 +296,7 @@ class GraphIndex:
 
     def unobserve(self, name: str, texts: Iterable[str]) -> list[str]:
         """Remove observations of an entity; returns those that existed. Raises NotFoundError."""
-        old, gone = self._there(name), {" ".join(one.split()) for one in texts}
+        old, gone = self._entity(name), {" ".join(one.split()) for one in texts}
         removed = [one for one in old.observations if one in gone]
         if removed:
             self._edit(
@@ -302,7 +304,7 @@ class GraphIndex:
             )
         return removed
 
-    def _there(self, name: str) -> Entity:
+    def _entity(self, name: str) -> Entity:
         graph = self.graph()
         key = graph.find(name.strip())
         if key is None:
@@ -318,7 +320,7 @@ class GraphIndex:
         observations_of: Callable[[Entity], list[str]] = lambda old: list(old.observations),
         out: Callable[[Entity], list[Out]] = lambda old: list(old.out),
     ) -> None:
-        """Replace observations or relations of an entity, computed from the current ones inside the transaction. Raises
+        """Replace observations or relations of an entity, computed from the current content inside the transaction. Raises
         NotFoundError."""
 
         def make(old: Entity | None) -> tuple[str, str, list[str], list[Out]]:
@@ -328,8 +330,8 @@ class GraphIndex:
         self._change(key, make)
 
     def _change(self, key: str, make: _Make, *, must_exist: bool = True) -> Entity:
-        """Write an entity, in one transaction with its earlier text. Only a file that consists of lists and relations is
-        rewritten; other files get additions at the end."""
+        """Write an entity, and its earlier text to the history, in one transaction. A file that consists of observations and
+        relations only is rewritten; additions to any other file are appended."""
         memories, today = self._memories, self._replica.world.today().isoformat()
         with memories.changing("write", key) as change:
             shown = memories.shown_in_stack(change, key)
@@ -341,8 +343,8 @@ class GraphIndex:
             old = entity_of(key, file) if shown is not None else None
             name, kind, observations, out = make(old)
             new = entity_file(file, name, kind, observations, out)
-            if old is not None and not _is_plain(file, old):
-                new = _added(file, old, observations, out)
+            if old is not None and not _is_rewritable(file, old):
+                new = _appended(file, old, observations, out)
             data = render_over(None if shown is None else shown.data, new, stamps={"updated": today})
             if shown is not None:
                 keep_in(change, memories, key, shown.data, "edited")
@@ -350,17 +352,16 @@ class GraphIndex:
         return entity_of(key, parse_memory(data))
 
 
-def _is_plain(file: MemoryFile, one: Entity) -> bool:
-    """Return whether a text has only observations and relations, so that it can be rewritten from these."""
+def _is_rewritable(file: MemoryFile, one: Entity) -> bool:
+    """Return whether a text consists of observations and relations only, so that it can be rewritten from these."""
     again = entity_of("x", entity_file(file, one.name, one.kind, one.observations, one.out))
     lines = [line for line in file.body.split("\n") if line.strip()]
     listed = all(line.startswith(("- ", "* ")) or line.strip() == "Relations:" for line in lines)
     return listed and (again.observations, again.out) == (one.observations, one.out)
 
 
-def _added(file: MemoryFile, old: Entity, observations: list[str], out: list[Out]) -> MemoryFile:
-    """Return the text with the additions at the end. Raises UsageError if something would have to be removed from a person's
-    prose."""
+def _appended(file: MemoryFile, old: Entity, observations: list[str], out: list[Out]) -> MemoryFile:
+    """Return the text with the additions appended. Raises UsageError if a removal would change prose that a person wrote."""
     if not set(old.observations) <= set(observations) or not set(old.out) <= set(out):
         raise UsageError(
             f"{old.key} is not an entity of the graph tools, so nothing was removed from its text",

@@ -1,7 +1,7 @@
-"""Which scope of a bundle becomes which scope here (format section 1.6): a person decides it if a token exists here.
+"""Maps the scopes of a bundle to scopes of this vault (format section 1.6); a person decides where a token already exists.
 
-An equal token in somebody else's bundle proves nothing, so scopes are never joined because of it. Everything is decided, or
-refused, before anything is written.
+Scopes of another person's bundle are never merged because of an equal token. The whole mapping is made or refused before the first
+write.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ def assign(
     forgotten: Collection[str],
     same: bool,
 ) -> dict[str, str]:
-    """Return the scope here for each scope of a bundle; "" is the default scope, and stays so unless `maps` says otherwise.
+    """Return the scope of this vault for each scope of a bundle. The default scope "" is mapped to itself unless `maps` has another
+    scope for it.
 
-    `live` and `forgotten` are the tokens in use here, `own` those of `live` that this device made; `same`: the bundle is a backup
-    of this very vault, so that equal tokens mean one scope. Raises UsageError, KeyNameError, NotFoundError for a forgotten scope,
-    LimitError.
+    `live` and `forgotten`: the tokens of this vault; `own`: the tokens in `live` that this device created; `same`: whether the
+    bundle is a backup of this vault, in which equal tokens are the same scope. Raises UsageError, KeyNameError, NotFoundError for a
+    forgotten scope, LimitError.
     """
     for source, target in maps.items():
         if source not in theirs:

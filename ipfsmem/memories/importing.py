@@ -1,8 +1,8 @@
-"""Import of a whole bundle, of one scope or of all: a blob, a folder, a zip, a CAR, a single file. A second import changes
-nothing more.
+"""Imports one scope or all scopes of a bundle from a blob, a folder, a zip, a CAR or a single file; importing it twice has no
+further effect.
 
-Format sections 1.5 and 1.6. With `merge` a text that is neither shown nor a live sibling becomes a sibling; with `replace` it
-supersedes the shown text. Files are only read here, and links are never followed.
+See format sections 1.5 and 1.6. With `merge`, a text that is neither shown nor a live sibling becomes a sibling; with `replace`, it
+supersedes the shown text. Source files are only read, and links are never followed.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from ipfsmem.wording import count
 Strategy = Literal["merge", "replace"]
 MAX_BLOB = MAX_BYTES
 
-#: Number of texts that are sealed together ahead of their import, once their places are known.
-_AHEAD: Final = 1_000
+#: Number of texts that are sealed in one batch before they are imported.
+_SEAL_BATCH: Final = 1_000
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NO_PRUNING: Final = "Fix it, or import without pruning."
 
 
 class ImportContents(msgspec.Struct, frozen=True):
-    """The content of an import, fully read: its numbers of memories, further texts of these (conflict copies, texts behind a
-    forget, texts of others), forgets, events and scopes, and the latest day that one of them states ("" if none does)."""
+    """The content of an import: the numbers of memories, further texts of these (conflict copies, texts hidden by a forget, texts
+    of others), forgotten keys, events and scopes, and the latest day in any of them ("" if none has a date)."""
 
     scopes: int = 0
     memories: int = 0
@@ -61,13 +61,13 @@ class ImportContents(msgspec.Struct, frozen=True):
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an import, or with `dry_run` its preview, and the content that was `found`. `problems`: what was left out,
-    and why; `skipped`: names of other files next to the notes.
+    """The result of an import, or with `dry_run` its preview, and the content `found`. `problems`: each item that was left out,
+    with the reason; `skipped`: names of other files next to the notes.
 
-    `still_others`: texts that exist here as texts of others, which no import makes own ones. `still_forgotten`: texts of
-    memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the default
-    scope) if several scopes were imported. `key`: the key of the text if it was a single one. `exit_code`: 7 if something was left out,
-    else 0.
+    `still_others`: texts that the vault has as texts of others, which an import does not approve. `still_forgotten`: texts of
+    memories that were forgotten in this vault, which a merge does not restore. `scopes`: the counts by token ("" is the default
+    scope) if several scopes were imported. `key`: the key of a single imported text. `exit_code`: 7 if something was left out, else
+    0.
     """
 
     added: int = 0
@@ -92,12 +92,12 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exit_code_of(problems: Sequence[str]) -> int:
-    """Return the exit code of an import that left these out."""
+    """Return the exit code of an import with these problems."""
     return IncompleteError.exit_code if problems else 0
 
 
 def refuse_left_out(problems: Sequence[str], *, dry_run: bool = False) -> None:
-    """Raise IncompleteError if an import left something out, or with `dry_run` would."""
+    """Raise IncompleteError if an import left something out, or with `dry_run` would leave something out."""
     if problems and dry_run:
         raise IncompleteError(
             f"nothing was written, and {count(len(problems), 'record', 'records')} would be left out",
@@ -121,12 +121,11 @@ def import_files(
     whole: bool = False,
     dry_run: bool = False,
 ) -> Imported:
-    """Import scopes in one transaction, completely or not at all. `whole`: if something would be left out, import nothing and
-    raise IncompleteError; `dry_run`: import nothing, and return what would be done.
+    """Import scopes in one transaction. `whole`: if something would be left out, import nothing and raise IncompleteError.
+    `dry_run`: import nothing, and return the result that an import would have.
 
-    `into`: the scope here of each (None: the one of its name), as `import_scopes.assign` returns it. `foreign`: the texts are of
-    others, from another vault or a chat export (format section 5.2); texts of others in the bundle are in any case. Raises
-    UsageError, FormatError, NotFoundError.
+    `into`: the target scope of each, from `import_scopes.assign` (None: the scope of the same name). `foreign`: import all texts as
+    texts of others, from another vault or a chat export (format section 5.2). Raises UsageError, FormatError, NotFoundError.
     """
     if strategy not in ("merge", "replace"):
         raise UsageError(f"strategy is merge or replace, not {strategy!r}")
@@ -134,7 +133,7 @@ def import_files(
         raise UsageError("prune requires the strategy replace")
     problems = [problem for part in parts.values() for problem in part.blob.problems]
     skipped = tuple(text for part in parts.values() for text in part.skipped)
-    if prune and (unread := [*problems, *skipped]):  # a document may be what a memory became
+    if prune and (unread := [*problems, *skipped]):  # a document may be an earlier memory
         raise FormatError(
             f"unreadable records would be forgotten: {unread[0]}",
             hint=_NO_PRUNING,
@@ -149,15 +148,15 @@ def import_files(
         )
     into = {scope: scope for scope in parts} if into is None else into
     done: dict[str, Counter[str]] = {}
-    with contextlib.suppress(_TakenBackError), writing(memories.replica) as change, no_collection():
+    with contextlib.suppress(_RolledBackError), writing(memories.replica) as change, no_collection():
         for scope, part in parts.items():
             there = memories.in_scope(into[scope])
             fresh = there.scope not in change.live_scopes if there.scope else False
             if there.scope:
-                _take_card(
+                _import_card(
                     change, memories.replica.store, there.scope, part, into, strategy, foreign, problems
                 )
-            taking = _Taking(there, change, strategy, foreign)
+            taking = _ScopeImport(there, change, strategy, foreign)
             done[there.scope] = taking.import_all(part.blob, problems, prune=prune, fresh=fresh)
         total = sum(done.values(), Counter[str]())
         if whole and problems and not dry_run:
@@ -166,7 +165,7 @@ def import_files(
                 hint="Use another backup. Or import the rest with --partial (in Python: whole=False).",
             )
         if dry_run:
-            raise _TakenBackError
+            raise _RolledBackError
         if any(total[kind] for kind in ("added", "replaced", "kept_beside", "forgotten")):
             note_irrevocable(memories.replica, "an import")
     scopes = {scope: dict(counts) for scope, counts in done.items()} if len(parts) > 1 else {}
@@ -185,11 +184,11 @@ def import_files(
 
 
 def _is_text_note(data: bytes) -> bool:
-    """Return whether a text was a file that any folder may have, such as `a.txt`: alone they are most likely the wrong place."""
+    """Return whether a text was a plain-text file such as `a.txt`. A path with such files alone is most likely wrong."""
     return readable_file(data).fields.get("origin_name", "").lower().endswith(TEXTS)
 
 
-class _TakenBackError(Exception):
+class _RolledBackError(Exception):
     """Rolls back a trial import."""
 
 
@@ -210,7 +209,7 @@ def _contents_of(parts: Mapping[str, BundleScope]) -> ImportContents:
     )
 
 
-class _Taking:
+class _ScopeImport:
     """The import of one scope."""
 
     def __init__(self, memories: MemoryStore, change: Writing, strategy: Strategy, foreign: bool) -> None:
@@ -220,13 +219,13 @@ class _Taking:
         self._foreign = foreign
 
     def import_all(self, blob: Blob, problems: list[str], *, prune: bool, fresh: bool) -> Counter[str]:
-        """Import all of it; texts left out are added to `problems`. `fresh`: the scope is empty."""
+        """Import the whole scope; texts left out are appended to `problems`. `fresh`: whether the scope is empty."""
         memories, change = self._memories, self._change
         done: Counter[str] = Counter()
         wrong: list[str] = []
         prefix = f"{memories.scope}/" if memories.scope else ""
-        # Before the hidden texts: one text too many is left out, and none comes back. A key that exists here is not forgotten,
-        # and no forget of strangers is imported: it would hide what our other devices have under that key.
+        # Forgets come before the texts that they hide, so that no hidden text is shown again. A key of this vault is not forgotten,
+        # and no forget from a stranger is imported: it would hide texts of this person's other devices.
         texted = {*blob.files, *(key for key, _ in (*blob.more, *blob.others))}
         for key in sorted(blob.forgotten & texted):
             if self._foreign:
@@ -235,12 +234,12 @@ class _Taking:
                 change.forget(memories.name(key), ())
         refused = blob.forgotten if self._foreign else frozenset()
         of = FOREIGN if self._foreign else ""
-        # A second text for one key becomes a sibling, whatever the strategy: nobody was shown the first.
+        # A second text for a key becomes a sibling with either strategy, because nobody was shown the first.
         texts = [
             (key, data, self._replace and key not in blob.forgotten, of) for key, data in blob.files.items()
         ]
         texts += [(key, data, False, of) for key, data in blob.more]
-        # Own ones first: a text that is both own and of others is own.
+        # Own texts come first: a text that is both own and of others is own.
         texts += [(key, data, False, FOREIGN) for key, data in blob.others]
         unfit = {
             *blob.unread,
@@ -248,8 +247,8 @@ class _Taking:
         }
         unsure = parts_with_unknown_marks((key for key, _, _, whose in texts if not whose), unfit) - unfit
         for at, (key, data, replaces, whose) in enumerate(texts):
-            if not at % _AHEAD:
-                ahead = texts[at : at + _AHEAD]
+            if not at % _SEAL_BATCH:
+                ahead = texts[at : at + _SEAL_BATCH]
                 change.seal_ahead(
                     (memories.name(text[0]), text[1]) for text in ahead if text[0] not in refused
                 )
@@ -265,7 +264,7 @@ class _Taking:
                 check_body(key, data)
                 if not whose:
                     check_incoming(memories, change, key, data, replaces=replaces)
-                done[_take(memories, change, key, data, replaces, whose)] += 1
+                done[_import_text(memories, change, key, data, replaces, whose)] += 1
             except IpfsmemError as error:
                 wrong.append(f"{prefix}{key} was left out: {error}")
         if prune:
@@ -284,7 +283,7 @@ class _Taking:
 
 
 def is_unfit_part(key: str, data: bytes) -> bool:
-    """Return whether a text under the key of a part of a session cannot be imported, or only in part."""
+    """Return whether a text is a session part that cannot be imported completely."""
     if is_part_key(key):
         try:
             check_body(key, data)
@@ -294,8 +293,8 @@ def is_unfit_part(key: str, data: bytes) -> bool:
 
 
 def is_cut_off(key: str, data: bytes) -> bool:
-    """Return whether the last line of a part of a session is not JSON, as in a truncated file: the missing lines may have marked
-    messages as pending."""
+    """Return whether a text is a session part whose last line is not JSON, as in a truncated file: the missing lines may have
+    marked messages as pending."""
     if not is_part_key(key):
         return False
     try:
@@ -310,7 +309,7 @@ def is_cut_off(key: str, data: bytes) -> bool:
     return False
 
 
-def _take_card(
+def _import_card(
     change: Writing,
     store: StateStore,
     scope: str,
@@ -320,10 +319,11 @@ def _take_card(
     foreign: bool,
     problems: list[str],
 ) -> None:
-    """Import the card of a scope: all of it for a new scope, and nothing that would change what a person set here.
+    """Import the card of a scope. An existing card keeps its fields unless `strategy` is "replace" or it has a title only; its ids
+    are merged.
 
-    From a stranger only title and kind: an id or a remote would bind folders here, and `into` would put its texts below ours.
-    Raises as `device.scopes.open_scope`.
+    From a stranger, only title and kind of a new scope are imported: an id or a remote would assign folders to the scope, and
+    `into` would redirect reads. Raises as `device.scopes.open_scope`.
     """
     name = card_entry(scope)
     entry = change.entry(name)
@@ -351,15 +351,17 @@ def _take_card(
         return
     try:
         ids: set[ProjectId] = set(ours.ids) if ours is not None else set()
-        for one in split_card(card):  # each stays next to the ones before it
+        for one in split_card(card):  # each is added to the existing ones
             ids.update(one.ids)
             put_card(change, scope, msgspec.structs.replace(card, ids=tuple(sorted(ids))))
     except FormatError as error:
         problems.append(f"the card of the scope {scope} was skipped: {error}")
 
 
-def _take(memories: MemoryStore, change: Writing, key: str, data: bytes, replace: bool, of: str) -> str:
-    """Import one text; returns the count of `Imported` that it belongs to. Raises LimitError if the key is full."""
+def _import_text(
+    memories: MemoryStore, change: Writing, key: str, data: bytes, replace: bool, of: str
+) -> str:
+    """Import one text; returns the name of the count in `Imported` to increase. Raises LimitError if the key has too many texts."""
     name = memories.name(key)
     entry = change.entry(name)
     if not entry:
@@ -382,7 +384,7 @@ def _take(memories: MemoryStore, change: Writing, key: str, data: bytes, replace
 
 
 def read_given(source: bytes | str) -> dict[str, BundleScope]:
-    """Return the one scope of a blob from a program. Raises FormatError, and LimitError beyond the maximum size of a file."""
+    """Read a blob that a program passed as the default scope. Raises FormatError, and LimitError beyond the maximum size."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MAX_BLOB:
         raise LimitError(f"the import has {len(data):,} bytes, at most {MAX_BLOB:,} are allowed")
@@ -390,8 +392,9 @@ def read_given(source: bytes | str) -> dict[str, BundleScope]:
 
 
 def read_path(path: Path) -> dict[str, BundleScope]:
-    """Return the scopes of a path, "" the default scope: a blob, a folder, a zip or a CAR of memory files (of one scope, or of all
-    as `export` writes them), or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError, StorageError."""
+    """Read the scopes at a path, by token ("" is the default scope): a blob; a folder, a zip or a CAR with memory files of one
+    scope or, as `export` writes them, of all scopes; or one memory file. Raises FormatError, LimitError, NotFoundError, UsageError,
+    StorageError."""
     with storage_errors(path, "read"):
         if path.is_symlink():
             raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
@@ -405,7 +408,7 @@ def read_path(path: Path) -> dict[str, BundleScope]:
         return read_zip(path)
     if is_car(head):
         return read_plain_car(path)
-    if path.suffix.lower() in (".zip", ".car"):  # damaged, or another format; its bytes are not a memory
+    if path.suffix.lower() in (".zip", ".car"):  # a damaged file, or one of another format, is not a memory
         raise FormatError(f"{path} is not a readable {path.suffix[1:].lower()} file")
     data = read_file(path, MAX_BLOB) or b""
     if path.suffix == ".json" or data[:1] == b"{":

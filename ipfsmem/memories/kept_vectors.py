@@ -1,14 +1,14 @@
-"""`recall-*.vectors`: the vectors of this device's texts, stored for the next process, and the check which of them are still valid.
+"""Stores the vectors of this device's texts for the next process (`recall-*.vectors`), and checks which of them are still valid.
 
-The vectors of each model are in a file of their own: otherwise two versions of the program, or two settings, that work on one memory
-would recompute the vectors that the other replaced. The file of another model is deleted once it is a week older than the one written.
+Each model has its own file: otherwise two versions of the program, or two settings, that work on one vault would each replace the
+other's vectors. The file of another model is deleted once it is a week older than the file that was written.
 
-A vector of a memory belongs to the values under one name: when these change it is invalid, and the next save drops it. A vector of
-an event or a message belongs to that entry and the one before it. A forgotten text has no vector from then on, whichever process
-saves: each checks the state and the file again before it replaces the file. The form of the file: `derived_file`.
+A vector of a memory belongs to the values of one entry: when these change it is invalid, and the next save drops it. A vector of an
+event or a message belongs to that entry and the one before it. Every process checks the state and the file again before it replaces
+the file, so that none stores the vector of a forgotten text. The file format is in `derived_file`.
 
-`recall-*.whole` next to it records the state and the file for which no vector was missing: as long as both are the same, a process
-does not look for entries without a vector. It also names the texts that the model refused, which have none until they change.
+`recall-*.whole` next to it records the state and the file for which no vector was missing: while both are unchanged, a process does
+not search for entries without a vector. It also lists the texts that the model refused, which have no vector until they change.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.state import StateMark
 from ipfsmem.errors import FormatError, StorageError
 from ipfsmem.memories.event_entries import HALF
-from ipfsmem.memories.living import GroupReading, Living, Spoken, gone_of
+from ipfsmem.memories.living import GroupReading, Living, Spoken, keys_of_removed
 from ipfsmem.recall.embedder import EmbedderIdentity
 from ipfsmem.recall.vectors import Vectors
 
 if TYPE_CHECKING:
     from ipfsmem.memories.memories import MemoryStore
 
-#: Earlier versions' name for their single file.
-EARLIER: Final = "recall.vectors"
+#: The name of the single file that earlier versions wrote.
+EARLIER_FILE: Final = "recall.vectors"
 _NAMES: Final = "recall-*.vectors"
-#: Files that are not in place yet, named by `atomic_files.new_name`.
-_BEGUN: Final = ".recall*.vectors.*.tmp"
+#: Files that were not renamed yet, named by `atomic_files.new_name`.
+_UNFINISHED: Final = ".recall*.vectors.*.tmp"
 #: The version of a file's content, which is part of its name.
-_FORM: Final = 1
-#: Maximum files of other models, and the seconds by which one may be older than the file written now.
-_MOST: Final = 2
-_LEFT_BEHIND: Final = 7 * 86_400
-#: Held by the process that replaces the stored vectors.
+_VERSION: Final = 1
+#: Maximum files of other models, and the seconds by which such a file may be older than the file that was written.
+_MAX_OTHER_FILES: Final = 2
+_MAX_AGE_S: Final = 7 * 86_400
+#: The lock of the process that replaces the stored vectors.
 _LOCK: Final = "recall.vectors.lock"
 _FILES: Final = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors", level=0)
 _WHOLE: Final = ".whole"
@@ -69,9 +69,10 @@ class StoredVectors(NamedTuple):
 
 
 class Whole(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """The record that all possible vectors were made: for which model, kinds of entries besides memories, file of vectors (`stamp`)
-    and state (`hash_of`); the keys of the texts that the model refused; and until when it is valid (milliseconds since 1970 UTC), 0
-    where no other vector is missing. As the state is a hash, it has no name of a forgotten text."""
+    """The record that all possible vectors exist: the model, the kinds of entries in addition to memories, the file of vectors
+    (`stamp`), the state (`hash_of`), the keys of the texts that the model refused, and until when the record is valid (milliseconds
+    since 1970 UTC; 0: no limit, because no other vector is missing). The state is a hash, so the record contains no name of a
+    forgotten text."""
 
     identity: EmbedderIdentity
     kinds: frozenset[str]
@@ -91,7 +92,7 @@ def hash_of(mark: StateMark, strangers: bytes) -> bytes:
 
 
 def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
-    """Return the last record of a model; None if there is none or it does not open."""
+    """Return the last record of a model; None if there is none or it cannot be opened."""
     path = vectors_path(replica, model)
     try:
         data = None if path is None else _WHOLES.open(replica, path.with_suffix(_WHOLE))
@@ -112,7 +113,7 @@ def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
     if replica.folder is None:
         return None
     key = replica.device.row_key if replica.config.mode.sealed else b""
-    of = msgspec.msgpack.encode((_FORM, model))
+    of = msgspec.msgpack.encode((_VERSION, model))
     name = blake2b(of, digest_size=8, key=key, person=b"ipfsmem/model").hexdigest()
     return replica.folder / _NAMES.replace("*", name)
 
@@ -120,30 +121,29 @@ def vectors_path(replica: Replica, model: EmbedderIdentity) -> Path | None:
 def vector_files(replica: Replica) -> list[Path]:
     """Return the files of vectors of all models, newest first."""
     folder, times = replica.folder, dict[Path, float]()
-    for path in () if folder is None else (*folder.glob(EARLIER), *folder.glob(_NAMES)):
-        with contextlib.suppress(OSError):  # another process removes it just now
+    for path in () if folder is None else (*folder.glob(EARLIER_FILE), *folder.glob(_NAMES)):
+        with contextlib.suppress(OSError):  # another process removed it meanwhile
             times[path] = path.stat().st_mtime
     return sorted(times, key=lambda path: (-times[path], path.name))
 
 
 def vectors_kept(replica: Replica, model: EmbedderIdentity) -> bool:
-    """Return whether there is a file of vectors of a model, or one of an earlier version, valid or not."""
+    """Return whether a file with vectors of a model, or of an earlier version, exists, valid or not."""
     path = vectors_path(replica, model)
-    return path is not None and (path.exists() or path.with_name(EARLIER).exists())
+    return path is not None and (path.exists() or path.with_name(EARLIER_FILE).exists())
 
 
 def load_kept(replica: Replica, model: EmbedderIdentity) -> StoredVectors | None:
-    """Return the vectors stored last for a model, else those that an earlier version of the program stored, else those of the
-    model before. None if there is no file, if it cannot be read now, or if it does not open; a file that does not open is
-    removed."""
+    """Return the stored vectors of a model, else those that an earlier version of the program stored, else those of the model used
+    before. None if there is no file, or if it cannot be read or opened; a file that cannot be opened is removed."""
     path = vectors_path(replica, model)
     if path is None or path.exists():
         return _opened(replica, path)
-    # A file of another model is not removed here: a newer program may be able to read it.
+    # A file of another model is not removed: a newer program may be able to open it.
     stored = [
         opened
         for one in vector_files(replica)
-        if (opened := _opened(replica, one, removes=one.name == EARLIER)) is not None
+        if (opened := _opened(replica, one, removes=one.name == EARLIER_FILE)) is not None
     ]
     return next(
         (opened for opened in stored if opened.vectors.identity == model), stored[0] if stored else None
@@ -155,7 +155,7 @@ def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Sto
         data = _FILES.open(replica, path)
         return None if data is None else _restored(data)
     except StorageError:
-        return None  # vectors may have been paid for: they stay, and the next save includes them
+        return None  # keep vectors that may have been paid for; the next save includes them
     except FormatError:
         if path is not None and removes and not replica.read_only:
             _remove(path)
@@ -163,8 +163,8 @@ def _opened(replica: Replica, path: Path | None, *, removes: bool = True) -> Sto
 
 
 def _restored(data: bytes | bytearray) -> StoredVectors:
-    """Decode the result of `_dump`, or of an earlier version, which stored vectors of memories alone. Raises FormatError for
-    anything else."""
+    """Decode the result of `_dump`, or a file of an earlier version with vectors of memories only. Raises FormatError for anything
+    else."""
     try:
         stored = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -173,18 +173,18 @@ def _restored(data: bytes | bytearray) -> StoredVectors:
 
 
 def prepared(replica: Replica, stored: StoredVectors) -> StagedFile | None:
-    """Write the file that will replace the one before; only the rename is left to do. None in mode `none`. Raises StorageError."""
+    """Write the new file of vectors under a temporary name, for the caller to rename. None in mode `none`. Raises StorageError."""
     return _FILES.prepare(replica, vectors_path(replica, stored.vectors.identity), _dump(stored))
 
 
 def remove_left_behind(replica: Replica, model: EmbedderIdentity, written: float) -> None:
-    """Remove the files of other models that are much older than `written` (seconds since 1970 UTC), when the file of this model was
-    written, and all but a few of the rest."""
+    """Remove the files of other models that are more than a week older than this model's file, and all but a few of the rest.
+    `written`: when that file was written, in seconds since 1970 UTC."""
     path = vectors_path(replica, model)
     others = [one for one in vector_files(replica) if one != path]
     for number, one in enumerate(others):
         with contextlib.suppress(OSError):
-            if number >= _MOST or written - one.stat().st_mtime > _LEFT_BEHIND:
+            if number >= _MAX_OTHER_FILES or written - one.stat().st_mtime > _MAX_AGE_S:
                 _remove(one)
 
 
@@ -227,21 +227,21 @@ def _remove(path: Path) -> None:
 
 
 class Erased(NamedTuple):
-    """The entries when a file was last found to have no vector of anything else, and that file's stamp."""
+    """The existing entries, and the file's stamp, when the file was last found to contain no vector of any other entry."""
 
     stamp: tuple[int, int, int]
     living: Living
 
 
 class ErasedVectors(dict[Path, Erased]):
-    """The entries when vectors were last erased, by file."""
+    """An `Erased` for each file of vectors."""
 
 
 def erase_forgotten(memories: MemoryStore) -> None:
-    """Erase the stored vectors of removed entries, of all models, also in files being written or left half written by a killed
-    process: a writer checks the state again before it renames its file. Raises StorageError, LockedError."""
+    """Erase the stored vectors of removed entries, of all models. Unfinished files, of running and of killed processes, are
+    removed: a writer checks the state again before it renames its file. Raises StorageError, LockedError."""
     replica = memories.replica
-    begun = [] if replica.folder is None else [*replica.folder.glob(_BEGUN)]
+    begun = [] if replica.folder is None else [*replica.folder.glob(_UNFINISHED)]
     if replica.read_only or not (begun or vector_files(replica)):
         return
     erased = memories.caches.of(ErasedVectors)
@@ -250,7 +250,7 @@ def erase_forgotten(memories: MemoryStore) -> None:
             with contextlib.suppress(OSError):
                 path.unlink()
         for path in vector_files(replica):
-            entry = erased.pop(path, None)  # unknown if this fails
+            entry = erased.pop(path, None)  # unknown until this succeeds
             living = entry.living if entry is not None else Living(memories)
             if entry is not None and entry.stamp == _stamp_of(path):
                 remains = _erased_since(replica, path, living)
@@ -261,33 +261,33 @@ def erase_forgotten(memories: MemoryStore) -> None:
 
 
 def _erased_since(replica: Replica, path: Path, living: Living) -> bool:
-    """Erase from a file that had no vector of earlier removed entries those of entries removed since; returns whether the file is
-    sound. Opens nothing if nothing was removed."""
+    """Erase the vectors of entries removed since the last call from a file that was clean then; returns whether the file is valid.
+    Opens no file if no entry was removed."""
     with replica.reading():
         follow_at_once(living)
-    gone = living.take_gone()
+    gone = living.pop_removed()
     if not gone:
         return True
     stored = _opened(replica, path)
     if stored is None:
         return False
-    dead = gone_of(stored.vectors.ids, gone)
+    dead = keys_of_removed(stored.vectors.ids, gone)
     stored.vectors.drop(dead)
-    # The keys of entries of days and sessions are in the file even if they have no vector.
+    # The file contains the keys of all entries of days and sessions, even of those without a vector.
     if dead or any(len(one) == HALF for one in gone):
         _put_left(replica, path, stored, living)
     return True
 
 
 def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
-    """Erase from a file that somebody wrote since, or that was never checked; returns whether it is sound."""
+    """Erase from a file that another process wrote, or that was never checked; returns whether the file is valid."""
     stored = _opened(replica, path)
     if stored is None:
         return False
     living.adopt(stored.spoken)
     with replica.reading():
         follow_at_once(living)
-    living.take_gone()
+    living.pop_removed()
     dead = [id for id in set(stored.vectors.ids).difference(living.files) if not living.has(id)]
     stored.vectors.drop(dead)
     others = [one for one in stored.spoken if living.spoken.get(one.group) != one]
@@ -299,7 +299,7 @@ def _erased_in(replica: Replica, path: Path, living: Living) -> bool:
 def _put_left(replica: Replica, path: Path, stored: StoredVectors, living: Living) -> None:
     was = path.stat().st_mtime
     if _FILES.save(replica, path, _dump(StoredVectors(stored.vectors, list(living.spoken.values())))):
-        os.utime(path, (was, was))  # erasing is not a use of the file
+        os.utime(path, (was, was))  # keep the file's time: erasing is not a use
 
 
 def follow_at_once(living: Living) -> None:
@@ -312,5 +312,5 @@ def follow_at_once(living: Living) -> None:
             try:
                 next(steps)
             except StopIteration as end:
-                living.took(GroupReading(*end.value))
+                living.store(GroupReading(*end.value))
                 break

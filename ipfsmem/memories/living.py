@@ -1,7 +1,7 @@
-"""The existing entries that may have a stored vector: memories, and entries of days and sessions, followed step by step.
+"""Tracks the existing entries that may have a stored vector: memories, and entries of days and sessions.
 
-Each step takes a few milliseconds and ends in a consistent state, so that making vectors lets others work in between. Days and
-sessions are not read until such entries are requested, and then only those of which a segment or part changed.
+Tracking works in steps of a few milliseconds, each of which ends in a consistent state, so that other callers work in between. Days
+and sessions are read only once such entries are requested, and again only if a segment or part changed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ipfsmem.memories.event_search import EventSource
     from ipfsmem.memories.memories import MemoryStore
 
-#: Nodes of the state that are examined in one step: a few hundred entries of a very large state.
-_NODES = 2
+#: Maximum nodes of the state tree that are examined in one step: a few hundred entries of a very large state.
+_NODES_PER_STEP = 2
 #: Days and sessions that are compared in one step.
-_COMPARED = 100
-#: First digits of an entry's place in the state by which names are found; a node in a mark has at most as many.
-_DIGITS = 2
+_GROUPS_PER_STEP = 100
+#: Leading digits of an entry's position in the state tree, by which names are indexed; a node in a mark has at most as many.
+_PREFIX_DIGITS = 2
 _NONE = bytes(HALF)
 _SIZE = 2 * HALF
 
@@ -45,8 +45,8 @@ class Live(NamedTuple):
 
 
 class Spoken(msgspec.Struct, frozen=True, array_like=True):
-    """A day of one scope or a session, as it was read: a hash of its segments or parts in the state, the time of its last entry
-    in milliseconds, and the keys of its entries' vectors, in order."""
+    """A day of one scope or a session, as it was read: a hash of its segments or parts in the state, the time of its last entry in
+    milliseconds since 1970 UTC, and the concatenated keys of its entries' vectors, in order."""
 
     kind: Literal["event", "message"]
     scope: str
@@ -76,28 +76,28 @@ _decode_clocks = msgspec.json.Decoder(dict[str, _Clock]).decode
 
 
 class Living:
-    """The existing entries, as far as they were followed. Not for several threads at once."""
+    """The existing entries, up to the last change that was followed. Not thread-safe."""
 
     def __init__(self, memories: MemoryStore, spoken: Iterable[Spoken] = ()) -> None:
         self._memories = memories
-        #: Memories by the key of their vector.
+        #: Memories, by the key of their vector.
         self.files: dict[bytes, Live] = {}
-        #: Days (each of one scope) and sessions that were read, and their entries, by hash.
+        #: The days (each of one scope) and sessions that were read, and the hashes of their entries.
         self.spoken: dict[Group, Spoken] = {}
         self.entries: set[bytes] = set()
         self.mark = StateMark()
         self._ids: dict[str, bytes] = {}
         self._pieces: dict[Group, dict[str, bytes]] = {}
-        #: The names of all these by the first digits of their places in the state.
+        #: The names of all entries, by the first digits of their positions in the state tree.
         self._names: dict[str, set[str]] = {}
-        #: Groups changed since they were last compared, groups to be read, and groups incomplete on this device.
+        #: Groups changed since they were last compared, groups to read, and groups that are incomplete on this device.
         self._changed: set[Group] = set()
         self._unread: set[Group] = set()
         self._not_here: set[Group] = set()
-        #: The forgotten scopes, and a hash of other persons' devices: a change of these changes what an entry is.
+        #: The forgotten scopes, and a hash of other persons' devices: a change of either may change which entries exist.
         self._seen_as: tuple[frozenset[str], bytes] = frozenset(), b""
         self._scopes: set[str] = set()
-        #: Keys removed since the last `take_gone`.
+        #: Keys removed since the last `pop_removed`.
         self._gone: set[bytes] = set()
         self.adopt(spoken)
 
@@ -106,39 +106,39 @@ class Living:
     def follow(self) -> Generator[None, None, None]:
         """Follow changes, in steps (each inside `reading`)."""
         store, forgotten = self._memories.replica.store, dict[str, bool]()
-        if self._seen_as != (seen_as := self._as_seen(forgotten)):
+        if self._seen_as != (seen_as := self._readers(forgotten)):
             self._seen_as, self.mark = seen_as, StateMark()
             self._changed |= self._pieces.keys()
         while True:
-            since = store.changes_since(self.mark, _NODES)
+            since = store.changes_since(self.mark, _NODES_PER_STEP)
             for name, text in since.texts.items():
-                self._look(name, text, forgotten)
-            for name in self._may_be_gone(since.prefixes, since.journal):
+                self._update(name, text, forgotten)
+            for name in self._possibly_removed(since.prefixes, since.journal):
                 if name not in since.texts:
                     self._drop(name)
             self.mark = since.mark
             if since.whole:
                 break
             yield
-        self._seen_as = self._as_seen(forgotten)
+        self._seen_as = self._readers(forgotten)
         while self._changed:
-            for group in list(self._changed)[:_COMPARED]:
+            for group in list(self._changed)[:_GROUPS_PER_STEP]:
                 self._compare(group)
                 self._changed.discard(group)
             yield
 
     def _compare(self, group: Group) -> None:
-        """Compare a day or a session with what was read."""
+        """Check whether a day or a session changed since it was read."""
         spoken, pieces = self.spoken.get(group), self._pieces.get(group)
         self._unread.discard(group)
         self._not_here.discard(group)
         if pieces is None:
             if spoken is not None:
-                self._let_go(self.spoken.pop(group), ())
+                self._remove_entries(self.spoken.pop(group), ())
         elif spoken is None or spoken.made_of != self._made_of(pieces):
             self._unread.add(group)
 
-    def _as_seen(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
+    def _readers(self, forgotten: dict[str, bool]) -> tuple[frozenset[str], bytes]:
         """Return which scopes are forgotten, and a hash of other persons' devices."""
         gone = frozenset(scope for scope in self._scopes if self._is_forgotten(scope, forgotten))
         return gone, strangers_of(self._memories.replica)
@@ -148,7 +148,7 @@ class Living:
             cache[scope] = self._memories.in_scope(scope).forgotten()
         return cache[scope]
 
-    def _look(self, name: str, text: bytes, forgotten: dict[str, bool]) -> None:
+    def _update(self, name: str, text: bytes, forgotten: dict[str, bool]) -> None:
         place = memory_name(name)
         segment = segment_name(name) if place is None else None
         owner = place or segment
@@ -158,16 +158,16 @@ class Living:
         if self._is_forgotten(owner.scope, forgotten):
             self._drop(name)
             return
-        self._names.setdefault(name_digits(name)[:_DIGITS], set()).add(name)
+        self._names.setdefault(name_digits(name)[:_PREFIX_DIGITS], set()).add(name)
         if place is not None:
-            self._look_at_memory(name, text, place)
+            self._update_memory(name, text, place)
         may_be_of_one = place is None or place.key.startswith(PART_PREFIX)
         group = group_in_scope(name, segment) if may_be_of_one else None
         if group is not None:
             self._pieces.setdefault(group, {})[name] = blake2b(text, digest_size=8).digest()
             self._changed.add(group)
 
-    def _look_at_memory(self, name: str, text: bytes, place: MemoryName) -> None:
+    def _update_memory(self, name: str, text: bytes, place: MemoryName) -> None:
         id = entry_id(name, text)
         before = self._ids.get(name)
         if before == id:
@@ -181,19 +181,19 @@ class Living:
             self.files[id] = Live(place, max(clocks))
             self._gone.discard(id)
 
-    def _may_be_gone(self, prefixes: Collection[str], journal: Iterable[str]) -> list[str]:
-        names = [name for name in journal if name in self._names.get(name_digits(name)[:_DIGITS], ())]
+    def _possibly_removed(self, prefixes: Collection[str], journal: Iterable[str]) -> list[str]:
+        names = [name for name in journal if name in self._names.get(name_digits(name)[:_PREFIX_DIGITS], ())]
         for prefix in prefixes:
             digits = (
                 [prefix]
                 if prefix in self._names
-                else [d for d in self._names if d.startswith(prefix[:_DIGITS])]
+                else [d for d in self._names if d.startswith(prefix[:_PREFIX_DIGITS])]
             )
             names += [name for one in digits for name in self._names.get(one, ())]
         return names
 
     def _drop(self, name: str) -> None:
-        self._names.get(name_digits(name)[:_DIGITS], set()).discard(name)
+        self._names.get(name_digits(name)[:_PREFIX_DIGITS], set()).discard(name)
         id = self._ids.pop(name, None)
         if id is not None:
             del self.files[id]
@@ -229,11 +229,11 @@ class Living:
         return not self._not_here
 
     def try_again(self) -> None:
-        """Retry groups that were incomplete on this device."""
+        """Mark the groups that were incomplete on this device as to read again."""
         self._not_here.clear()
 
     def written(self, group: Group) -> int:
-        """Return about when a day or a session was written, in milliseconds."""
+        """Return the approximate time of the last write of a day or a session, in milliseconds since 1970 UTC."""
         if group.kind == "event":
             return ms_of("", group.name)
         ids = (self._ids.get(name, b"") for name in self._pieces.get(group, ()))
@@ -247,20 +247,20 @@ class Living:
         together = yield from read_by_pieces(self._memories.in_scope(group.scope), group, pieces)
         return group, self._made_of(pieces), together
 
-    def took(self, reading: GroupReading) -> dict[bytes, str]:
-        """Adopt what was read, unless it changed meanwhile, and return the texts by the keys of their vectors, in order; none if
-        the group is incomplete on this device."""
+    def store(self, reading: GroupReading) -> dict[bytes, str]:
+        """Store a group that was read, unless it changed meanwhile; returns its texts by the keys of their vectors, in order, or
+        none if the group is incomplete on this device."""
         group = reading.group
         if reading.made_of != self._made_of(self._pieces.get(group, {})):
             return {}
         before = self.spoken.pop(group, None)
         if reading.spoken is None:
-            self._not_here.add(group)  # forgotten entries cannot be told from missing ones
+            self._not_here.add(group)  # a forgotten entry cannot be distinguished from a missing one
         else:
             self._unread.discard(group)
             self._take(reading.spoken)
         if before is not None:
-            self._let_go(before, () if reading.spoken is None else reading.spoken.each())
+            self._remove_entries(before, () if reading.spoken is None else reading.spoken.each())
         return reading.texts
 
     def _take(self, one: Spoken) -> None:
@@ -269,7 +269,7 @@ class Living:
         self.entries |= there
         self._gone -= there
 
-    def _let_go(self, before: Spoken, now: Iterable[bytes]) -> None:
+    def _remove_entries(self, before: Spoken, now: Iterable[bytes]) -> None:
         gone = {key[:HALF] for key in before.each()} - {key[:HALF] for key in now}
         self.entries -= gone
         self._gone |= gone
@@ -281,12 +281,12 @@ class Living:
     # -- vectors -------------------------------------------------------------------------------------------------
 
     def has(self, key: bytes) -> bool:
-        """Return whether all entries that a vector is made of exist."""
+        """Return whether all entries from which a vector was computed exist."""
         if key in self.files:
             return True
         return key[:HALF] in self.entries and (key[HALF:] == _NONE or key[HALF:] in self.entries)
 
-    def take_gone(self) -> set[bytes]:
+    def pop_removed(self) -> set[bytes]:
         """Return the keys removed since the last call: of a memory's vector, or the hash of an entry of a day or a session."""
         gone, self._gone = self._gone, set()
         return gone
@@ -296,11 +296,11 @@ def _clocks(name: str, text: bytes) -> Mapping[str, _Clock | Value]:
     try:
         return _decode_clocks(text)
     except (msgspec.DecodeError, RecursionError):
-        return decode_entry(name, text)  # raises an error that explains the fault
+        return decode_entry(name, text)  # raises an error with the reason
 
 
 class GroupReading:
-    """The content of a day or a session, put together outside `reading`."""
+    """The content of a day or a session, combined outside `reading`."""
 
     def __init__(
         self, group: Group, made_of: bytes, together: Callable[[], list[EventSource]] | None
@@ -332,6 +332,6 @@ def group_in_scope(name: str, segment: SegmentName | None) -> Group | None:
     return group if group is None or segment is None else group._replace(scope=segment.scope)
 
 
-def gone_of(keys: Iterable[bytes], gone: Collection[bytes]) -> list[bytes]:
-    """Return the vectors that are made of a removed entry."""
+def keys_of_removed(keys: Iterable[bytes], gone: Collection[bytes]) -> list[bytes]:
+    """Return the keys of vectors that were computed from a removed entry."""
     return [key for key in keys if key in gone or key[:HALF] in gone or key[HALF:] in gone] if gone else []

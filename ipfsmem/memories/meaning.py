@@ -1,8 +1,7 @@
-"""Recall by meaning, if the user installed or named a model: compares vectors of the question and the texts, which are made in
-the background.
+"""Semantic recall: compares embeddings of the query and the entries, and computes missing embeddings in the background.
 
-The model gets a batch of texts at a time, newest first, only those without a vector: memories, and events and messages once
-somebody asked for them. In the background the vault is never held for longer than a few milliseconds. Vectors of two models are
+The model gets one batch of texts at a time, newest first, and only texts without a vector: memories, and events and messages once a
+search for them was requested. The background thread holds the vault for a few milliseconds at a time. Vectors of two models are
 never mixed. If the endpoint fails, recall continues by words, reports it once, and retries after a pause.
 """
 
@@ -36,7 +35,7 @@ from ipfsmem.memories.kept_vectors import (
     stamp,
     vectors_kept,
 )
-from ipfsmem.memories.living import GroupReading, Live, Living, gone_of, strangers_of
+from ipfsmem.memories.living import GroupReading, Live, Living, keys_of_removed, strangers_of
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.query_embedding import QueryEmbedding
@@ -47,26 +46,26 @@ from ipfsmem.wording import count
 
 T = TypeVar("T")
 
-#: Texts of the first batch and of the largest.
+#: Texts in the first batch, and maximum texts in a batch.
 _FIRST, _LARGEST = 16, 64
-#: Characters of a text that are embedded: its header and its beginning.
-_CHARACTERS = 4_000
-#: Milliseconds without requests after an endpoint failed.
-_REST = 60_000
-#: Milliseconds until texts that are not on this device are looked for again.
-_AGAIN = 3_600_000
-#: Seconds for which the background holds the vault at a time, and for which it releases it in between.
-_HELD, _LEFT = 0.004, 0.001
+#: Maximum characters of a text that are embedded: its header and its beginning.
+_MAX_CHARACTERS = 4_000
+#: Milliseconds after a failure before the next request to the endpoint.
+_RETRY_AFTER_MS = 60_000
+#: Milliseconds until texts that were not on this device are looked up again.
+_RECHECK_AFTER_MS = 3_600_000
+#: Seconds for which the background thread holds the vault at a time, and for which it releases the vault in between.
+_LOCK_S, _YIELD_S = 0.004, 0.001
 #: Entries listed in one step.
-_LISTED = 2_000
+_ENTRIES_PER_STEP = 2_000
 #: Days and sessions examined in one step.
-_FEW = 50
-#: Vectors are stored after this many times the duration of a save; and maximum attempts while others change things.
-_SELDOM, _TRIES = 20, 5
-#: Seconds that closing waits for a batch in progress.
-_PATIENCE = 3.0
-#: The kinds of entries that get vectors besides memories, by the kind requested.
-_ASKED_FOR: dict[Kind, frozenset[str]] = {
+_GROUPS_PER_STEP = 50
+#: Vectors are saved after this multiple of the duration of the last save; maximum attempts of a save while other processes write.
+_SAVE_INTERVAL_FACTOR, _MAX_ATTEMPTS = 20, 5
+#: Seconds that closing the vault waits for a batch in progress.
+_CLOSE_TIMEOUT_S = 3.0
+#: The kinds of entries that are embedded in addition to memories, by the kind of a search.
+_EMBEDDED_KINDS: dict[Kind, frozenset[str]] = {
     "memory": frozenset(),
     "event": frozenset({"event"}),
     "message": frozenset({"message"}),
@@ -77,7 +76,7 @@ Opener = Callable[[bool], "Embedder | None"]
 
 
 class EmbeddingState(NamedTuple):
-    """The model's name, "" for none; the numbers of texts with and without its vector; the problem, "" for none."""
+    """The model's name ("" for none), the numbers of texts with and without a vector, and the current problem ("" for none)."""
 
     model: str
     vectors: int
@@ -86,11 +85,11 @@ class EmbeddingState(NamedTuple):
 
 
 class _Todo:
-    """The texts that one thread is about to embed."""
+    """The texts that a thread has listed for embedding."""
 
     def __init__(self) -> None:
-        #: Entries without a vector that were not begun, newest last, by time in milliseconds; and the state and kinds of this
-        #: list.
+        #: Entries without a vector that are not embedded yet, by time in milliseconds, newest last; and the state and kinds for
+        #: which they were listed.
         self.listed: list[tuple[int, bytes | Group]] = []
         self.listed_for: object = None
         #: Texts of the last day or session that was read, newest last.
@@ -108,9 +107,10 @@ class Meaning:
         *,
         apart: bool = False,
     ) -> None:
-        """`lock` is held by the one thread that works with the vault. `apart`: another process makes the vectors; see `left`."""
+        """`lock` is held by the thread that works with the vault. `apart`: another process computes the vectors, of the kinds in
+        `left`."""
         self._apart = apart
-        #: With `apart`: the kinds that may lack vectors besides memories; None if nothing does.
+        #: With `apart`: the kinds with missing vectors, in addition to memories; None if no vector is missing.
         self.left: frozenset[str] | None = None
         self._memories = memories
         self._replica = memories.replica
@@ -121,29 +121,29 @@ class Meaning:
         self._living = Living(memories)
         #: The kinds of entries that were requested.
         self._kinds = frozenset[str]()
-        #: Number of vectors not on the disk, time and duration of the last save, and the file that it made.
+        #: Number of changes not saved yet, time and duration of the last save, and the stamp of the saved file.
         self._unsaved, self._saved_at, self._saving_took = 0, float("-inf"), 0.0
         self._stamp: object = None
-        #: The name of the model whose vectors were stored before; "" for the same, or none.
+        #: The name of another model whose vectors were stored before; "" if there is none.
         self._before = ""
-        self._said: set[str] = set()
-        #: The model that failed, until when (milliseconds) it is not asked, and why.
-        self._resting: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
+        self._reported: set[str] = set()
+        #: The model that failed, the end of its pause (milliseconds since 1970 UTC), and the error.
+        self._backoff: tuple[EmbedderIdentity, int, IpfsmemError] | None = None
         self._thread: threading.Thread | None = None
-        #: The state and kinds for which all possible vectors were made, and whether none is missing at all.
+        #: The state and kinds for which all possible vectors exist, and whether no vector is missing at all.
         self._done: tuple[StateHeader, frozenset[str]] | None = None
-        self._whole = False
-        #: Texts that the state names and that cannot be read here.
+        self._complete = False
+        #: Texts of the state that cannot be read on this device.
         self._unreadable: set[bytes] = set()
-        #: Texts that the model refuses while it accepts others; those that an earlier process recorded are tried again by
-        #: `complete` alone.
+        #: Texts that the model refuses while it accepts others; then those that an earlier process recorded, which only `complete`
+        #: tries again.
         self._refused: set[bytes] = set()
         self._refused_before: frozenset[bytes] = frozenset()
         self._ended = self._dropped = False
-        #: An error in the background that was not reported yet.
-        self._later = ""
+        #: An error of the background thread that was not reported yet.
+        self._deferred_error = ""
 
-    # -- asked -----------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------
 
     def ask(
         self,
@@ -153,42 +153,43 @@ class Meaning:
         kind: Kind = "memory",
         worth_it: Callable[[Vectors], bool] | None = None,
     ) -> QueryEmbedding:
-        """Return how similar the entries are to a question; not inside `reading`, as it waits for the endpoint, a few seconds at
-        most. `newest`: embed the latest texts first. `kind`: the kind searched, which gets vectors from then on. `worth_it`:
-        whether to ask although vectors are missing; otherwise the model is neither loaded nor paid for."""
+        """Embed a query, and return it with the vectors to compare. Not inside `reading`, because it waits for the endpoint, at
+        most a few seconds. `newest`: embed the latest texts first. `kind`: the kind of the search, which is embedded from then on.
+        `worth_it`: decides whether to ask the model although vectors are missing; if not, the model is not loaded and costs
+        nothing."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
-            return QueryEmbedding(None, self._once(f"recall ranks by words only: {error}"), error)
+            return QueryEmbedding(None, self._unless_reported(f"recall ranks by words only: {error}"), error)
         if embedder is None:
             return QueryEmbedding(None, "", named=False)
         self._load(embedder)
         with self._alone:
             vectors = self._vectors_for(embedder)
-            self._kinds |= _ASKED_FOR[kind]
-            if newest and self._rests(embedder) is None and not self._is_done():
+            self._kinds |= _EMBEDDED_KINDS[kind]
+            if newest and self._paused_by(embedder) is None and not self._is_done():
                 try:
                     self._make(self._opener(False) or embedder, _Todo())
                 except IpfsmemError as error:
-                    self._failed(embedder, error)
+                    self._pause(embedder, error)
             self._begin(embedder)
         notice = self._notice(embedder, vectors)
-        if (problem := self._rests(embedder)) is not None:
+        if (problem := self._paused_by(embedder)) is not None:
             return QueryEmbedding(None, notice, problem)
         with self._alone:
-            all_made = self._is_done() and self._whole and not self._refused | self._refused_before
+            all_made = self._is_done() and self._complete and not self._refused | self._refused_before
             if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
                 return QueryEmbedding(None, notice)
         try:
-            vector = _run(embedder, of_question(embedder, query[:_CHARACTERS]))
+            vector = _run(embedder, of_question(embedder, query[:_MAX_CHARACTERS]))
             if isinstance(vector, ProviderRefused):
                 return QueryEmbedding(
-                    None, self._once(f"query ranked by words only: {vector}") or notice, vector
+                    None, self._unless_reported(f"query ranked by words only: {vector}") or notice, vector
                 )
             with self._alone:
                 ready = vectors.comparable()
             question = ready.asked(vector)
-            knows = embedder.knows(query[:_CHARACTERS])
+            knows = embedder.knows(query[:_MAX_CHARACTERS])
             return QueryEmbedding(ready, notice, None, True, knows, question, embedder.unrelated)
         except FormatError as error:
             problem = ProviderRefused(
@@ -197,8 +198,10 @@ class Meaning:
             )
         except IpfsmemError as error:
             problem = error
-        self._failed(embedder, problem)
-        return QueryEmbedding(None, self._once(f"recall ranks by words only: {problem}") or notice, problem)
+        self._pause(embedder, problem)
+        return QueryEmbedding(
+            None, self._unless_reported(f"recall ranks by words only: {problem}") or notice, problem
+        )
 
     @property
     def named(self) -> bool:
@@ -209,7 +212,7 @@ class Meaning:
             return False
 
     def notices(self) -> list[str]:
-        """Return the lines of `status`: the model, where the texts go, how many are left, what failed."""
+        """Return the lines of `status`: the model, where texts are sent, the number of missing vectors, and failures."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -232,7 +235,7 @@ class Meaning:
         return [notice]
 
     def at_hand(self) -> Comparable | None:
-        """Return the existing vectors for a caller without a question; None if recall goes by words, or there is none yet."""
+        """Return the existing vectors, for a caller without a query; None if no model is in use or no vector exists yet."""
         try:
             embedder = self._opener(True)
         except IpfsmemError:
@@ -247,7 +250,7 @@ class Meaning:
             return comparable if comparable.at else None
 
     def state(self) -> EmbeddingState:
-        """Return the vectors' model and how many are missing. Raises nothing: a problem is in the result."""
+        """Return the model and the numbers of existing and missing vectors. Raises no error: a problem is in the result."""
         try:
             embedder = self._opener(True)
         except IpfsmemError as error:
@@ -257,14 +260,14 @@ class Meaning:
         with self._alone:
             vectors = self._vectors_for(embedder)
             there, number, _ = self._counted(vectors)
-            problem = self._rests(embedder)
+            problem = self._paused_by(embedder)
             return EmbeddingState(
                 embedder.identity.name, number, there - number, "" if problem is None else str(problem)
             )
 
     def _counted(self, vectors: Vectors) -> tuple[int, int, int]:
-        """Return how many texts there are, as far as they were read; how many of them have a vector; and how many days and
-        sessions are still to be read (holding `lock`)."""
+        """Return the number of texts that were read, how many of them have a vector, and the number of days and sessions not read
+        yet (holding `lock`)."""
         with self._replica.reading():
             self._at_once(self._living.follow())
             there = [*self._living.files]
@@ -281,11 +284,11 @@ class Meaning:
         *,
         again: bool = True,
     ) -> str:
-        """Make all missing vectors while the caller waits; returns why that failed, "" if none is missing. `report` is called with
-        the numbers made and wanted. `kinds`: kinds besides memories that get vectors from then on. `again`: also of texts that the
-        model refused in an earlier process."""
+        """Compute all missing vectors while the caller waits; returns the reason of a failure, "" if no vector is missing. `report`
+        is called with the numbers of existing and of all vectors. `kinds`: kinds that are embedded from then on, in addition to
+        memories. `again`: retry the texts that the model refused in an earlier process."""
         self._kinds |= kinds
-        with contextlib.suppress(IpfsmemError):  # reported below
+        with contextlib.suppress(IpfsmemError):  # the error is returned below
             if again and (other_model := self._opener(True)) is not None:
                 self._load(other_model)
                 self._refused_before, self._done = frozenset(), None
@@ -304,19 +307,19 @@ class Meaning:
         return self._refusal() if embedder is not None else ""
 
     def _make(self, embedder: Embedder, todo: _Todo) -> bool:
-        """Make the vectors of one batch while the caller waits (holding `lock`); returns whether any was missing."""
+        """Compute the vectors of one batch while the caller waits (holding `lock`); returns whether any was missing."""
         batch = self._batch(embedder, _LARGEST, todo)
         if batch:
             vectors = _run(embedder, embedded(embedder, list(batch.values())))
-            self._take(embedder, dict(zip(batch, vectors, strict=True)))
+            self._add_vectors(embedder, dict(zip(batch, vectors, strict=True)))
         self._save(embedder, at_once=not batch)
         if not batch:
-            self._say_whole(embedder)
+            self._record_complete(embedder)
         return bool(batch)
 
     def _reset_if_other_model(self, embedder: Embedder) -> None:
-        """Discard the vectors if the model of that name now answers with another dimension. Errors of the model are reported by
-        the batch that fails."""
+        """Discard the vectors if the model of this name now returns another dimension. Errors of the model are left to the next
+        batch, which reports them."""
         with self._alone:
             vectors = self._vectors_for(embedder)
             if not len(vectors):
@@ -324,22 +327,22 @@ class Meaning:
             with contextlib.suppress(IpfsmemError):
                 vectors_made = _run(embedder, embedder.embed(["dimensions"]))
                 if len(vectors_made[0]) != vectors.dimension:
-                    self._vectors, self._done, self._resting = Vectors(embedder.identity), None, None
+                    self._vectors, self._done, self._backoff = Vectors(embedder.identity), None, None
                     self._stamp = stamp(self._replica, embedder.identity)
                     self._refused.clear()
                     self._refused_before = frozenset()
 
-    # -- ended -----------------------------------------------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------------------
 
     def end(self) -> None:
-        """Start no further batch, and wait briefly for the one in progress. Not while `lock` is held."""
+        """Start no further batch, and wait briefly for the batch in progress. Not while `lock` is held."""
         self._ended = True
         thread = self._thread
         if thread is not None:
-            thread.join(_PATIENCE)
+            thread.join(_CLOSE_TIMEOUT_S)
 
     def drop(self) -> None:
-        """Drop all vectors at once: the keys are locked, or the vault is closed."""
+        """Drop all vectors from memory immediately: the keys are locked, or the vault is closed."""
         self._ended = self._dropped = True
         self._vectors = None
         self._living = Living(self._memories)
@@ -347,9 +350,10 @@ class Meaning:
     # -- the vectors -----------------------------------------------------------------------------------------
 
     def _load(self, embedder: Embedder) -> None:
-        """Read the stored vectors before the vault is held: many of them take a while.
+        """Load the stored vectors while the vault is not held, because reading many takes long.
 
-        Raises _DroppedError in the background if another model was set: its vectors are not replaced by those of the model before.
+        Raises _DroppedError in the background if another model was set meanwhile, whose vectors must not be replaced by the earlier
+        model's.
         """
         vectors = self._vectors
         if (vectors is not None and vectors.identity == embedder.identity) or self._dropped:
@@ -367,7 +371,7 @@ class Meaning:
             if self._vectors is not vectors:
                 return
             if there and stored is None:
-                self._later = "the saved embeddings were damaged, and are computed again"
+                self._deferred_error = "the saved embeddings were damaged, and are computed again"
             if stored is not None:
                 self._living, self._kinds = living, self._kinds | {one.kind for one in stored.spoken}
             if stored is not None and stored.vectors.identity == embedder.identity:
@@ -383,22 +387,22 @@ class Meaning:
                 return
             self._refused_before = whole.refused
             now = self._replica.world.now()
-            if whole.file == known_by and (not whole.until or now < whole.until <= now + _AGAIN):
+            if whole.file == known_by and (not whole.until or now < whole.until <= now + _RECHECK_AFTER_MS):
                 with self._replica.reading():
                     mark = self._replica.store.mark()
                     if hash_of(mark, strangers_of(self._replica)) == whole.state:
-                        self._done, self._whole = (self._replica.store.frame, whole.kinds), not whole.until
+                        self._done, self._complete = (self._replica.store.frame, whole.kinds), not whole.until
 
     def _vectors_for(self, embedder: Embedder) -> Vectors:
         self._load(embedder)
         return Vectors(embedder.identity) if self._vectors is None else self._vectors
 
-    def _all(self) -> tuple[StateHeader, frozenset[str]]:
-        """Return the state and kinds for which all vectors would be made now."""
+    def _target(self) -> tuple[StateHeader, frozenset[str]]:
+        """Return the current state and the kinds to embed."""
         return self._replica.store.frame, self._kinds
 
     def _is_done(self) -> bool:
-        """Return whether these were made, as far as possible."""
+        """Return whether all possible vectors of the current state exist."""
         return (
             self._done is not None
             and self._done[0] == self._replica.store.frame
@@ -406,9 +410,9 @@ class Meaning:
         )
 
     def _begin(self, embedder: Embedder) -> None:
-        """Start the thread if there may be something to do (holding `lock`)."""
+        """Start the background thread if vectors may be missing (holding `lock`)."""
         running = self._thread is not None and self._thread.is_alive()
-        if not (running or self._rests(embedder) is not None or self._ended or self._is_done()):
+        if not (running or self._paused_by(embedder) is not None or self._ended or self._is_done()):
             if self._apart:
                 self.left = self._kinds
                 return
@@ -416,7 +420,7 @@ class Meaning:
             self._thread.start()
 
     def _work(self) -> None:
-        """Make vectors until none is missing."""
+        """Compute vectors until none is missing."""
         size, embedder, todo = _FIRST, None, _Todo()
         try:
             embedder = self._opener(False)
@@ -424,12 +428,12 @@ class Meaning:
                 batch = self._batch(embedder, size, todo)
                 if batch:
                     vectors = _run(embedder, embedded(embedder, list(batch.values())))
-                    self._take(embedder, dict(zip(batch, vectors, strict=True)))
-                    self._later = self._refusal() or self._later
+                    self._add_vectors(embedder, dict(zip(batch, vectors, strict=True)))
+                    self._deferred_error = self._refusal() or self._deferred_error
                 self._save(embedder, at_once=self._ended or not batch)
                 if not batch:
-                    self._say_whole(embedder)
-                if self._ended or not batch:  # a command ends soon after it began: one batch is still made
+                    self._record_complete(embedder)
+                if self._ended or not batch:  # a command closes the vault soon: it still embeds one batch
                     return
                 size = min(2 * size, _LARGEST)
         except _DroppedError:
@@ -437,24 +441,24 @@ class Meaning:
         except IpfsmemError as error:
             if not self._dropped:
                 if embedder is not None:
-                    self._failed(embedder, error)
-                self._later = f"no embeddings could be computed: {error}"
+                    self._pause(embedder, error)
+                self._deferred_error = f"no embeddings could be computed: {error}"
 
     def _in_steps(self, steps: Generator[None, None, T]) -> T:
-        """Run some work in steps, each inside `reading`; in the background others get the vault in between."""
+        """Run a generator in steps, each inside `reading`; in the background the vault is released in between."""
         while True:
             with self._alone:
                 if self._dropped:
                     raise _DroppedError
                 with self._replica.reading():
-                    until = time.perf_counter() + _HELD
+                    until = time.perf_counter() + _LOCK_S
                     while time.perf_counter() < until:
                         try:
                             next(steps)
                         except StopIteration as end:
                             return end.value  # type: ignore[no-any-return]
             if threading.current_thread() is self._thread and not self._ended:
-                time.sleep(_LEFT)
+                time.sleep(_YIELD_S)
 
     def _at_once(self, steps: Iterable[None]) -> None:
         for _ in steps:
@@ -467,7 +471,7 @@ class Meaning:
         for group in living.changed():
             self._read(group)
         with self._alone:
-            gone = gone_of(vectors.ids, living.take_gone())
+            gone = keys_of_removed(vectors.ids, living.pop_removed())
             vectors.drop(gone)
             self._unsaved += len(gone)
         return vectors
@@ -477,12 +481,12 @@ class Meaning:
         living = self._living
         reading = GroupReading(*self._in_steps(living.read(group)))
         with self._alone:
-            return living.took(reading)
+            return living.store(reading)
 
     def _batch(self, embedder: Embedder, size: int, todo: _Todo) -> dict[bytes, str]:
-        """Return texts without a vector, newest first, by the keys of their vectors."""
+        """Return the next texts without a vector, newest first, by the keys of their vectors."""
         with self._alone, self._replica.reading():
-            every = self._all()
+            every = self._target()
         vectors = self._follow(embedder)
         without = self._refused | self._refused_before
         if todo.listed_for != (every, embedder.identity):
@@ -512,37 +516,37 @@ class Meaning:
                     texts[newest] = text_of
         if not texts:
             self._done = every
-            self._whole = self._living.all_here and not self._unreadable
+            self._complete = self._living.all_here and not self._unreadable
             self._unreadable.clear()
             self._living.try_again()
         return texts
 
     def _missing(self, vectors: Vectors) -> Generator[None, None, list[tuple[int, bytes | Group]]]:
-        """List the entries without a vector, newest last: memories, and days and sessions with such an entry; parts of sessions
-        before all of these, as hardly anybody searches them."""
+        """List the entries without a vector, newest last: memories, and days and sessions with such an entry. Parts of sessions
+        come before all others, to be embedded last, because they are rarely searched."""
         living, without = self._living, self._unreadable | self._refused | self._refused_before
         rows: list[tuple[int, bytes | Group]] = []
         for number, (id, one) in enumerate(list(living.files.items()), 1):
             if id not in vectors and id not in without:
                 rows.append((0 if is_part_key(one.place.key) else hlc_ms(one.hlc), id))
-            if number % _LISTED == 0:
+            if number % _ENTRIES_PER_STEP == 0:
                 yield
         for number, spoken in enumerate(list(living.spoken.values()), 1):
             missing = (key for key in spoken.each() if key not in vectors and key not in without)
             if spoken.kind in self._kinds and next(missing, None) is not None:
                 rows.append((spoken.newest, spoken.group))
-            if number % _FEW == 0 or len(spoken.keys) > _LISTED:
+            if number % _GROUPS_PER_STEP == 0 or len(spoken.keys) > _ENTRIES_PER_STEP:
                 yield
         unread = living.unread(self._kinds)
         for number, group in enumerate(unread, 1):
             rows.append((living.written(group), group))
-            if number % _FEW == 0:
+            if number % _GROUPS_PER_STEP == 0:
                 yield
         rows.sort(key=lambda one: one[0])
         return rows
 
     def _text(self, one: Live) -> str | None:
-        """Return the embedded text of a memory; None if it shows none, or not on this device."""
+        """Return the text of a memory to embed; None if no text is shown, or it is not on this device."""
         part = self._memories.in_scope(one.place.scope)
         try:
             reading = part.reading_of(one.place.key, self._replica.store.entry(part.name(one.place.key)))
@@ -552,10 +556,10 @@ class Meaning:
             return None
         file = reading.readable
         header = " ".join(filter(None, (one.place.key, file.name, file.description, *file.tags)))
-        return f"{header}\n{file.body}"[:_CHARACTERS]
+        return f"{header}\n{file.body}"[:_MAX_CHARACTERS]
 
-    def _take(self, embedder: Embedder, embeddings: dict[bytes, list[float] | None]) -> None:
-        """Add the vectors made, unless their texts were removed meanwhile; record texts without a vector."""
+    def _add_vectors(self, embedder: Embedder, embeddings: dict[bytes, list[float] | None]) -> None:
+        """Add new vectors, unless their texts were removed meanwhile; record the texts that the model refused."""
         vectors = self._follow(embedder)
         with self._alone:
             if self._dropped or self._vectors is not vectors:
@@ -568,12 +572,12 @@ class Meaning:
             self._unsaved += len(new)
 
     def _save(self, embedder: Embedder, *, at_once: bool) -> None:
-        """Store new vectors, and load those of other processes; `at_once`: otherwise only if the last save is long ago."""
+        """Save new vectors, and load those of other processes. `at_once`: save even if the last save was recent."""
         begun = time.perf_counter()
-        seldom = begun - self._saved_at < _SELDOM * self._saving_took
+        seldom = begun - self._saved_at < _SAVE_INTERVAL_FACTOR * self._saving_took
         if not self._unsaved or (seldom and not at_once):
             return
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             there, stored = stamp(self._replica, embedder.identity), None
             if there != self._stamp:
                 stored = load_kept(self._replica, embedder.identity)
@@ -607,19 +611,19 @@ class Meaning:
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - begun
 
-    def _say_whole(self, embedder: Embedder) -> None:
-        """Record for the next process that all possible vectors are made, and which texts the model refuses. Where a text is not on
-        this device, the record is valid for an hour. If it cannot be written, that process checks itself."""
+    def _record_complete(self, embedder: Embedder) -> None:
+        """Record for the next process that all possible vectors exist, and which texts the model refuses. If a text is not on this
+        device, the record is valid for an hour. If it cannot be written, the next process checks all entries."""
         with self._alone:
             if self._dropped or self._unsaved:
                 return
             with self._replica.reading():
                 mark = self._replica.store.mark()
-                if self._done != self._all() or mark != self._living.mark:
+                if self._done != self._target() or mark != self._living.mark:
                     return
                 state = hash_of(mark, strangers_of(self._replica))
             refused = frozenset(id for id in self._refused | self._refused_before if self._living.has(id))
-            until = 0 if self._whole else self._replica.world.now() + _AGAIN
+            until = 0 if self._complete else self._replica.world.now() + _RECHECK_AFTER_MS
             if self._stamp == (file := stamp(self._replica, embedder.identity)):
                 with contextlib.suppress(StorageError):
                     save_whole(
@@ -633,38 +637,38 @@ class Meaning:
             f"the model rejected {count(refused, 'text')}; recall finds them by words only" if refused else ""
         )
 
-    def _failed(self, embedder: Embedder, problem: IpfsmemError) -> None:
-        """Do not ask the model for a while."""
-        self._resting = embedder.identity, self._replica.world.now() + _REST, problem
+    def _pause(self, embedder: Embedder, problem: IpfsmemError) -> None:
+        """Pause requests to the model."""
+        self._backoff = embedder.identity, self._replica.world.now() + _RETRY_AFTER_MS, problem
 
-    def _rests(self, embedder: Embedder) -> IpfsmemError | None:
-        """Return why the model is not asked now; None if it is."""
-        if self._resting is None or self._resting[0] != embedder.identity:
+    def _paused_by(self, embedder: Embedder) -> IpfsmemError | None:
+        """Return the error because of which the model is paused; None if it is not."""
+        if self._backoff is None or self._backoff[0] != embedder.identity:
             return None
-        return self._resting[2] if self._replica.world.now() < self._resting[1] else None
+        return self._backoff[2] if self._replica.world.now() < self._backoff[1] else None
 
-    # -- said ------------------------------------------------------------------------------------------------
+    # -- notices ------------------------------------------------------------------------------------------------
 
     def _notice(self, embedder: Embedder, vectors: Vectors) -> str:
         notice = ""
-        if self._later:
-            notice, self._later = self._once(self._later), ""
+        if self._deferred_error:
+            notice, self._deferred_error = self._unless_reported(self._deferred_error), ""
         if not notice and not len(vectors):
             again = f", again because the earlier model was {self._before}" if self._before else ""
-            notice = self._once(
+            notice = self._unless_reported(
                 f"indexing this vault with the model {embedder.identity.name}{again}: {where(embedder)}; until it is done, recall ranks by words only"
             )
         return notice
 
-    def _once(self, notice: str) -> str:
-        if notice in self._said:
+    def _unless_reported(self, notice: str) -> str:
+        if notice in self._reported:
             return ""
-        self._said.add(notice)
+        self._reported.add(notice)
         return notice
 
 
 def where(embedder: Embedder) -> str:
-    """Return where the texts go, in words."""
+    """Return the phrase that says where texts are sent."""
     if "://" not in embedder.identity.version:
         return "texts and questions stay on this device"
     url = urlsplit(embedder.identity.version)
@@ -675,7 +679,7 @@ def where(embedder: Embedder) -> str:
 
 
 class _DroppedError(Exception):
-    """The keys are locked, the vault is closed, or another model was set: stop."""
+    """Stops the background thread: the keys are locked, the vault is closed, or another model was set."""
 
 
 async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
@@ -686,7 +690,7 @@ async def _closing(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of an embedder's coroutine, also if an event loop runs in this thread. Closes the embedder."""
+    """Run an embedder's coroutine, also if an event loop runs in this thread; closes the embedder."""
     work = _closing(embedder, work)
     if not embedder.waits:
         try:
@@ -694,7 +698,7 @@ def _run(embedder: Embedder, work: Coroutine[Any, Any, T]) -> T:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         raise RuntimeError(f"{embedder.identity.name} waits, though it says that it does not")
-    import asyncio  # only needed to ask an endpoint
+    import asyncio  # needed only to call an endpoint
 
     results: list[T] = []
     failed: list[BaseException] = []

@@ -37,34 +37,34 @@ if TYPE_CHECKING:
     from ipfsmem.device.writing import Writing
     from ipfsmem.sessions.compaction import Place
 
-#: Minimum bytes of a text that is checked before others have to wait: shorter ones take less than a millisecond.
+#: Minimum bytes of a text that is checked before the transaction begins: a shorter text is checked in less than a millisecond.
 LONG = 64 * 1024
 
 
 class WriteBasis(msgspec.Struct, frozen=True):
-    """The basis of a write: the text that its caller was shown (None: there was none), and the dots it replaces."""
+    """The basis of a write: the text that its caller was shown (None: no text), and the dots that the write replaces."""
 
     data: bytes | None
     dots: Token
 
 
 class EntryContext:
-    """One memory as a transaction sees it: its entry, its siblings and its view, each found once. A write makes it outdated."""
+    """One memory within a transaction: its entry, siblings and view, each computed once. Outdated after a write."""
 
     def __init__(self, store: MemoryStore, change: Writing, key: str) -> None:
         self.store = store
         self.change = change
         self.key = key
         self.name = memory_entry(key, store.scope)
-        #: What the state holds under its name, with the writes of this transaction.
+        #: The entry in the state, including the writes of this transaction.
         self.entry: Entry = change.entry(self.name)
-        #: The same with the last own text, where others replaced all own ones.
+        #: The entry, with the last own text if others replaced all own texts.
         self.siblings: Entry = with_retained_own(store.replica, self.name, self.entry)
         self._view: KeyView | None = None
 
     @property
     def view(self) -> KeyView:
-        """What a reader is shown."""
+        """The view that a reader is shown."""
         if self._view is None:
             self._view = self.store._view_of(self.key, self.siblings, self.change.body)
         return self._view
@@ -79,7 +79,7 @@ class MemoryStore(MemoryReader):
     """Reads and writes the memory files of one scope of a replica."""
 
     def __init__(self, replica: Replica, scope: str = "", sibling: MemoryReader | None = None) -> None:
-        """`sibling`: the memories of another scope of the same replica, to share their caches."""
+        """`sibling`: the memories of another scope of the same replica, whose caches are shared."""
         super().__init__(replica, scope, sibling)
         replica.watch_part = _watch_part
 
@@ -92,17 +92,17 @@ class MemoryStore(MemoryReader):
         if_match: str | None = None,
         long: bool = False,
     ) -> MemoryRecord:
-        """Make `data` the text of a memory, durable on return; returns the text shown then. Writing the same text changes
+        """Write the text of a memory, durable on return; returns the text that is shown afterwards. Writing the same text changes
         nothing.
 
-        It replaces what `seen` was shown; without it, the shown own text: a new text becomes a sibling of one of others, which
-        the writer was not given. A function gets the text that the caller was shown (None: there was none) and returns the new
-        one. `if_match` is the SHA-256 of the current text ("" for none). `long`: the result of a function may be long, so it is
-        checked before others have to wait.
+        The text replaces what `seen` refers to; without `seen`, it replaces the shown own text, and becomes a sibling of a text of
+        others. `data` may be a function that is called with the text that the caller was shown (None: no text) and returns the new
+        text. `if_match`: the SHA-256 that the current text must have, "" for no text. `long`: the result of a function may be long,
+        so it is checked before the transaction begins.
 
-        Raises ChangedError if the current text is another, if `seen` is a hash of something not shown, if the text of a bare
-        token is gone, and if the memory was forgotten meanwhile: a text would stay hidden by the forget. NotFoundError if a
-        function needs a text that is not fetched.
+        Raises ChangedError if the current text does not match `if_match`, if `seen` is the hash of a text that is not shown, if a
+        text of a token `seen` was replaced, and if the memory was forgotten meanwhile, because the forget would hide the text.
+        Raises NotFoundError if a function needs a text that is not fetched.
         """
         if long or (isinstance(data, bytes) and len(data) > LONG):
             self._look_ahead(key, data, seen)
@@ -112,8 +112,8 @@ class MemoryStore(MemoryReader):
     def _look_ahead(
         self, key: str, data: bytes | Callable[[bytes | None], bytes] | None, seen: Seen | None
     ) -> None:
-        """Check a long text while others may write. If another write changes it meanwhile, it is checked again. Errors are raised
-        by the write."""
+        """Check a long text while other processes may write. The transaction checks it again if it changed meanwhile. Errors are
+        raised by the write."""
         if not isinstance(data, bytes):
             from ipfsmem.device.writing import Writing
 
@@ -151,15 +151,16 @@ class MemoryStore(MemoryReader):
             )
 
     def shown_in(self, change: Writing, key: str) -> MemoryRecord | None:
-        """Return what is shown under a key, with the writes of this transaction; None if no text is."""
+        """Return the shown text of a key, including the writes of this transaction; None if no text is shown."""
         return EntryContext(self, change, key).shown
 
     def shown_in_stack(self, change: Writing, key: str) -> MemoryRecord | None:
-        """Return what is shown under a key in this scope and those that lead to it, with the writes of this transaction."""
+        """Return the shown text of a key in this scope and the scopes redirected to it, including the writes of this
+        transaction."""
         return first_own(part.shown_in(change, key) for part in self.stack())
 
     def write_over(self, change: Writing, key: str, data: bytes, shown: MemoryRecord | None) -> MemoryRecord:
-        """Write in place of what `shown_in_stack` returned; a text of another scope stays there, below the new one."""
+        """Write a text over the result of `shown_in_stack`. A text of another scope stays there; the new text takes precedence."""
         seen = shown if shown is not None and shown.scope == self.scope else None
         return self.write_in(change, key, data, seen=seen)
 
@@ -172,7 +173,7 @@ class MemoryStore(MemoryReader):
         seen: Seen | None = None,
         if_match: str | None = None,
     ) -> MemoryRecord:
-        """Write as `write`, inside a transaction that holds more."""
+        """Write as `write`, in the caller's transaction."""
         return self._write(EntryContext(self, change, check_key(key)), data, seen, if_match)
 
     def _write(
@@ -196,12 +197,12 @@ class MemoryStore(MemoryReader):
         shown = self._reading(here.view, here.siblings, file if here.view.data is data else None)
         if shown is not None or new is None:
             return shown or MemoryRecord.of(here.key, data, tuple(here.siblings), scope=self.scope)
-        # A text with a greater clock is known and not fetched: only the written text can be shown.
+        # A text with a greater clock is known but not fetched: return the written text.
         hlc = here.siblings[new].h
         return MemoryRecord.of(here.key, data, (new,), device=new[:16], hlc=hlc, scope=self.scope)
 
     def before(self, here: EntryContext, seen: Seen | None) -> WriteBasis:
-        """Return the text behind `seen`, and the dots that a write after `seen` replaces."""
+        """Return the text that `seen` refers to, and the dots that a write with `seen` replaces."""
         dots = self._dots(here, seen)
         if isinstance(seen, MemoryRecord):
             return WriteBasis(seen.data, dots)
@@ -242,7 +243,7 @@ class MemoryStore(MemoryReader):
         raise ChangedError(f"{here.key} changed since it was read", hint="Read it again.")
 
     def _put(self, here: EntryContext, data: bytes, dots: Token) -> str | None:
-        """Write a text; returns the new dot, None if the text is there already."""
+        """Write a text; returns the new dot, None if the memory has this text already."""
         entry = here.entry
         if len(entry) == 1 and set(dots) >= entry.keys():
             (value,) = entry.values()
@@ -263,8 +264,8 @@ class MemoryStore(MemoryReader):
     def forget(self, key: str, *, seen: Seen | None = None, if_match: str | None = None) -> bool:
         """Forget a memory; returns False if there was nothing to forget.
 
-        All of its texts that this device can see go. With `seen` only that does, and the rest is hidden by the forget and listed
-        under conflicts.
+        All texts that this device knows are removed. With `seen`, only the texts that `seen` refers to are removed; the others are
+        hidden by the forget and listed as conflicts.
         """
         name = self.checked_name(key)
         with self.changing("forget", key) as change:
@@ -276,16 +277,16 @@ class MemoryStore(MemoryReader):
                 return False
             dots = tuple(dot for sibling in siblings(entry) for dot in sibling.dots)
             change.forget(name, dots if seen is None else self._dots(EntryContext(self, change, key), seen))
-            from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
+            from ipfsmem.device.dreams import forget_in_dreams  # needed only to forget
 
             forget_in_dreams(self.replica, self.scope, key)
             return True
 
     def resolve(self, key: str, data: bytes | None, seen: Seen) -> MemoryRecord | None:
-        """Resolve a conflict: `data` replaces everything in `seen`, and nothing else; returns what is shown then.
+        """Resolve a conflict: `data` replaces the texts in `seen` and no others; returns the text that is shown afterwards.
 
-        `data` None keeps what was shown: the text, or the forget of the memory or of its scope (which returns None). Raises
-        NotFoundError, also for a text in a forgotten scope, and ChangedError.
+        `data` None keeps the shown text, or the forget of the memory or its scope (then returns None). Raises NotFoundError, also
+        for a text in a forgotten scope, and ChangedError.
         """
         name = self.checked_name(key)
         self._look_ahead(key, data, seen)
@@ -308,16 +309,16 @@ class MemoryStore(MemoryReader):
             return self._write(here, data, dots, None)
 
     def promote(self, key: str, file: str | None = None) -> MemoryRecord:
-        """Approve a text of others as a person's own: the copy `file`, or the only one there is.
+        """Approve a text of others, which becomes an own text: the conflict copy `file`, or the only pending text.
 
-        It replaces what is shown and that text. Own texts stay unchanged. Never call it for a model, an API token, an adapter or
-        a folder (section 5.2). Raises NotFoundError, UsageError if there are several.
+        The approved text replaces the shown text and the pending one. Never call this for a model, an API token, an adapter or a
+        folder (format section 5.2). Raises NotFoundError, and UsageError if several texts are pending.
         """
         with self.changing("promote", key) as change:
             return self.promote_in(change, key, file)
 
     def promote_in(self, change: Writing, key: str, file: str | None = None) -> MemoryRecord:
-        """Approve as `promote`, inside a transaction that holds more."""
+        """Approve as `promote`, in the caller's transaction."""
         name = self.name(key)
         entry = self.entry(key, change.entry(name))
         view = self.view(key, entry)
@@ -354,7 +355,7 @@ class MemoryStore(MemoryReader):
         seen: Seen | None = None,
         pending: frozenset[Place] | None = frozenset(),
     ) -> MemoryRecord:
-        """Write a text of the past, with its author then: it replaces what `seen` was shown ("": nothing), else the current text,
+        """Write an earlier text with its author `of`: it replaces what `seen` refers to ("": no text), by default the current text
         or the forget. `pending`: for a part of a session, as in `part_guard.check_restored`. Raises ChangedError, UsageError."""
         check_body(key, data)
         with self.changing("restore", key) as change:
@@ -364,7 +365,7 @@ class MemoryStore(MemoryReader):
             dots = self._dots(here, None if seen == "" else seen)
             self._check_not_hidden(key, here.entry, dots)
             if not of and key.startswith("session-"):
-                from ipfsmem.memories.part_guard import check_restored  # as `_watch_part`
+                from ipfsmem.memories.part_guard import check_restored  # as in `_watch_part`
 
                 check_restored(self, change, key, data, pending)
             new = change.put(self.name(key), data, dots, of=of, promoted=not of)
@@ -372,13 +373,13 @@ class MemoryStore(MemoryReader):
 
 
 def _watch_part(change: Writing, name: str) -> Callable[[], None] | None:
-    from ipfsmem.memories.part_guard import watch_part  # only a change of a part of a session needs it
+    from ipfsmem.memories.part_guard import watch_part  # needed only for a change of a part of a session
 
     return watch_part(change, name)
 
 
 def check_body(key: str, data: bytes) -> MemoryFile:
-    """Return the text parsed. Refuse an invalid memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
+    """Parse a text. Raises an error for an invalid memory: a bad key, not UTF-8, too long, a header over 4 KiB."""
     check_key(key)
     if len(data) > MAX_FILE:
         raise LimitError(

@@ -1,7 +1,7 @@
-"""Reads the memories of one scope as people and agents see them: one, all, in MEMORY.md, with their conflicts.
+"""Reads the memories of one scope as people and agents see them: a single memory, lists, MEMORY.md and conflicts.
 
-Everything is a view of the state (format section 5). A text that is not on this device is reported as "not fetched", never as
-absent. Nothing here touches a network.
+Every result is a view of the state (format section 5). A text that is not on this device is reported as "not fetched", never as
+absent. Never uses the network.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 
 class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory in a list: its header, not its body, and what a person should know about it."""
+    """One memory in a list: its header without the body, and its status."""
 
     key: str
     #: Its scope; "" is the default scope.
     scope: str
-    #: Whether it is a text of this device's person; else of others, and not approved.
+    #: Whether the text is own; otherwise it is a text of others, and not approved.
     own: bool = True
     fields: dict[str, str]
     tags: tuple[str, ...]
@@ -59,7 +59,7 @@ class MemorySummary(msgspec.Struct, frozen=True, kw_only=True):
     merged: bool = False
     #: Number of alternatives to the shown text.
     conflicts: int = 0
-    #: False: its text is not on this device.
+    #: Whether its text is on this device.
     fetched: bool = True
 
     @property
@@ -75,26 +75,27 @@ class MemoryReader:
         """`sibling`: the memories of another scope of the same replica, to share their caches."""
         self.replica = replica
         self.scope = check_scope(scope) if scope else ""
-        #: Cache of what the memories of all scopes show.
+        #: Cache of the shown memories of all scopes.
         self.overview: SummaryCache = sibling.overview if sibling is not None else SummaryCache(replica)
-        #: What modules above remember of the memories of all scopes.
+        #: Caches of other modules, for the memories of all scopes.
         self.caches: Caches = sibling.caches if sibling is not None else Caches()
-        #: Opens recall by meaning when needed: returns a `Meaning`, which works on these memories; None if no model is named.
+        #: Opens semantic recall on demand: returns a `Meaning` for these memories; None if no model is named.
         self.meaning: Callable[[], Any] = sibling.meaning if sibling is not None else lambda: None
-        #: The weights of recall, read for each question; None: the defaults.
+        #: Returns the weights of recall, called for each query; None: the defaults.
         self.weighed: Callable[[], RankingWeights] | None = sibling.weighed if sibling is not None else None
-        #: Opens the table of uses when needed; None if nothing is counted.
+        #: Opens the table of uses on demand; None if uses are not counted.
         self.uses: Callable[[], AccessCounts] | None = sibling.uses if sibling is not None else None
-        #: The share of a confidence that fades each day, read each time; None: the default.
+        #: Returns the share of a confidence that fades each day, called for each use; None: the default.
         self.decay_rate: Callable[[], float] | None = sibling.decay_rate if sibling is not None else None
-        #: The scopes that are read for one, in order of precedence; None: only itself.
+        #: Returns the scopes that are read for a scope, in order of precedence; None: only the scope itself.
         self.read_order: Callable[[str], Sequence[str]] | None = (
             sibling.read_order if sibling is not None else None
         )
-        #: Headers by the hash of their texts, from the last list; None before the first. The number that is not stored on disk.
+        #: Headers of the last list by the hash of their texts, None before the first list; the number of headers not stored on
+        #: disk.
         self._heads: dict[str, MemoryFile] | None = None
         self._new_heads = 0
-        #: The state that the last list read, where its headers are to be kept.
+        #: The state that the last list read, if its headers are to be stored.
         self._heads_of: StateMark | None = None
 
     @property
@@ -102,7 +103,7 @@ class MemoryReader:
         """The share of a confidence that fades each day."""
         if self.decay_rate is not None:
             return self.decay_rate()
-        from ipfsmem.recall.priority import FADING  # reads and writes need no worth
+        from ipfsmem.recall.priority import FADING  # reads and writes need no priority
 
         return FADING
 
@@ -111,7 +112,7 @@ class MemoryReader:
         return self if scope == self.scope else type(self)(self.replica, scope, self)
 
     def stack(self) -> list[Self]:
-        """Return the memories that are read for this scope: its own, then those of the scopes that lead to it."""
+        """Return the memories that are read for this scope: its own, then those of the scopes redirected to it."""
         scopes = (self.scope,) if self.read_order is None else self.read_order(self.scope)
         return [self.in_scope(scope) for scope in scopes]
 
@@ -120,7 +121,7 @@ class MemoryReader:
         return memory_entry(key, self.scope)
 
     def checked_name(self, key: str) -> str:
-        """Return the name of a memory's entry, for a key that somebody gave. Raises KeyNameError."""
+        """Return the name of a memory's entry, for a key from a caller. Raises KeyNameError."""
         return self.name(check_key(key))
 
     def view(
@@ -130,10 +131,10 @@ class MemoryReader:
         body: Callable[[str, Value], bytes | None] | None = None,
         merge: Merge | None = None,
     ) -> KeyView:
-        """Return what this reader is shown under a key: the view of the own texts, or of all if none is own (section 5.2).
+        """Return the view of a key for this reader: of the own texts, or of all texts if none is own (format section 5.2).
 
-        Then `own` is false, and every text is listed in `others`. `body` finds texts that a transaction in progress has written,
-        too. `merge`: use another merge than that of the format.
+        If no text is own, `own` is false, and every text is listed in `others`. `body`: finds texts, also those of a transaction in
+        progress. `merge`: a replacement for the merge of the format.
         """
         return self._view_of(key, self.entry(key, entry), body, merge)
 
@@ -148,7 +149,7 @@ class MemoryReader:
         if not entry:
             return KeyView(key)
         if len(entry) == 1:
-            # The usual case, for each memory that is read, written or found.
+            # The common case, on the path of every read, write and hit.
             ((dot, value),) = entry.items()
             if value.kind == LIVE and self.is_own(dot, value.author):
                 find = body or self.replica.store.body
@@ -168,7 +169,7 @@ class MemoryReader:
     def _view_of_ours(
         self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None
     ) -> KeyView | None:
-        """Return the view of one text that this device wrote, in fewer steps; None for any other entry."""
+        """Return the view of an entry whose only text was written by this device, in fewer steps; None for any other entry."""
         if len(entry) != 1:
             return None
         ((dot, value),) = entry.items()
@@ -190,20 +191,20 @@ class MemoryReader:
         entry: Entry | None = None,
         body: Callable[[str, Value], bytes | None] | None = None,
     ) -> KeyView:
-        """Return the view of one key, whoever wrote there: the same on every device, and as in a published root."""
+        """Return the view of a key from the texts of all writers: the same on every device, and as in a published root."""
         entry = self.replica.store.entry(self.name(key)) if entry is None else entry
         if not entry:
             return KeyView(key)
         return view_entry(key, entry, *self._bodies(key, entry, body))
 
     def forgotten(self) -> bool:
-        """Return whether this scope is forgotten: then nothing of it is shown, and the rest is listed by `conflicts`."""
+        """Return whether this scope is forgotten: no memory is shown then, and remaining texts are listed by `conflicts`."""
         return scope_forgotten(self.replica.store, self.scope)
 
     def is_own(self, dot: str, of: str) -> bool:
-        """Return whether a value with this dot and this `author` was written by the person whose device this is."""
+        """Return whether a value with this dot and this author was written by the owner of this device."""
         if not of and dot[:16] == self.replica.device.id:
-            return True  # called for each memory at each index
+            return True  # called for each memory of each index
         return is_own(dot, of, self.replica.is_mine)
 
     def has_own(self, entry: Entry, body: str) -> bool:
@@ -233,13 +234,13 @@ class MemoryReader:
         return bodies, bases
 
     def read(self, key: str) -> MemoryRecord | None:
-        """Return one memory, None if there is none (or it is forgotten). Raises NotFoundError if not fetched."""
+        """Return one memory, None if the key has none or it is forgotten. Raises NotFoundError if the text is not fetched."""
         with self.replica.reading():
             entry = self.replica.store.entry(self.checked_name(key))
             return None if self.forgotten() else self.reading_of(key, entry)
 
     def _reading(self, view: KeyView, entry: Entry, file: MemoryFile | None = None) -> MemoryRecord | None:
-        """Return the shown text, None if there is none. `file`: the text, if it is parsed already."""
+        """Return the shown text, None if no text is shown. `file`: the parsed text, if the caller has it."""
         if view.data is None or view.dot is None:
             return None
         return MemoryRecord.of(
@@ -258,9 +259,9 @@ class MemoryReader:
     def reading_of(
         self, key: str, entry: Entry, body: Callable[[str, Value], bytes | None] | None = None
     ) -> MemoryRecord | None:
-        """Return the shown text of an entry, current or past (inside `reading`). `body` finds texts, as for `view`. Raises
-        NotFoundError if not fetched."""
-        view = self._view_of_ours(key, entry, body)  # of each hit of a recall
+        """Return the shown text of an entry, current or past (inside `reading`). `body`: as in `view`. Raises NotFoundError if the
+        text is not fetched."""
+        view = self._view_of_ours(key, entry, body)  # called for each hit of a recall
         if view is None:
             entry = self.entry(key, entry)
             view = self._view_of(key, entry, body)
@@ -318,14 +319,13 @@ class MemoryReader:
         return self.replica.store.memories(self.scope) if entries is None else iter(entries)
 
     def counts(self) -> tuple[int, int]:
-        """Return the numbers of memories in this scope, and of those not fetched; opens a text only if there are several. Parts
-        of sessions are included."""
+        """Return the number of memories in this scope, including parts of sessions, and the number of those not fetched. Opens
+        texts only of a memory with several texts."""
         with self.replica.reading():
             return self._counted(self._here()).get(self.scope, (0, 0))
 
     def counts_everywhere(self) -> dict[str, tuple[int, int]]:
-        """Return these numbers for every scope that is not forgotten and has a memory, by token. Parts of sessions are not
-        counted."""
+        """Return the same numbers, without parts of sessions, for every scope that has a memory and is not forgotten, by token."""
         with self.replica.reading():
             return self._counted(self._everywhere())
 
@@ -368,7 +368,7 @@ class MemoryReader:
         """Return all memories that are shown, ordered by key, headers only; parts of sessions, and memories hidden on this
         device, only on request. `entries`: the entries of this scope, if the caller has them."""
         from ipfsmem.bundle.session_parts import PART_PREFIX, is_part
-        from ipfsmem.device.hidden import (  # a read or a write of one memory does not need it
+        from ipfsmem.device.hidden import (  # not needed to read or write one memory
             hidden_texts,
             is_hidden,
         )
@@ -410,7 +410,7 @@ class MemoryReader:
         self._heads_of = self.replica.store.mark() if keeps else None
 
     def _keep_heads(self) -> None:
-        """Store them for the next process, if enough of them are new (not inside `reading`)."""
+        """Store the headers for the next process, if enough of them are new (not inside `reading`)."""
         if self._heads is None or self._heads_of is None:
             return
         from ipfsmem.memories.kept_heads import save_heads
@@ -430,8 +430,8 @@ class MemoryReader:
         return entry[dot].h if dot is not None else ""
 
     def _without_text(self, by_head: Iterable[tuple[str, str]]) -> set[str]:
-        """Return the keys of those (key, SHA-256 of the text's location) whose text is not on this device, although its header
-        may be cached."""
+        """Return the keys whose text is not on this device although its header may be cached. `by_head`: pairs of key and SHA-256
+        of the text's location."""
         from ipfsmem.device.bulk import blocks_here
 
         of = [(key, bytes.fromhex(sha)) for key, sha in by_head]
@@ -445,10 +445,10 @@ class MemoryReader:
         heads: dict[str, MemoryFile],
         by_head: list[tuple[str, str]] | None = None,
     ) -> MemorySummary | None:
-        """Return the line of one entry. `heads` collects the headers; `by_head` the keys, and the locations of their texts, whose
-        cached header was used without opening the text: None disables that."""
+        """Return the summary of one entry. Adds the header to `heads`. If a cached header is used without opening the text, adds
+        the key and the text's location to `by_head`; None disables the cache."""
         if len(entry) == 1:
-            # The usual case: one text. Its header is cached by the hash of the body.
+            # The common case: one text, whose header is cached by the hash of the text.
             ((dot, value),) = entry.items()
             if value.body is None:
                 return None
@@ -474,17 +474,19 @@ class MemoryReader:
         return None
 
     def conflicts(self, key: str | None = None) -> list[Conflict]:
-        """Return every key whose view hides or sets apart a sibling, or that has texts of others which nobody approved; with all
-        texts on this device. `key`: only this one."""
+        """Return the conflict of every key that has several texts, a text hidden by a forget, or pending texts of others. `key`:
+        only this key."""
         with self.replica.reading():
             items = [
                 self.conflict_of(view, entry) for view, entry in self._contested() if key in (None, view.key)
             ]
         return sorted(items, key=lambda item: item.key)
 
-    def looked_at(self, key: str, entry: Entry, *, behind_a_forget: bool = False) -> tuple[KeyView, Entry]:
-        """Return the view of an entry, and the siblings for `conflict_of` (inside `reading`). `behind_a_forget`: of a scope that is
-        forgotten."""
+    def view_and_siblings(
+        self, key: str, entry: Entry, *, behind_a_forget: bool = False
+    ) -> tuple[KeyView, Entry]:
+        """Return the view of an entry, and the siblings for `conflict_of` (inside `reading`). `behind_a_forget`: whether the scope
+        is forgotten."""
         if behind_a_forget:
             return self._behind_the_forget(key, entry), entry
         whole = self.entry(key, entry)
@@ -495,16 +497,16 @@ class MemoryReader:
         return KeyView(key, forgotten=True, hidden=copies_of(key, entry))
 
     def conflicts_everywhere(self) -> list[str]:
-        """Return in a person's words every memory of any scope that `conflicts` of its scope lists; of forgotten scopes those
-        with several texts."""
+        """Return the displayed names of all memories with a conflict, in any scope; in forgotten scopes, of those with several
+        texts."""
         with self.replica.reading():
             return sorted(place_of(one.scope, key) for one, key, _ in self._contested_everywhere())
 
     def all_conflicts(self, key: str | None = None) -> list[Conflict]:
-        """Return those memories as `conflicts` does, the default scope first."""
+        """Return the conflicts of all scopes, the default scope first."""
         with self.replica.reading():
             items = [
-                one.conflict_of(*one.looked_at(name, entry, behind_a_forget=one.forgotten()))
+                one.conflict_of(*one.view_and_siblings(name, entry, behind_a_forget=one.forgotten()))
                 for one, name, entry in self._contested_everywhere()
                 if key in (None, name)
             ]
@@ -541,7 +543,7 @@ class MemoryReader:
         copies = []
         for copy in (*view.conflicts, *view.hidden, *view.others):
             if not view.own and set(copy.dots) <= set(view.dots):
-                continue  # shown already
+                continue  # already shown
             data = self.replica.store.body(self.name(view.key), entry[copy.dot])
             reading = None if data is None else self._copy_reading(view.key, copy, entry, data)
             copies.append(Alternative(copy.file, copy.dots, reading))
@@ -549,13 +551,13 @@ class MemoryReader:
         return Conflict(view.key, self._reading(view, entry), tuple(copies), dots, view.forgotten, self.scope)
 
     def index(self) -> str:
-        """Return the text of MEMORY.md for this reader's agents and folders, without texts or names of others."""
+        """Return the text of MEMORY.md for this person's agents and folders, without texts and names of others."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self.index_lines())
 
     def index_lines(self, *, keep: bool = False) -> tuple[list[tuple[str, str, str]], list[IndexItem]]:
-        """Return the lines of that text: (key, section, line) of each memory, and the conflict copies. `keep`: see
+        """Return the lines of `index`: (key, section, line) of each memory, and the conflict copies. `keep`: see
         `SummaryCache.look`."""
         with self.replica.reading():
             if self.forgotten():
@@ -569,7 +571,8 @@ class MemoryReader:
         return assemble_index(*self._index(scope_view, self.view, self.is_own))
 
     def whole_index(self, seen: ScopeView) -> str:
-        """Return the text of MEMORY.md in a published root, whoever wrote there; `seen` is the result of `SummaryCache.look`."""
+        """Return the text of MEMORY.md in a published root, with the texts of all writers. `seen`: the result of
+        `SummaryCache.look`."""
         from ipfsmem.bundle.index import assemble_index
 
         return assemble_index(*self._index(seen, self.whole_view, lambda dot, of: True))
@@ -616,8 +619,8 @@ class MemoryReader:
 
 
 def listed(parts: Sequence[MemoryReader], *, hidden: bool = False) -> list[MemorySummary]:
-    """Return the memories that a reader of these scopes is shown, by key, headers only; those hidden on this device only with
-    `hidden`."""
+    """Return the summaries of the memories that a reader of these scopes is shown, by key. `hidden`: include memories hidden on
+    this device."""
     items: dict[str, MemorySummary] = {}
     first = parts[0]
     with first.replica.reading():
@@ -646,7 +649,7 @@ _FILE_HINT = "Its plain file may still be there: ipfsmem import {folder}"
 
 
 def from_plain_files(replica: Replica) -> str:
-    """Return what to do about a text that is missing in mode `local`, where no other device has it; else an empty text."""
+    """Return a hint for a text that is missing in mode `local`, where no other device has it; "" in other modes."""
     if not replica.config.mode.only_here or replica.folder is None:
         return ""
     import shlex

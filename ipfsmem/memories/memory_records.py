@@ -1,8 +1,7 @@
-"""The texts that a reader gets, and the token that a write returns: the dots that were rendered in them.
+"""The records that reads return, with the token that a later write passes back.
 
-A write replaces the dots of its token and no others (format section 5). Where a text is passed around instead (an ETag, a command
-line), the token's hash stands for it: it is valid as long as exactly those dots are shown. Nothing here reads a state or changes
-one.
+A token lists the dots that were rendered in a text; a write replaces these dots and no others (format section 5). Where only a
+string can be passed (an ETag, a command line), the token's hash is used: it is valid while exactly these dots are shown.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ SEEN_LEAST = 8
 
 
 def token_hash(token: Iterable[str]) -> str:
-    """Return 16 hex digits that stand for a token, whatever the order of its dots."""
+    """Return the hash of a token, 16 hex digits that do not depend on the order of its dots."""
     return sha256("\n".join(sorted(set(token))).encode()).hexdigest()[:SEEN_DIGITS]
 
 
 def readable_file(data: bytes) -> MemoryFile:
-    """Return header and body, as far as they can be read: an invalid memory file is all body, and bytes that are not UTF-8 are
-    replaced. A text of others may be anything, and must not affect the texts next to it. For showing only."""
+    """Parse header and body leniently: an invalid memory file becomes a body without a header, and bytes that are not UTF-8 are
+    replaced, because a text of others may be invalid. For display only."""
     try:
         return parse_memory(data)
     except FormatError:
@@ -44,18 +43,18 @@ def place_of(scope: str, key: str) -> str:
 
 
 class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that is given one of them (or
-    the whole record) replaces this text and no other."""
+    """One memory as it is shown, in Python and as JSON. A write with `seen` (the hash of `token`), `token` or the whole record
+    replaces this text and no other."""
 
     key: str
     #: Its scope; "" is the default scope.
     scope: str
-    #: Of the whole text, for `if_match`.
+    #: Of the whole text; for `if_match`.
     sha256: str
-    #: The header and the body, as far as they can be read.
+    #: The header and the body, parsed leniently.
     fields: dict[str, str]
     body: str
-    #: The whole text, header and all. Bytes of others that are not UTF-8 are replaced in it.
+    #: The whole text including the header; invalid UTF-8 in a text of others is replaced.
     text: str
     #: The dots rendered in the text.
     token: Token
@@ -66,7 +65,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     merged: bool
     #: The names of conflict copies.
     conflicts: tuple[str, ...]
-    #: Whether it is the reader's own text, not one of others that nobody approved (format section 5.2).
+    #: Whether the text is own or approved; otherwise it is a pending text of others (format section 5.2).
     own: bool = True
 
     @classmethod
@@ -84,7 +83,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         scope: str = "",
         file: MemoryFile | None = None,
     ) -> MemoryRecord:
-        """Return the reading of the text `data`, which its caller is shown. `file`: the text, if it is parsed already."""
+        """Return the record of the text `data`, which the caller is shown. `file`: the parsed text, if the caller has it."""
         if file is None:
             file = readable_file(data)
         record = cls(
@@ -117,7 +116,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def readable(self) -> MemoryFile:
-        """Header and body, as far as they can be read."""
+        """Header and body, parsed leniently."""
         return MemoryFile(self.fields, self.body)
 
 
@@ -130,8 +129,7 @@ class Alternative(msgspec.Struct, frozen=True):
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A memory with a conflict, in Python and as JSON: the shown text, and the copies that are not shown. Pass it, or its `seen`, to
-    `resolve`.
+    """A memory with a conflict, in Python and as JSON: the shown text, and the alternatives. Pass it, or its `seen`, to `resolve`.
 
     `shown` None: the key is forgotten, or the text that would be shown is not fetched.
     """
@@ -139,7 +137,7 @@ class Conflict(msgspec.Struct, frozen=True):
     key: str
     shown: MemoryRecord | None
     copies: tuple[Alternative, ...]
-    #: The dots of the shown text, or of the forget that hides the copies; and of others' forgets that hide nothing here.
+    #: The dots of the shown text, or of the forget that hides the copies; and of others' forgets without effect for this reader.
     dots: Token = ()
     forgotten: bool = False
     scope: str = ""
@@ -156,16 +154,16 @@ class Conflict(msgspec.Struct, frozen=True):
 
     @property
     def token(self) -> Token:
-        """The dots of all texts in here. A copy that is not fetched was shown to nobody."""
+        """The dots of all texts in this record. A copy that is not fetched is excluded: nobody was shown it."""
         return (*self.dots, *(dot for copy in self.copies if copy.reading is not None for dot in copy.token))
 
 
-#: What a caller has seen: the object that it was given, its token, or the token's hash.
+#: What a caller was shown: a record, its token, or the token's hash.
 Seen = MemoryRecord | Conflict | Token | str
 
 
 class SaysWhose(Protocol):
-    """Tells an own text from one of others."""
+    """Any record that distinguishes own texts from texts of others."""
 
     @property
     def own(self) -> bool: ...
@@ -175,8 +173,7 @@ R = TypeVar("R", bound=SaysWhose)
 
 
 def first_own(readings: Iterable[R | None]) -> R | None:
-    """Return the shown one of the readings of one key in several scopes: the first own one, else the first. None are read after
-    it."""
+    """Return the record to show of one key in several scopes: the first own one, else the first. Later scopes are not read."""
     others: R | None = None
     for record in readings:
         if record is not None and record.own:

@@ -1,8 +1,8 @@
-"""A cache of what each scope shows: for every memory its file and its line in MEMORY.md, per leaf of the state tree.
+"""Caches the shown memories of each scope, with their files and lines in MEMORY.md, per leaf of the state tree.
 
-A leaf is cached under its hash, so a changed memory causes only its leaf to be read. Each row also carries a hash of the code
-that made it, so a row of older code is not used. Only memories with exactly one text that is on this device are cached; conflicts
-and texts that are not fetched are looked up each time. The rows are derived from the state and may be deleted at any time.
+A leaf is cached under its hash, so after a change only the leaf of the changed memory is read. Each row also contains a hash of the
+code that created it, and is ignored by other code. Only memories with exactly one text that is on this device are cached; conflicts
+and texts that are not fetched are looked up each time. The rows may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class ShownMemory(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A memory with exactly one text, which is its file byte for byte.
 
-    `dot` and `author`: which write made it, and whose (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
-    `line`: its place in MEMORY.md. `slot`: the hash that places its file in a sharded folder.
+    `dot` and `of`: the dot and the author of the text (`Value`). `sha` and `size`: SHA-256 and bytes of the text. `section` and
+    `line`: its place in MEMORY.md. `slot`: the hash that determines its position in a sharded folder.
     """
 
     key: str
@@ -49,11 +49,11 @@ class IndexLine(msgspec.Struct, frozen=True, gc=False):
 
     section: str
     text: str
-    #: Decide whether it is listed if there is no room for all.
+    #: The factors of its priority if not all lines fit.
     factors: PriorityFactors
 
 
-#: One scope: its memories with one text that is on this device, and its other entries by name.
+#: The view of one scope: the memories with exactly one text that is on this device, and all other entries by name.
 ScopeView = tuple[list[ShownMemory], dict[str, Entry]]
 
 
@@ -75,18 +75,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @functools.cache
 def _decoder() -> msgspec.msgpack.Decoder[_LeafRow]:
-    """Return the decoder, created on first use: most calls need none."""
+    """Return the decoder, created on first use because most commands need none."""
     return msgspec.msgpack.Decoder(_LeafRow)
 
 
 class SummaryCache:
-    """The memories of one replica as `list`, MEMORY.md and linked folders show them, by scope."""
+    """Cache of the shown memories of one replica by scope, for lists, MEMORY.md and linked folders."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         #: The cached leaves by their prefix in the tree, each with its hash.
         self._leaves: dict[str, tuple[bytes, _Leaf]] = {}
-        #: By (entry name, hash of the text, when it was written): texts that were read and whose leaf is not cached yet.
+        #: Lines of texts that were read and whose leaf is not cached yet, by (entry name, hash of the text, clock of its write).
         self._lines: dict[tuple[str, str, str], IndexLine] = {}
         #: Prefixes of cached leaves whose row is not written yet.
         self._unwritten: set[str] = set()
@@ -94,7 +94,7 @@ class SummaryCache:
         self._stored: set[str] = set()
 
     def look(self, scope: str = "", *, keep: bool = False) -> ScopeView:
-        """Return one scope: its memories with one text that is on this device, in no particular order, and its other entries.
+        """Return the view of one scope, with the memories in no particular order.
 
         Call it inside `reading` or a transaction. `keep`, inside a transaction only, stores the cache, so that the next process
         need not read the texts again.
@@ -131,11 +131,11 @@ class SummaryCache:
                 if entry is not None:
                     view[1][name] = decode_entry(name, entry)
         if len(self._lines) > 2 * (uncached + len(pending)) + 100:
-            self._lines.clear()  # most of them belong to texts that no longer exist
+            self._lines.clear()  # most cached lines belong to texts that no longer exist
         return {scope: view for scope, view in views.items() if view[0] or view[1]}
 
     def _walk(self, tree: StateTree, keep: bool) -> Iterator[_Leaf]:
-        """Yield every leaf of a tree. The node of a cached leaf is not loaded."""
+        """Yield every leaf of a tree, without loading the nodes of cached leaves."""
         leaves: dict[str, tuple[bytes, _Leaf]] = {}
         stack: list[tuple[str, bytes, TreeNode | None, str]] = [("", tree.digest, None, "")]
         while stack:
@@ -158,7 +158,7 @@ class SummaryCache:
             self._write_rows()
 
     def line(self, name: str, value: Value) -> IndexLine | None:
-        """Return the line in MEMORY.md of an entry with this one text; None if the text is not on this device."""
+        """Return the line in MEMORY.md of an entry whose only text is `value`; None if the text is not on this device."""
         if value.body is None:
             return None
         cached = self._lines.get((name, value.body, value.h))
@@ -170,15 +170,15 @@ class SummaryCache:
         return cached
 
     def keep_line(self, name: str, value: Value, head: MemoryFile) -> IndexLine:
-        """Cache the line of an entry with this one text, whose header a caller has read, so that `line` does not read the text again."""
+        """Cache the line of an entry whose only text is `value` and whose header the caller has read, so that `line` does not read
+        the text."""
         line = line_of(_key(name), head, value)
         if value.body is not None:
             self._lines[name, value.body, value.h] = line
         return line
 
     def _read_leaf(self, node: TreeNode) -> tuple[_Leaf, bool]:
-        """Return what a leaf of the tree shows, and whether every text that it depends on is on this device: only then may it be
-        cached."""
+        """Return the content of a leaf, and whether all its texts are on this device, so that it may be cached."""
         from ipfsmem.content.hamt import name_hash
 
         assert node.entries is not None
@@ -192,7 +192,7 @@ class SummaryCache:
                 continue
             ((dot, value),) = entry.items()
             if value.body is None:
-                continue  # forgotten: shows nothing
+                continue  # forgotten: no text is shown
             loc, line = value.loc, self.line(name, value)
             if line is None or loc is None or loc.ek or loc.sha != value.body:
                 others[name] = text
@@ -215,7 +215,7 @@ class SummaryCache:
             stored = self._replica.db.get_meta(meta.SHOWN + prefix)
             row = _decoder().decode(self._replica.codec.open_row(stored)) if stored is not None else None
         except (IpfsmemError, msgspec.DecodeError, UnicodeDecodeError):
-            return None  # the row is derived, so it is simply made again
+            return None  # the row is derived from the state and is created again
         return row.leaf if row is not None and row.digest == digest and row.code == _code() else None
 
     def _write_rows(self) -> None:
@@ -232,7 +232,7 @@ class SummaryCache:
 
 
 def line_of(key: str, file: MemoryFile, value: Value) -> IndexLine:
-    """Return the line of a memory with this header, as it was written."""
+    """Return the line of a memory with this header."""
     from ipfsmem.bundle.index import index_line, item_of
     from ipfsmem.memories.priority import priority_factors
 
@@ -259,7 +259,7 @@ def head_of(data: bytes) -> MemoryFile:
 
 
 def _code() -> bytes:
-    """Return a hash of the code that makes a row from a text, so that rows of other code are not used."""
+    """Return a hash of the code that derives a row from a text, so that rows of other code are ignored."""
     from ipfsmem import invisible_characters
     from ipfsmem.bundle import header, index, memory_file, session_parts
     from ipfsmem.content import hamt

@@ -1,7 +1,8 @@
-"""The guard of pending messages: no change of a single part of a session approves imported messages.
+"""Guards pending messages: no change of a single part of a session may approve imported messages.
 
-Every write, restore, undo, resolve, approval, import or removal of a memory goes through `Writing`, which calls this before the
-first change of a part and once more before the transaction ends. Only a session's own methods approve, and these are not checked.
+Every write, restore, undo, resolve, approval, import or removal of a memory goes through `Writing`, which runs this check before
+the first change of a part and before the transaction ends. Only the methods of `Sessions` approve messages, and they are not
+checked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ipfsmem.sessions.compaction import MARK, Place, PlacedItem, is_mark, unappr
 
 
 class _SessionContent(NamedTuple):
-    """The content of a session: its entries by place, those that nobody approved, and whether all of its parts could be read."""
+    """The content of a session: its entries by place, the places of unapproved entries, and whether all parts could be read."""
 
     entries: Mapping[Place, PlacedItem]
     unapproved: frozenset[Place]
@@ -33,8 +34,8 @@ class _SessionContent(NamedTuple):
         return frozenset(place for place, one in each if is_mark(one.item) and kind in one.item[MARK])
 
     def approves(self, before: _SessionContent) -> bool:
-        """Return whether an entry that stays became approved. With unreadable parts, no mark of an import may go, and no approval
-        may come."""
+        """Return whether a remaining entry became approved since `before`. If some parts could not be read then, a removed import
+        mark or a new approval mark also counts as an approval."""
         if (before.unapproved & self.entries.keys()) - self.unapproved:
             return True
         return not before.whole and bool(
@@ -44,8 +45,8 @@ class _SessionContent(NamedTuple):
 
 
 def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
-    """Return the check of the session of a part that a transaction is about to change, to be called at its end; None if there is
-    nothing to guard. It raises UsageError if pending messages would be approved."""
+    """Return a check for the end of a transaction that is about to change a part of a session, which raises UsageError if the
+    change approves pending messages; None if the session has none."""
     place = memory_name(name)
     if place is None or not is_part_key(place.key):
         return None
@@ -62,8 +63,8 @@ def watch_part(change: Writing, name: str) -> Callable[[], None] | None:
 
 
 def check_incoming(memories: MemoryReader, change: Writing, key: str, data: bytes, *, replaces: bool) -> None:
-    """Check a text that is about to be imported; the import goes on without a refused one. `replaces`: whether it replaces the current
-    text or becomes a sibling. Raises UsageError if it is a part of a session and pending messages would be approved."""
+    """Check a text before its import. `replaces`: whether it replaces the current text or becomes a sibling. Raises UsageError if
+    it is a part of a session and would approve pending messages; the import then leaves it out."""
     if not is_part_key(key):
         return
     sessions = SessionReader(memories)
@@ -75,15 +76,15 @@ def check_incoming(memories: MemoryReader, change: Writing, key: str, data: byte
 
 
 def unapproved_in(texts: Iterable[tuple[str, bytes]]) -> frozenset[Place]:
-    """Return the places of imported, unapproved entries in these texts of parts of one session, by key."""
+    """Return the places of imported, unapproved entries in some parts of one session. `texts`: (key, text) of each part."""
     return frozenset(unapproved(entries_of_texts(texts)))
 
 
 def check_restored(
     memories: MemoryReader, change: Writing, key: str, data: bytes, then: frozenset[Place] | None
 ) -> None:
-    """Check a text of the past that is about to replace the current one. `then`: the imported, unapproved entries in a version
-    with this text; None if no version tells. Raises UsageError if one would come back as approved."""
+    """Check an earlier text before it replaces the current one. `then`: the imported, unapproved entries in a version with this
+    text; None if unknown. Raises UsageError if such an entry would be restored as approved."""
     if not is_part_key(key) or not is_part(key, parse_memory(data)):
         return
     sessions, session = SessionReader(memories), parse_memory(data).session

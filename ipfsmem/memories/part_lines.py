@@ -1,4 +1,4 @@
-"""The lines of a session's parts: items, pieces of long items, and removals, read, ordered and written (format section 5.1)."""
+"""Reads, orders and writes the lines of session parts: items, pieces of long items, and removals (format section 5.1)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ipfsmem.errors import FormatError, LimitError, UsageError
 from ipfsmem.memories.parts_read import NO_ITEM, PartLine, SessionPart
 from ipfsmem.sessions.compaction import MARK, Place, PlacedItem, is_mark
 
-#: Maximum characters of an item in one line; a longer one is split. Each may take up to four bytes.
+#: Maximum characters of an item in one line; a longer item is split. A character has up to four bytes.
 _PIECE = 100_000
 #: Maximum characters of an item as JSON.
 MAX_ITEM = 32 * 1024 * 1024
 
-#: Maximum depth of a line, and of an item of pieces; every reader can read this deep, whatever its call stack.
+#: Maximum nesting of a line, and of an item of pieces, so that no reader's call stack overflows.
 _MAX_NESTED = 512
 _DEVICE = re.compile(r"[0-9a-f]{16}")
-#: An escape in JSON; its group is a lone half of a surrogate pair.
+#: An escape in JSON; the group matches a lone surrogate.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
@@ -34,7 +34,7 @@ PART = re.compile(f"session-.+-{NUMBERED}")
 
 
 class _WrittenLine(msgspec.Struct, frozen=True):
-    """The fields of a line as another program may write them: `1.0` and `1e3` are integers, and a null field is absent."""
+    """The fields of a line as other programs may write them: `1.0` and `1e3` for integers, null for an absent field."""
 
     at: msgspec.Raw = NO_ITEM
     n: msgspec.Raw = NO_ITEM
@@ -49,12 +49,12 @@ _decode_written = msgspec.json.Decoder(_WrittenLine).decode
 
 
 def items_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return the items of some memory files, each `{"key", "file"}`, all of one person. Raises UsageError."""
+    """Return the items of a session from memory files of one person, each `{"key", "file"}`. Raises UsageError."""
     return [entry.item for entry in entries_of_files(session, parts)]
 
 
 def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[PlacedItem]:
-    """Return these items, each with its place."""
+    """Return the items of a session from memory files as in `items_of_files`, each with its place."""
     form = _parts_of(session)
     texts = [(one["key"], one["file"].encode()) for one in parts if form.fullmatch(one["key"])]
     return entries_of_texts(
@@ -63,7 +63,7 @@ def entries_of_files(session: str, parts: Iterable[Mapping[str, str]]) -> list[P
 
 
 def entries_of_texts(parts: Iterable[tuple[str, bytes]]) -> list[PlacedItem]:
-    """Return the items of texts of parts of one session, by key, each with its place."""
+    """Return the items of some parts of one session, each with its place. `parts`: (key, text) of each."""
     session_parts = []
     for key, data in parts:
         if (match := PART.fullmatch(key)) is not None:
@@ -86,7 +86,7 @@ def encoded_line(line: PartLine) -> bytes:
     """Return a line as JSON."""
     try:
         return msgspec.json.encode(line)
-    except UnicodeEncodeError:  # another program split a surrogate pair
+    except UnicodeEncodeError:  # another program may have split a surrogate pair
         return json.dumps(msgspec.to_builtins(line), separators=(",", ":")).encode()
 
 
@@ -102,19 +102,19 @@ def size_of_lines(lines: list[PartLine]) -> int:
 
 
 def lines_of(data: bytes) -> Iterator[tuple[bytes, PartLine | None]]:
-    """Yield the lines of a part; None for a line of another form."""
+    """Yield each line of a part as (bytes, parsed line); None for a line of another form."""
     return lines_in(parse_memory(data))
 
 
 def lines_in(file: MemoryFile) -> Iterator[tuple[bytes, PartLine | None]]:
-    """Yield the lines of a part as `lines_of`, of a text that is parsed already."""
+    """Yield the lines of a parsed part as `lines_of` does."""
     for text in file.body.encode().split(b"\n"):
         if text:
             yield text, _line(text)
 
 
 def _line(text: bytes) -> PartLine | None:
-    """Return a line of a part; None for one that is ignored."""
+    """Parse a line of a part; None for a line that is ignored."""
     try:
         check_depth(text, "a line of a session", _MAX_NESTED)
     except FormatError:
@@ -123,13 +123,13 @@ def _line(text: bytes) -> PartLine | None:
         line = _decode(text)
     except (msgspec.DecodeError, RecursionError):
         return _line_of_others(text)
-    return _line_of_others(text) if bytes(line.item) == b"null" else _sound(line)
+    return _line_of_others(text) if bytes(line.item) == b"null" else _valid(line)
 
 
-def _sound(line: PartLine) -> PartLine | None:
-    """Return the line if it is valid and of one of the three kinds; else None."""
+def _valid(line: PartLine) -> PartLine | None:
+    """Return the line if it is a valid item, piece or removal; else None."""
     item, gone, piece = bytes(line.item), line.gone, line.piece
-    if gone is None and piece is None and line.text is None:  # nearly all
+    if gone is None and piece is None and line.text is None:  # the common case
         return line if item.startswith(b"{") and 0 <= line.at <= MAX_INT and 0 <= line.n <= MAX_INT else None
     numbers = (line.at, line.n, *(gone[::2] if gone is not None else ()), *(piece or ()))
     sound = (
@@ -143,10 +143,10 @@ def _sound(line: PartLine) -> PartLine | None:
 
 
 def _line_of_others(text: bytes) -> PartLine | None:
-    """Read a line that only other programs write: with other forms of integers, null fields, repeated names, or a lone surrogate as an
-    escape, which is valid JSON but which msgspec refuses."""
+    """Parse a line that only other programs write: with integers as floats, null fields, repeated names, or a lone surrogate as an
+    escape (valid JSON that msgspec refuses)."""
     others = count()
-    # Each half becomes another escape of the same length, so the item is found again by its bytes.
+    # Replace each lone surrogate by another escape of the same length, so that byte offsets of the item stay valid.
     filled = _ESCAPE.sub(
         lambda found: b"\\u%04x" % (0x100 + next(others) % 0xD700) if found[1] else found[0], text
     )
@@ -154,7 +154,7 @@ def _line_of_others(text: bytes) -> PartLine | None:
         written = _decode_written(filled)
         raw = {name: bytes(getattr(written, name)) for name in written.__struct_fields__}
         names = {name for name, value in raw.items() if value not in (b"", b"null")}
-        fields = {name: _whole(decoded_item(raw[name])) for name in names - {"item", "text"}}
+        fields = {name: _as_integer(decoded_item(raw[name])) for name in names - {"item", "text"}}
         if "text" in names:
             fields["text"] = decoded_item(text)["text"]
         line = msgspec.convert(fields, PartLine)
@@ -163,25 +163,25 @@ def _line_of_others(text: bytes) -> PartLine | None:
     if "item" in names:
         at = filled.rfind(raw["item"])
         line = msgspec.structs.replace(line, item=msgspec.Raw(text[at : at + len(raw["item"])]))
-    return _sound(line)
+    return _valid(line)
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """Convert floats without a fraction to integers, also in a list."""
     if isinstance(value, list):
-        return [_whole(one) for one in value]
+        return [_as_integer(one) for one in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Join texts, also if a surrogate pair was split."""
+    """Join strings, and surrogate pairs that were split between them."""
     return "".join(texts).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def items_of_parts(
     parts: list[SessionPart], places: Collection[Place] | None = None
 ) -> list[tuple[Place, str]]:
-    """Return the items of all parts in order, without removed ones. `places`: of these alone."""
+    """Return the items of all parts in order, without removed items. `places`: only the items at these places."""
     items: dict[Place, str] = {}
     pieces: dict[tuple[Place, int], dict[int, str]] = {}
     gone: set[Place] = set()
@@ -205,7 +205,7 @@ def items_of_parts(
 
 
 def decoded_item(text: str | bytes, **options: Any) -> Any:
-    """Return an item; a whole number of more digits than Python converts is its nearest float, as in the browser."""
+    """Decode an item. An integer with more digits than Python converts becomes the nearest float, as in the browser."""
     try:
         return json.loads(text, **options)
     except ValueError:
@@ -247,8 +247,8 @@ def item_text(item: Mapping[str, Any]) -> str:
 
 
 def cut_item(at: int, n: int, text: str) -> list[PartLine]:
-    """Return the lines of an item: one, or several with a piece each."""
-    # A lone surrogate can be written in JSON, and many readers refuse the line.
+    """Return the lines of an item: one line, or one for each piece of a long item."""
+    # JSON can contain a lone surrogate, but many readers refuse such a line.
     if len(text) <= _PIECE and "\\ud" not in text:
         return [PartLine(at, n, item=msgspec.Raw(text.encode()))]
     starts = range(0, len(text), _PIECE)

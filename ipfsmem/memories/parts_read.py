@@ -1,4 +1,4 @@
-"""Parts of sessions, and a cache of them for the next question: the first and last line of each part, and the lines of those read last."""
+"""Caches session parts between queries: the first and last line of each part, and all lines of the parts read last."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-#: No item.
+#: The bytes of a line without an item.
 NO_ITEM = msgspec.Raw()
-#: Maximum bytes of the cached parts, and the overhead of a line or a part besides its text.
-_MOST, _BESIDE = 4_000_000, 200
+#: Maximum bytes of the cached parts; overhead of a line or a part in addition to its text.
+_MAX_BYTES, _OVERHEAD_BYTES = 4_000_000, 200
 
 
 class PartLine(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,28 +30,28 @@ class PartLine(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SessionPart(msgspec.Struct):
-    """A part on this device, with the dots that were read."""
+    """A part of a session on this device, and the dots that were read."""
 
     key: str
     device: str
     number: int
     lines: list[PartLine]
     dots: tuple[str, ...]
-    #: Lines of other programs, which are kept.
+    #: Lines of other programs, which are preserved.
     rest: list[bytes] = []
-    #: Whether its header names this session; otherwise nothing is written to it.
+    #: Whether its header names this session; otherwise it is not written.
     ours: bool = True
 
 
 class Ends(NamedTuple):
-    """The first and last line of a part, each as its `at` and `n`, and the version of its entry."""
+    """The version of a part's entry, and its first and last line, each as (`at`, `n`)."""
 
     version: int
     first: tuple[int, int]
     last: tuple[int, int]
 
 
-#: The session of a part, and its content; None if it is not a part.
+#: The name of the session and the part; None if a memory is not a part.
 Found: TypeAlias = tuple[str, SessionPart] | None
 
 
@@ -62,7 +62,7 @@ class _Read(NamedTuple):
 
 
 class PartsRead:
-    """Cached parts by the names of their entries, each with the version of the entry."""
+    """A cache of parts by entry name and version of the entry."""
 
     def __init__(self) -> None:
         self.ends: dict[str, Ends] = {}
@@ -75,11 +75,11 @@ class PartsRead:
         entry = self._parts.get(name)
         if entry is None or entry.version != version:
             content = read()
-            entry = _Read(version, content, _BESIDE if content is None else _size(content[1]))
+            entry = _Read(version, content, _OVERHEAD_BYTES if content is None else _size(content[1]))
         self.drop(name)
         self._parts[name] = entry
         self._size += entry.size
-        while self._size > _MOST:
+        while self._size > _MAX_BYTES:
             self.drop(next(iter(self._parts)))
         return entry.found
 
@@ -91,4 +91,6 @@ class PartsRead:
 
 
 def _size(part: SessionPart) -> int:
-    return _BESIDE + sum(_BESIDE + len(bytes(line.item)) + len(line.text or "") for line in part.lines)
+    return _OVERHEAD_BYTES + sum(
+        _OVERHEAD_BYTES + len(bytes(line.item)) + len(line.text or "") for line in part.lines
+    )

@@ -1,4 +1,4 @@
-"""The priority factors of a memory file from its header, for `recall/priority`."""
+"""Computes the priority factors of a memory file from its header, for `recall/priority`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ipfsmem.wording import local_day
 
 
 def priority_factors(file: MemoryFile, written: int) -> PriorityFactors:
-    """Return the priority factors in the header of a memory written here at `written`, in ms since 1970 UTC; 0 if unknown."""
+    """Return the priority factors in the header of a memory. `written`: when it was written, in milliseconds since 1970 UTC; 0 if
+    unknown."""
     at, until = _last_change(file, written), day_of(file.expires)
     return PriorityFactors(
         file.type,
@@ -26,7 +27,7 @@ def priority_factors(file: MemoryFile, written: int) -> PriorityFactors:
 
 
 def expired_on(file: MemoryFile, today: date) -> bool:
-    """Return whether a memory expired before today, by its header."""
+    """Return whether a memory expired before today, according to its header."""
     until = day_of(file.expires)
     return until is not None and until < today
 
@@ -37,7 +38,7 @@ def worth_tags(tags: Iterable[str]) -> int:
 
 
 def _last_change(file: MemoryFile, written: int) -> date | None:
-    """Return the day of the last change: by the header, unless that is before the day on which it was written here."""
+    """Return the later of the day of the last change in the header and the day of the write."""
     there = local_day(written) if written else None
     day = day_of(file.updated) or day_of(file.created)
     return min(day, there) if day and there else day or there

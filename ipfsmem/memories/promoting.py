@@ -1,6 +1,6 @@
-"""Moves a memory from one scope to another at a person's request, for example from an agent or a project to everybody.
+"""Moves a memory from one scope to another at a person's request, for example from a project to the default scope.
 
-An existing text there is replaced only by a caller that names it; nothing is compared or merged here.
+An existing text in the target scope is replaced only if the caller passes its hash; texts are not merged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, Seen, place_of
 from ipfsmem.memories.sessions import Sessions
 
-#: The event that records it, in the timeline of the new scope.
+#: Type of the event that records a move, in the timeline of the target scope.
 PROMOTED = "promoted"
 
 
@@ -31,11 +31,12 @@ def promote_to(
     if_match: str | None = None,
     keep: bool = False,
 ) -> MemoryRecord:
-    """Copy the own text of a scope into another one and, unless `keep`, forget it here, in one step; returns the text shown there
-    then. Unless `keep`, its earlier texts move too, before those that it has there.
+    """Copy the own text of a memory into the target scope and, unless `keep`, forget it in the source scope, in one transaction;
+    returns the text shown in the target scope. Unless `keep`, earlier texts move too, and precede those of the target.
 
-    `seen`: what the caller was shown here. `if_match`: the SHA-256 of the current text there, which is replaced; without it there
-    must be none, or the same. Raises NotFoundError, UsageError for a text of others and for one with conflicts, ChangedError.
+    `seen`: what the caller was shown in the source scope. `if_match`: the SHA-256 of the text in the target scope, which is
+    replaced; without it the target must have no text, or the same. Raises NotFoundError, ChangedError, and UsageError for a text of
+    others or with conflicts.
     """
     if source.scope == target.scope:
         raise UsageError(f"{place_of(source.scope, key)} is in that scope already")
@@ -78,7 +79,7 @@ def promote_to(
                 )
             target.write_in(change, key, before.data, if_match="" if below else if_match or "")
         if not keep:
-            from ipfsmem.device.dreams import forget_in_dreams  # only needed to forget
+            from ipfsmem.device.dreams import forget_in_dreams  # needed only to forget
 
             change.forget(name, before.dots)
             forget_in_dreams(source.replica, source.scope, key)

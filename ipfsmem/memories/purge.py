@@ -1,7 +1,7 @@
-"""Removes the remains of a forgotten memory from this device, in a mode that publishes nothing.
+"""Erases the texts of forgotten memories from this device, in mode `local`.
 
-The forget is a value in the state (format section 5) and stays. Published roots are not touched here: in modes with roots `gc`
-removes published data by its own rules.
+The forget itself is a value in the state (format section 5) and stays. In modes that publish, `gc` removes published data by its
+own rules.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ipfsmem.memories.memories import MemoryStore
 
 
 def erase(replica: Replica, memories: MemoryStore, keys: Collection[str], done: str = "") -> None:
-    """Delete every text of forgotten memories from the database, with their lines of the index, their older versions and their
-    words in the stored index of recall, all at once, as each call scans the whole database. `done`: the change to record, if
+    """Delete every text of these forgotten memories from the database, with their index lines, older versions and words in the
+    stored index of recall. Pass all keys in one call, because each call scans the whole database. `done`: the change to record, if
     it was not recorded.
 
-    Only for mode `local`, where nothing else refers to them. Raises StorageError.
+    Only for mode `local`, in which no published root refers to the texts. Raises StorageError.
     """
     with replica.transaction():
         replica.store.checkpoint(folders=False)
@@ -28,6 +28,6 @@ def erase(replica: Replica, memories: MemoryStore, keys: Collection[str], done: 
             note_irrevocable(replica, f"{done} was forgotten, and its text left the disk")
         collect(replica.store, (), dry_run=False, forgotten={(memories.scope, key) for key in keys})
     replica.db.empty_log()
-    from ipfsmem.device.recall_image import remove_images  # reads need not load this
+    from ipfsmem.device.recall_image import remove_images  # not needed for reads
 
     remove_images(replica)

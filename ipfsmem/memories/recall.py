@@ -1,7 +1,7 @@
-"""Finds the memories for a question, best first, by the ranking of `recall/`; each can say why it was found.
+"""Finds the memories, messages and events that match a query, best first, by the ranking of `recall/`, and explains each hit.
 
-Own texts come before those of others. The same vault gives the same answer on the same day, whatever was asked or opened before.
-The index of words (`search_index`) is updated first.
+Own texts come before texts of others. The same vault returns the same hits on the same day, whatever was searched or opened before.
+The word index (`search_index`) is updated before each search.
 """
 
 from __future__ import annotations
@@ -38,46 +38,46 @@ if TYPE_CHECKING:
 
 #: Fields of an event that name its speaker or author.
 _WHO = ("speaker", "by", "author", "from", "name", "user", "who", "sender", "agent")
-#: Above the first number of memories only the second number counts as similar: the ranking considers fewer.
+#: If more memories than the first number are similar to the query, only the second number of the most similar ones is ranked.
 _ALL, _CLOSE = 5_000, 2_000
-#: If more than one in this many entries lacks a vector, vectors are ignored: entries without one would rank last.
-_ONE_IN = 10
+#: If more than one in this many entries has no vector, vectors are ignored, because entries without one would rank last.
+_ONE_MISSING_IN = 10
 _NOT_ASKED = QueryEmbedding(None, "", named=False)
-#: A query of at most this many words is a lookup, and matches only entries that contain it.
-_LOOKUP = 2
+#: A query of at most this many words is a lookup, which finds only entries that match it themselves.
+_LOOKUP_WORDS = 2
 #: Maximum relations returned with a hit.
-MOST_JOINED = 20
-#: Parts of a score that only a hit itself has, not a neighbour of a hit.
-_HAVING = frozenset({"words", "meaning", "date", "day"})
+MAX_RELATIONS = 20
+#: Parts of the score of an entry that matches itself, not as the neighbour of a match.
+_OWN_SCORE_PARTS = frozenset({"words", "meaning", "date", "day"})
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A memory that was found, and on request why."""
+    """A memory that was found, and on request the reasons."""
 
     reading: MemoryRecord
-    #: How well it fits this question, relative to the other hits; not comparable across questions.
+    #: How well it matches, relative to the other hits; not comparable across queries.
     score: float
-    #: The other scopes of those read that have a text under its key, which is not shown.
+    #: The other searched scopes that have a text under its key, which is not shown.
     hides: tuple[str, ...] = ()
     #: The summands of the score.
     parts: dict[str, float] = {}
-    #: The query's words that occur in it.
+    #: The words of the query that occur in it.
     words: tuple[str, ...] = ()
-    #: On request: the first relations of the graph that begin or end at it, as (begin, type, end).
+    #: On request: the first relations in the graph that begin or end at it, as (begin, type, end).
     joined: tuple[tuple[str, str, str], ...] = ()
     #: Its rank among all hits, of any kind, from 1.
     place: int = 0
 
 
 class MomentHit(msgspec.Struct, frozen=True):
-    """An event or a message that was found. Only own ones are this person's; imported ones are a history."""
+    """An event or a message that was found. Imported events, and pending messages, are not own."""
 
     moment: Moment
-    #: Of a message its text, after the name of its speaker if it has one; of an event its line as JSON.
+    #: The text of a message, preceded by the name of its speaker if there is one; the line of an event as JSON.
     text: str
     #: The event; None for a message.
     event: Mapping[str, Any] | None
-    #: How well it fits this question, relative to the other hits, including memories.
+    #: How well it matches, relative to the other hits, including memories.
     score: float
     parts: dict[str, float] = {}
     words: tuple[str, ...] = ()
@@ -86,8 +86,8 @@ class MomentHit(msgspec.Struct, frozen=True):
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A question, with the arguments of `Memory.recall`. `by_meaning`: whether to use the model. `said`: the answer of the model
-    to this query, if the caller has it."""
+    """A query, with the arguments of `Memory.recall`. `by_meaning`: whether to use the model. `said`: the embedding of the query,
+    if the caller has it."""
 
     query: str | None
     queries: Iterable[str] = ()
@@ -109,14 +109,14 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Match:
-    """A hit of which nothing is read yet."""
+    """A hit whose text is read on access."""
 
     def __init__(self, hit: Ranked, place: int, one: IndexedEntry | Moment, texts: _HitReader) -> None:
         self.id = hit.id
         #: Its rank among all hits, of any kind, from 1.
         self.place = place
         self.ranked = hit
-        #: Its data in the index: of a memory, or of an event or a message.
+        #: The index entry of a memory, or that of an event or a message.
         self.held = one if isinstance(one, IndexedEntry) else None
         self.moment = one if isinstance(one, Moment) else None
         self.own = one.own
@@ -124,22 +124,22 @@ class Match:
 
     @cached_property
     def hit(self) -> Hit | None:
-        """A memory with its text; None if it is no longer on this device (inside `reading`)."""
+        """The memory with its text; None if the text is no longer on this device (inside `reading`)."""
         return self._texts.hit(self)
 
     @cached_property
     def moment_hit(self) -> MomentHit | None:
-        """An event or a message; None if it is no longer on this device (inside `reading`)."""
+        """The event or message with its text; None if the text is no longer on this device (inside `reading`)."""
         return self._texts.moment_hit(self)
 
     def look(self) -> None:
-        """Read it now."""
+        """Read the text now."""
         _ = self.hit if self.held is not None else self.moment_hit
 
 
 class Matches(msgspec.Struct, frozen=True):
-    """The hits, without their texts: the best of `searched` entries; `not_fetched` more could not be searched or read, as their
-    texts are not on this device, or damaged there. Own ones come first."""
+    """The hits, without their texts: the best of `searched` entries, own ones first. `not_fetched`: number of entries that could
+    not be searched or read, because their texts are missing or damaged on this device."""
 
     #: All hits, best first.
     ranked: list[Match]
@@ -147,9 +147,9 @@ class Matches(msgspec.Struct, frozen=True):
     source: SearchIndex
     searched: int
     not_fetched: int
-    #: Whether vectors of a model are part of the ranking.
+    #: Whether the ranking used vectors of a model.
     by_meaning: bool
-    #: A problem of the model, for a person to read; reported once. "" for none.
+    #: A problem of the model, for a person, reported once; "" for none.
     notice: str
 
     @property
@@ -164,11 +164,11 @@ class Matches(msgspec.Struct, frozen=True):
 
 
 def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = False) -> Matches:
-    """Search the memories of some scopes, in order of precedence; or their events, messages, or all. A text is read on access.
-    `read`: read all now, in one state.
+    """Search the memories of some scopes, in order of precedence, or their events, messages, or all of these. A text is read on
+    access; with `read` all texts are read now, from the same state.
 
-    Expired memories are left out; parts of sessions are found only with type `session`. Raises UsageError, also for a threshold
-    without a model, and with a threshold the errors of the model.
+    Expired memories are left out; parts of sessions are found only with the type `session`. Raises UsageError, also for a threshold
+    without a model; with a threshold, also the errors of the model.
     """
     kind, limit, threshold, why, by = (
         question.kind,
@@ -208,11 +208,12 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
             only = named_ids if only is None else only & named_ids
         hidden = hidden_texts(replica)
         expired = search_index.expired(today)
-        # With several phrasings the number is fixed, so that few hits are the first of many.
+        # With several phrasings, the number of hits to merge does not depend on `limit`, so that a small `limit` returns the first
+        # hits of a larger one.
         most = limit if len(phrasings) == 1 else MAX_HITS
         lists, by_model = list[list[Ranked]](), False
         for phrasing, answer in zip(phrasings, answers, strict=True):
-            weighed = _weighed(parts[0], answer)
+            weighed = _weights(parts[0], answer)
             if threshold is None:
                 answer = _where_most_have_one(search_index, index, answer)
             search = _Search(
@@ -243,7 +244,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
         texts = _HitReader(
             parts,
             search_index,
-            _meant(words, index) if why else {},
+            _spelled_terms(words, index) if why else {},
             explain=why,
             include_relations=question.include_relations,
         )
@@ -269,7 +270,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
 
 
 class _HitReader:
-    """Reads the hits of one search (inside `reading`)."""
+    """Reads the texts of the hits of one search (inside `reading`)."""
 
     def __init__(
         self,
@@ -287,10 +288,10 @@ class _HitReader:
         self._joined = include_relations
         self._sources: dict[str, EventSource | None] = {}
         self._part_of = {part.scope: part for part in reversed(parts)}
-        #: The entries of the memories that `read` reads, and what finds their texts.
+        #: The state entries of the memories that `read` reads, and the lookup of their texts.
         self._entries: dict[str, Entry] = {}
         self._body: Callable[[str, Value], bytes | None] | None = None
-        #: Number of texts that were searched and cannot be read.
+        #: Number of texts that are in the index but cannot be read.
         self.missing = 0
 
     def hit(self, match: Match) -> Hit | None:
@@ -304,10 +305,10 @@ class _HitReader:
                 entry = part.replica.store.entry(part.name(match.id))
             reading = part.reading_of(match.id, entry, self._body)
         except NotHereError:
-            self.missing += 1  # since the search, or damaged
+            self.missing += 1  # removed since the search, or damaged
             return None
         if reading is None or (indexed.own and not reading.own):
-            return None  # forgotten since: the texts of others under its key were not found
+            return None  # forgotten since the search; the remaining texts of others did not match
         reasons = match.ranked.parts if self._why else {}
         has = _words_in(self._terms_meant, _searched(reading)) if self._why else ()
         relations = _relations(part, match.id) if self._joined and reading.own else ()
@@ -320,14 +321,14 @@ class _HitReader:
             self._read_moments({match.id: match.moment})
         one = self._sources[match.id]
         if one is None:
-            return None  # missing since the search
+            return None  # removed since the search
         has = _words_in(self._terms_meant, one.words) if self._why else ()
         text = one.text if one.event is None else event_line(dict(one.event)).decode()
         reasons = match.ranked.parts if self._why else {}
         return MomentHit(one.moment, text, one.event, match.ranked.score, reasons, has, match.place)
 
     def read(self, matches: Sequence[Match]) -> None:
-        """Read all of these."""
+        """Read the texts of all these hits."""
         of = {one.id: one.moment for one in matches if one.moment is not None}
         self._read_moments(of)
         store = self.parts[0].replica.store
@@ -337,18 +338,18 @@ class _HitReader:
             if one.held is not None
         }
         self._entries = entries
-        # Of an entry with several values only own ones are read, one by one: others may have added many and long ones.
+        # Of an entry with several values only the own ones are read, one at a time: others may have added many long values.
         self._body = store.bodies(next(iter(entry.values())) for entry in entries.values() if len(entry) == 1)
         for one in matches:
             one.look()
-        self._entries, self._body = {}, None  # later the state may be another
+        self._entries, self._body = {}, None  # read now: the state may change later
 
     def _read_moments(self, moments: Mapping[str, Moment]) -> None:
         store = self.parts[0].replica.store
-        cached = {id: one for id in moments if (one := self._search_index.told(id, store)) is not None}
+        cached = {id: one for id in moments if (one := self._search_index.cached(id, store)) is not None}
         new = {id: one for id, one in moments.items() if id not in cached}
         sources = self._reader.read(new) if new else {}
-        self._search_index.keep_told(sources.values())
+        self._search_index.cache(sources.values())
         self._sources |= {id: cached.get(id) or sources.get(id) for id in moments}
 
     @cached_property
@@ -359,14 +360,14 @@ class _HitReader:
 
 
 def _then(since: str | None, until: str | None, when: str | None, now: int) -> tuple[int, int]:
-    """Return the first millisecond of the wanted time, and the first after it."""
-    from ipfsmem.memories.time_ranges import since_until  # few questions need it
+    """Return the first millisecond of the requested time range, and the first millisecond after it."""
+    from ipfsmem.memories.time_ranges import since_until  # needed by few queries
 
     return since_until(since, until, when, now)
 
 
 def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
-    """Return the different phrasings of a question. Raises UsageError."""
+    """Return the distinct phrasings of a query. Raises UsageError."""
     if isinstance(queries, str):
         raise UsageError("queries is a list of texts; one text is query")
     phrasings = list(dict.fromkeys([*([] if query is None else [query]), *queries]))
@@ -378,7 +379,7 @@ def _phrasings(query: str | None, queries: Iterable[str]) -> list[str]:
 
 
 def _fused(search_index: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list[Ranked]:
-    """Return the hits of several phrasings as one list, own ones before those of others."""
+    """Merge the hits of several phrasings, own ones before those of others."""
     from ipfsmem.recall.fusion import fused
 
     def is_own(id: str) -> bool:
@@ -393,17 +394,18 @@ def _fused(search_index: SearchIndex, lists: Sequence[Sequence[Ranked]]) -> list
 
 def _relations(part: MemoryStore, key: str) -> tuple[tuple[str, str, str], ...]:
     """Return the relations of a memory in the graph of its scope (inside `reading`)."""
-    from ipfsmem.memories.graph import graph_of  # few questions load a graph
+    from ipfsmem.memories.graph import graph_of  # needed by few queries
 
     graph = graph_of(part).graph()
     edges = (*graph.out(key), *graph.into(key)) if key in graph.entities else ()
-    return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in edges))[:MOST_JOINED]
+    return tuple(dict.fromkeys((one.begin, one.type, one.end) for one in edges))[:MAX_RELATIONS]
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """How one memory fares with a question. `place`: its rank among all `hits` of `searched` memories, from 1; 0 if it is none of them,
-    for the `reason`. `parts` add up to the score. `words` are the words of the question that it contains, `missing` the others.
-    `hides`: the other scopes with a text under its key, which is not shown. `before`: the key of the hit before it, if there is one."""
+    """Why one memory is or is not found by a query. `place`: its rank among all `hits`, from 1; 0 if it is not a hit, for the given
+    `reason`. `searched`: number of searched memories. `parts`: summands of the score. `words`: the words of the query that it
+    contains; `missing`: the others. `hides`: the other scopes with a text under its key, which is not shown. `before`: the key of
+    the preceding hit, "" for none."""
 
     key: str
     scope: str
@@ -422,14 +424,14 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
-    """Return the place of one memory among all that fit a query, and the summands of its score, or why it is not found.
+    """Return the rank of one memory among all hits of a query and the summands of its score, or why it is not found.
 
-    Raises UsageError for a query without words, NotFoundError if there is no such memory, or its text is not on this device.
+    Raises UsageError for a query without words, and NotFoundError if the memory does not exist or its text is not on this device.
     """
     words = query_words(query)
     replica = parts[0].replica
     embedding = _query_embedding(parts, query, None, "memory", Filter())
-    weighed = _weighed(parts[0], embedding)
+    weighed = _weights(parts[0], embedding)
     with replica.reading():
         search_index = index_of(parts, filter=Filter())
         if key in search_index.not_fetched:
@@ -462,7 +464,7 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
         ]
         place = next((place for place, hit in enumerate(ranked, 1) if hit.id == key), 0)
         hit = ranked[place - 1] if place else None
-        has = _words_in(_meant(words, index), _searched(reading))
+        has = _words_in(_spelled_terms(words, index), _searched(reading))
         before = ranked[place - 2] if place > 1 else None
         if hit is not None:
             reason = ""
@@ -498,8 +500,8 @@ def _not_found(entry: IndexedEntry, has: tuple[str, ...]) -> str:
     return "too many others match better"
 
 
-def _weighed(part: MemoryStore, embedding: QueryEmbedding) -> RankingWeights:
-    """Return the weights: less for meaning if the model was not made for such words."""
+def _weights(part: MemoryStore, embedding: QueryEmbedding) -> RankingWeights:
+    """Return the ranking weights, with less weight for meaning if the model knows few of the query's words."""
     usual = USUAL if part.weighed is None else part.weighed()
     return usual if embedding.vectors is None else usual.with_meaning(embedding.share)
 
@@ -507,7 +509,7 @@ def _weighed(part: MemoryStore, embedding: QueryEmbedding) -> RankingWeights:
 def _query_embedding(
     parts: Sequence[MemoryStore], query: str, threshold: float | None, kind: Kind, filter: Filter
 ) -> QueryEmbedding:
-    """Ask the model about a query, if one is named and most of the searched entries have a vector. Raises as `search`."""
+    """Embed the query, if a model is named and most of the searched entries have a vector. Raises as `search`."""
     meaning = parts[0].meaning()
     if meaning is None:
         embedding = _NOT_ASKED
@@ -526,7 +528,7 @@ def _query_embedding(
 def _where_most_have_one(
     search_index: SearchIndex, index: Index, embedding: QueryEmbedding
 ) -> QueryEmbedding:
-    """Return the model's answer if nearly all of the searched entries have a vector; otherwise one for words alone."""
+    """Return the embedding if nearly all searched entries have a vector; otherwise one without vectors."""
     if embedding.vectors is None:
         return embedding
     _, missing = search_index.rows(index, embedding.vectors.at)
@@ -534,7 +536,7 @@ def _where_most_have_one(
 
 
 def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> Callable[[Vectors], bool]:
-    """Return a check of whether most of the searched entries have one of some vectors."""
+    """Return a function that tells whether nearly all searched entries have one of the given vectors."""
 
     def do(vectors: Vectors) -> bool:
         with parts[0].replica.reading():
@@ -546,8 +548,8 @@ def _most_have_one(parts: Sequence[MemoryStore], kind: Kind, filter: Filter) -> 
 
 
 def _are_most(count: int, missing: int) -> bool:
-    """Return whether vectors are used if `missing` of `count` entries have none."""
-    return missing * _ONE_IN <= count
+    """Return whether vectors are used if `missing` of `count` entries have no vector."""
+    return missing * _ONE_MISSING_IN <= count
 
 
 def _similar(
@@ -557,7 +559,8 @@ def _similar(
     threshold: float | None,
     only: frozenset[int] | None = None,
 ) -> dict[int, float]:
-    """Return by number how similar the memories of an index are to the query: the related ones, of very many the most similar."""
+    """Return the similarity of the related entries of an index to the query, by number; if there are too many, of the most
+    similar."""
     if embedding.vectors is None:
         return {}
     rows: Sequence[int] = search_index.rows(index, embedding.vectors.at)[0]
@@ -583,22 +586,22 @@ class _Search(msgspec.Struct, frozen=True):
     words: Index
     query: str
     today: date
-    #: By number.
+    #: Similarities by entry number.
     similar: dict[int, float]
     only_similar: bool
     weighed: RankingWeights
-    #: Of events and messages only those that have a word of the query, or its day, or a similar meaning: not their neighbours.
+    #: Whether to return only entries that match by a word, day or meaning themselves, not neighbours of a match.
     only_having: bool = False
-    #: The numbers of those that may be hits; None: all.
+    #: The numbers of the entries that may be hits; None: all.
     only: frozenset[int] | None = None
 
     def without_meaning(self) -> _Search:
-        """Return the same search by words alone."""
+        """Return the same search without vectors."""
         return msgspec.structs.replace(self, similar={}, only_similar=False)
 
     def best(self, words: Sequence[str], limit: int) -> list[Ranked]:
-        """Return the best hits, own ones before those of others. Texts of others do not change which own ones these are: of very
-        many only the best are considered, and another member may write that many."""
+        """Return the best hits, own ones before those of others. The two are ranked separately: ranking considers a limited number
+        of candidates, which texts of others could otherwise fill."""
         mine, others = self.found.parted(self.words)
         if not others:
             return self._best(words, limit, self.only)
@@ -608,8 +611,8 @@ class _Search(msgspec.Struct, frozen=True):
         return own + (self._best(words, limit - len(own), others) if len(own) < limit else [])
 
     def _best(self, words: Sequence[str], limit: int, only: frozenset[int] | None) -> list[Ranked]:
-        """Return the best hits by words and by meaning; if neither finds any, by prefixes of the query's words. `only`: among
-        these numbers."""
+        """Return the best hits by words and meaning; if there are none, by prefixes of the query's words. `only`: the numbers of
+        the entries that may be hits."""
         by_meaning = bool(self.similar) or self.only_similar
         if by_meaning and self._has_a_word(only):
             return self._ranked(limit, only)
@@ -622,7 +625,7 @@ class _Search(msgspec.Struct, frozen=True):
         return ranked
 
     def _has_a_word(self, only: frozenset[int] | None) -> bool:
-        """Return whether a word of the query occurs in one of these: then words find something, which needs no ranking."""
+        """Return whether a word of the query occurs in one of these entries, without ranking them."""
         if not self.weighed.weights["words"]:
             return False
         rows = self.words.words
@@ -632,7 +635,7 @@ class _Search(msgspec.Struct, frozen=True):
     def _ranked(
         self, limit: int, only: frozenset[int] | None, terms: list[str] | None = None
     ) -> list[Ranked]:
-        """Return the best `limit` that may be hits; `terms`: searched in place of the query's."""
+        """Return the best `limit` hits. `terms`: searched in place of the query's terms."""
         number = limit
         while True:
             ranked = rank(
@@ -649,19 +652,21 @@ class _Search(msgspec.Struct, frozen=True):
                 hit for hit in ranked if not self.only_similar or self.words.number(hit.id) in self.similar
             ]
             if self.only_having:
-                hits = [hit for hit in hits if not _HAVING.isdisjoint(hit.parts)]
+                hits = [hit for hit in hits if not _OWN_SCORE_PARTS.isdisjoint(hit.parts)]
             if len(hits) >= limit or len(ranked) < number:
                 return hits[:limit]
             number *= 8
 
 
 def _is_lookup(query: str) -> bool:
-    """Return whether a query is a word or two. A sentence with as few terms is a question, which a neighbouring entry may answer."""
-    return len(split(query)) <= _LOOKUP and len(set(terms(query))) <= _LOOKUP
+    """Return whether a query consists of a word or two. A longer sentence with as few terms is not a lookup: a neighbouring entry
+    may answer it."""
+    return len(split(query)) <= _LOOKUP_WORDS and len(set(terms(query))) <= _LOOKUP_WORDS
 
 
 def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
-    """Return prefixes of longer words, and single letters of scripts without spaces, for a query of which no word occurs."""
+    """Return the words to search as prefixes if no word of the query occurs: longer words, and single letters of scripts without
+    spaces."""
     return tuple(
         word
         for word in words
@@ -669,8 +674,8 @@ def _beginnings(words: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
-    """Return the words of a query, each with its terms according to `spelling`."""
+def _spelled_terms(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
+    """Return the words of a query, each with its terms and their corrected spellings in the index."""
     sought = list(dict.fromkeys(term for word in words for term in terms(word)))
     having = index.words.having
     likened_terms = likened(spelled(sought, having, index.words.among), having, index.words.alike)
@@ -679,20 +684,20 @@ def _meant(words: Sequence[str], index: Index) -> dict[str, tuple[str, ...]]:
 
 
 def _searched(reading: MemoryRecord) -> str:
-    """Return the text of a memory that is searched."""
+    """Return the searched text of a memory."""
     file = reading.readable
     return f"{searched_header(reading.key, file)}\n{file.body}"
 
 
 def _words_in(terms_meant: dict[str, tuple[str, ...]], text: str) -> tuple[str, ...]:
-    """Return those of the words of a query that a text has."""
+    """Return the words of a query that occur in a text."""
     first = {
         term[0] for word, likened_terms in terms_meant.items() for term in (word, *likened_terms) if term
     }
     there = frozenset(
         term
         for word in set(split(text))
-        if word[0] in first or not word.isascii()  # a stem begins as its word does
+        if word[0] in first or not word.isascii()  # a word begins with the first letters of its stem
         for term in terms_of(word)
     )
     return tuple(
@@ -709,8 +714,7 @@ def _begins(word: str, terms: frozenset[str]) -> bool:
 def _written_by(
     by: str, parts: Sequence[MemoryStore], search_index: SearchIndex, index: Index
 ) -> frozenset[int]:
-    """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError if there is nobody of
-    that name."""
+    """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError for an unknown name."""
     writers, name = Writers(parts[0].replica), by.strip().casefold()
     if not name:
         raise UsageError("by is empty, so nobody is named: give a name, such as Ana")
@@ -754,7 +758,7 @@ def _written_by(
 
 
 def _naming(about: str, index: Index) -> frozenset[int]:
-    """Return the numbers of the entries that name somebody or something, in their words or as their speaker. Raises UsageError."""
+    """Return the numbers of the entries that mention a name in their words or have it as speaker. Raises UsageError."""
     sought = terms(about)
     if not sought:
         raise UsageError("there is no word in about, so nobody is named: give a name, such as Ana")
@@ -762,7 +766,7 @@ def _naming(about: str, index: Index) -> frozenset[int]:
 
 
 def _having(rows: Postings, sought: Sequence[str]) -> frozenset[int]:
-    """Return the numbers of the entries that have all of these terms."""
+    """Return the numbers of the entries that contain all of these terms."""
     if not sought:
         return frozenset()
     return frozenset.intersection(*(frozenset(rows.row(term).numbers) for term in sought))

@@ -1,7 +1,7 @@
-"""The scopes of one vault: create, rename, find, forget and restore (format section 5.1).
+"""Creates, renames, finds, forgets and restores the scopes of one vault (format section 5.1).
 
-A scope is created by its first write or by `make`. Nothing here moves a text from one scope to another; `into` only redirects
-reads and writes from now on.
+A scope is created by its first write or by `make`. No text is moved from one scope to another: `into` redirects later reads and
+writes.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its displayed name."""
         return self.card.title if self.card is not None else self.token
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The restored content of a scope; `not_fetched` texts are not on this device and were not restored."""
+    """The restored content of a scope. `not_fetched`: number of texts that are not on this device and were not restored."""
 
     texts: int = 0
     events: int = 0
@@ -69,15 +69,15 @@ class Scopes:
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        #: Cards that were read, with the JSON of their entry.
+        #: Cards that were read, each with the JSON of its entry.
         self._cards_read: dict[str, tuple[bytes, Card | None]] = {}
-        #: Redirections of scopes, by the version of the cards.
+        #: The redirections of scopes, and the version of the cards from which they were read.
         self._leads: tuple[int, dict[str, str]] | None = None
 
-    # -- looking -----------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------
 
     def listing(self, *, forgotten: bool = False) -> list[Scope]:
-        """Return the scopes that are not forgotten, with `forgotten` those that are instead, by token."""
+        """Return the scopes by token, without forgotten ones; with `forgotten` only forgotten ones."""
         with self.replica.reading():
             store = self.replica.store
             scopes = [
@@ -87,7 +87,7 @@ class Scopes:
         return [scope for scope in scopes if scope.forgotten == forgotten]
 
     def get(self, token: str) -> Scope | None:
-        """Return one scope, also a forgotten one; None if nothing was ever written there. Raises KeyNameError."""
+        """Return one scope, also a forgotten one; None if it does not exist. Raises KeyNameError."""
         with self.replica.reading():
             store = self.replica.store
             entry = store.entry(card_entry(token))
@@ -96,7 +96,7 @@ class Scopes:
         return None
 
     def _known_here(self) -> dict[str, Entry]:
-        """Return every scope that an entry names, or with a session kept on this device alone: token -> the siblings of its card."""
+        """Return every scope with an entry or with a session that stays on this device, as token -> siblings of its card."""
         from ipfsmem.memories.sessions_here import scopes_with_sessions_here
 
         here: dict[str, Entry] = {one: {} for one in scopes_with_sessions_here(self.replica) if one}
@@ -124,17 +124,17 @@ class Scopes:
             cards = self.cards()
             leads = redirects(cards)
             absent = [card_read for token, card_read in self._cards_read.items() if token not in cards]
-            # A card that is not fetched may arrive without any change of an entry.
+            # A card that is not fetched may arrive without a change of its entry.
             waits = any(FORGOTTEN.encode() not in text for text, _ in absent)
             self._leads = None if waits else (version, leads)
         return leads
 
     def stack(self, token: str) -> list[str]:
-        """Return the scopes that are read for this one, in order of precedence."""
+        """Return the scopes that are read for this scope, in order of precedence."""
         return read_order(token, self._onward()) if token else [""]
 
     def target(self, token: str) -> str:
-        """Return the scope that gets a new write to this scope."""
+        """Return the scope to which a write to this scope is redirected."""
         return write_target(token, self._onward()) if token else ""
 
     def find(self, idents: Iterable[ProjectId]) -> list[str]:
@@ -172,7 +172,7 @@ class Scopes:
     ) -> Scope:
         """Change a card. `into`: redirect the scope to another one; `stay` removes the redirection.
 
-        Raises NotFoundError if there is no such scope or it is forgotten, UsageError, FormatError, LimitError.
+        Raises NotFoundError if the scope does not exist or is forgotten, UsageError, FormatError, LimitError.
         """
         if into is not None:
             check_scope(into)
@@ -215,9 +215,9 @@ class Scopes:
     def forget(self, token: str, *, reason: str = "") -> int:
         """Forget a scope on every device: its memories, its timeline, its card. Returns the number of memories.
 
-        Raises NotFoundError if there is none, or it is forgotten already.
+        Raises NotFoundError if it does not exist or is forgotten already.
         """
-        # Only needed to forget.
+        # Needed only to forget.
         from ipfsmem.device.dreams import forget_in_dreams
         from ipfsmem.memories.sessions_here import forget_sessions_here
 
@@ -233,7 +233,7 @@ class Scopes:
             for key, stored in list(store.memories(token)):
                 live = tuple(dot for dot, value in stored.items() if value.kind != FORGOTTEN)
                 if live:
-                    with change.by_session():  # each is forgotten as a whole
+                    with change.by_session():  # each session is forgotten as a whole
                         change.forget(memory_entry(key, token), live)
                     gone += 1
             for segment, stored in list(store.segments(token)):
@@ -245,18 +245,17 @@ class Scopes:
             forget_sessions_here(self.replica, token)
             note_irrevocable(self.replica, f"the scope {token} was forgotten (ipfsmem scope restore {token})")
         if not self.replica.config.mode.sealed:
-            self.replica.db.empty_log()  # sessions that were kept here were in the clear
-        from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls remove nothing
+            self.replica.db.empty_log()  # sessions on this device were stored as plaintext
+        from ipfsmem.memories.kept_vectors import erase_forgotten  # most calls remove no session
 
         erase_forgotten(MemoryStore(self.replica))
         return gone
 
     def restore(self, token: str, past: Iterable[tuple[str, Entry]] | None = None) -> Restored:
-        """Make a forgotten scope writable again, with its texts and events from the entries of an older root, if one is given;
-        without one it starts empty. They are written by this device, with their authors of then. A root's texts and events can
-        also be restored into an empty scope.
+        """Make a forgotten scope writable again, empty or with the texts and events of an older root. This device writes them again
+        with their original authors. The texts and events of a root can also be restored into an empty scope.
 
-        Raises NotFoundError if it is not forgotten, and if that root has nothing of it.
+        Raises NotFoundError if the scope is not forgotten, and if the root has no text and no event of it.
         """
         name = card_entry(token)
         with writing(self.replica) as change:
@@ -316,7 +315,8 @@ class Scopes:
         )
 
     def _write_back(self, change: Writing, name: str, entry: Entry) -> tuple[int, int]:
-        """Write the missing past texts of one memory; returns how many were written, and how many are not on this device."""
+        """Write the missing earlier texts of one memory; returns the number of written texts, and of texts that are not on this
+        device."""
         now = change.entry(name)
         replaces = tuple(dot for dot, value in now.items() if value.kind == FORGOTTEN)
         here = {value.body for value in now.values()}
@@ -337,7 +337,7 @@ class Scopes:
 
 def _put(change: Writing, token: str, card: Card) -> None:
     if card.ids and change.public:
-        # Without the names: this error may be copied to somebody.
+        # The message omits names because it may be shared.
         raise UsageError(
             "in mode ipfs everything is published, so a card says nothing of repositories: which folder belongs to a scope is kept "
             "on this device only"

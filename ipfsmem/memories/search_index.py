@@ -1,9 +1,8 @@
-"""The index of recall: the memories that a reader of some scopes is shown.
+"""The index of recall: the words and data of the memories, events and messages in a stack of scopes.
 
-It is built at the first recall and then updated by the entries that changed since, on any device; when the vault is closed it is
-stored for the next process (`device/recall_image`). A stack of scopes has an index of its own, so that nothing of another scope
-affects it, not even word frequencies. It holds no texts except, within the process, those of the messages and events that were
-read last.
+The index is built at the first recall, then updated by changed entries, and stored for the next process when the vault is closed
+(`device/recall_image`). Each stack of scopes has its own index, so that no other scope affects it, not even its word frequencies.
+It contains no texts, except for an in-memory cache of the messages and events read last.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ from ipfsmem.memories.priority import priority_factors
 from ipfsmem.recall.priority import PriorityFactors
 from ipfsmem.wording import ALWAYS, FOREVER
 
-if TYPE_CHECKING:  # lists load no ranking
+if TYPE_CHECKING:  # not needed for lists
     from ipfsmem.memories.event_search import EventSource
     from ipfsmem.memories.memories import MemoryStore
     from ipfsmem.recall.ranking import Document, Index
 
-#: Maximum stacks of scopes whose index is held, and filters of one whose entries are cached.
+#: Maximum indexes that are held in memory, and maximum filters of an index whose entries are cached.
 _STACKS, _FILTERS = 6, 4
-#: Separates the scopes of an index from its kind.
-_OF_KIND = "\n*"
-#: The kinds whose index knows whether there are events and messages.
-_KNOWING: tuple[Kind, ...] = ("all", "memory")
-#: Number of memories added or removed after which an image is stored again, and minimum memories for one.
+#: Separates the scopes from the kind in the name of an index.
+_KIND_SEPARATOR = "\n*"
+#: The kinds whose index records whether events and messages exist.
+_KINDS_WITH_MOMENTS: tuple[Kind, ...] = ("all", "memory")
+#: Number of added or removed memories after which an image is stored again, and minimum entries of an image.
 _STALE, _FEW = 200, 100
-#: Cost of indexing an entry besides the bytes of its text, in bytes.
-_EACH = 500
-#: Maximum characters of the events and messages that are cached.
-_MOST_TOLD = 1_000_000
-#: How often an index is written that lost something meanwhile.
-_TRIES = 2
+#: Cost of indexing an entry in addition to the bytes of its text, as bytes.
+_ENTRY_COST = 500
+#: Maximum characters of the cached events and messages.
+_MAX_CACHED_CHARACTERS = 1_000_000
+#: Maximum attempts to store an index while other processes remove entries.
+_MAX_ATTEMPTS = 2
 #: Bytes of the key of a memory's vector.
 VECTOR_ID = 16
 
 
 class FactText(NamedTuple):
-    """The content of a memory as a fact."""
+    """A memory as a fact."""
 
     text: str
     category: str
@@ -70,7 +69,7 @@ class FactText(NamedTuple):
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which memories and moments are searched; None: no condition."""
+    """A filter of memories, events and messages; None: no condition."""
 
     type: str | None = None
     tag: str | None = None
@@ -82,69 +81,69 @@ class Filter(msgspec.Struct, frozen=True):
 
     @property
     def of_index(self) -> Filter:
-        """Return the filter of the index that is searched. Others restrict the hits alone, which are ranked with the words
-        and neighbours of all entries: parts of sessions have an index of their own."""
+        """The filter of the index to search. Parts of sessions have an index of their own. Other conditions restrict the hits only,
+        which are ranked with the words and neighbours of all entries."""
         return Filter(SESSION) if self.type == SESSION else _ALL
 
-    def takes(self, one: IndexedEntry) -> bool:
-        """Return whether a memory passes. Parts of sessions pass only with the type `session`."""
+    def matches(self, one: IndexedEntry) -> bool:
+        """Return whether a memory matches. Parts of sessions match only the type `session`."""
         return (
             (not one.part if self.type is None else one.type == self.type)
             and self.tag in (None, *one.tags)
             and self.category in (None, one.category)
-            and self._is_then(one.written)
+            and self._is_in_range(one.written)
         )
 
-    def takes_moment(self, one: Moment) -> bool:
-        """Return whether an event or a message passes. They have no tags and no category."""
+    def matches_moment(self, one: Moment) -> bool:
+        """Return whether an event or a message matches. They have no tags and no category."""
         return (
             self.type in (None, one.type)
             and self.tag is None
             and self.category is None
-            and self._is_then(one.at)
+            and self._is_in_range(one.at)
         )
 
-    def _is_then(self, ms: int) -> bool:
-        """Return whether a time is within both limits; an unknown one, 0, only without limits."""
+    def _is_in_range(self, ms: int) -> bool:
+        """Return whether a time is within both limits. The unknown time 0 matches only if there are no limits."""
         return (ms != 0 or (self.since == ALWAYS and self.until == FOREVER)) and self.since <= ms < self.until
 
 
 class IndexedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The data of a memory besides its words."""
+    """The data of a memory in the index, except for its words."""
 
     scope: str
     own: bool
-    #: The device that wrote it, and its clock then.
+    #: The device that wrote it, and the clock of the write.
     device: str
     hlc: str
-    #: Whether it is a part of a session, or only a list of memories, which no question finds.
+    #: Whether it is a part of a session or a MEMORY.md without prose, which no query finds.
     part: bool
-    #: Whether its worth changes with the day.
+    #: Whether its priority changes with the day.
     fades: bool
     type: str
     category: str
     tags: tuple[str, ...]
     #: The other scopes of the stack that have a text under its key.
     hides: tuple[str, ...]
-    #: Its section in the index of memories, and its line there; both empty if it has none.
+    #: Its section and line in MEMORY.md; both empty if it is not listed.
     section: str
     line: str
     factors: PriorityFactors
 
     @property
     def written(self) -> int:
-        """When it was written, in milliseconds since 1970 UTC."""
+        """Milliseconds since 1970 UTC of its write."""
         return hlc_ms(self.hlc) if self.hlc else 0
 
 
-#: Own memories that have a line, grouped by priority factors; in each group newest first.
+#: Own memories with a line in MEMORY.md, grouped by priority factors, newest first in each group.
 Standing = list[tuple[PriorityFactors, list[str]]]
-#: The result of `make` in `SearchIndex.made_of`.
+#: The type of the result of `make` in `SearchIndex.made_of`.
 Made = TypeVar("Made")
 
 
 class _ScopeText(msgspec.Struct, frozen=True):
-    """What one scope shows under a key."""
+    """The shown text of a key in one scope."""
 
     data: bytes | None
     own: bool
@@ -153,21 +152,21 @@ class _ScopeText(msgspec.Struct, frozen=True):
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """What the index was made of: if it is the same, nothing changed."""
+    """The state and day on which the index is based."""
 
     mark: StateMark
     today: date
 
 
 class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """The stored data besides the words."""
+    """The stored data except for the words."""
 
     today: date
     mark: StateMark
-    #: The hash of each entry that it was made of, by name; decoded after a change.
+    #: The hash of each indexed state entry, by name; decoded after a change.
     known: msgspec.Raw
     held: dict[str, msgspec.Raw]
-    #: The concatenated keys of their vectors.
+    #: The concatenated vector keys of `held`.
     vectors: memoryview
     not_fetched: set[str]
     #: The keys of texts of others, and of texts with an expiry.
@@ -177,7 +176,7 @@ class _Rest(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=
     categorized: set[str]
     #: `Standing`, with the numbers of the keys in `held`.
     standing: msgspec.Raw
-    #: Whether an entry may be an event or a message.
+    #: Whether events or messages may exist.
     may_have_moments: bool
 
 
@@ -198,7 +197,7 @@ _moments = msgspec.msgpack.Decoder(_Moments)
 
 
 class SearchIndex:
-    """The index of one stack of scopes: of its memories, its events, its messages, or all of these."""
+    """The index of one stack of scopes, of its memories, events, messages, or all of these."""
 
     def __init__(self, kind: Kind = "memory") -> None:
         self.kind = kind
@@ -207,63 +206,62 @@ class SearchIndex:
     def _clear(self, kind: bytes) -> None:
         self._kind = kind
         self._made: _Made | None = None
-        #: The hash of each entry that it was made of; and its stored form, until needed.
+        #: The hash of each indexed state entry; its stored form until it is decoded.
         self._hashes: dict[str, bytes] = {}
         self._hashes_kept: msgspec.Raw | None = None
-        #: By key.
+        #: The indexed memories by key.
         self.held = DecodedLater(IndexedEntry)
-        #: The key of each memory's vector, and their stored form in order, until needed.
+        #: The vector key of each memory; their stored form, in the order of `held`, until it is decoded.
         self._vectors: dict[str, bytes] = {}
         self._vectors_kept = memoryview(b"")
-        #: The memories as facts, as far as requested.
+        #: The memories that were requested as facts.
         self.facts: dict[str, tuple[FactText | None]] = {}
-        #: Results derived from the current memories, by name, with their other inputs.
+        #: Results derived from the current memories, by name, each with its other inputs.
         self._made_of: dict[str, tuple[object, Any]] = {}
-        #: The ids of texts of others; None until needed.
+        #: The ids of texts of others; None until computed.
         self._others: set[str] | None = None
-        #: The keys of texts with an expiry; None until needed.
+        #: The keys of texts with an expiry; None until computed.
         self._ending: set[str] | None = None
-        #: The keys of own memories with a category; None until needed.
+        #: The keys of own memories with a category; None until computed.
         self._categorized: set[str] | None = None
-        #: The memories by priority factors, as of some state, and the keys that changed since; None until needed.
+        #: The memories by priority factors, None until computed; their stored form; and the keys changed since.
         self._standing: Standing | None = None
         self._standing_kept: msgspec.Raw | None = None
         self._moved: set[str] = set()
         #: Keys without a text on this device.
         self.not_fetched: set[str] = set()
-        #: Events and messages by id; those of each day and session in order; and the number of its segments or parts that are not
-        #: here.
+        #: Events and messages by id; the ids of each day and session in order; and the number of missing segments or parts of each.
         self.moments = DecodedLater(Moment)
         self._groups: dict[Group, list[str]] = {}
         self._missing: dict[Group, int] = {}
-        #: The names of the segments or parts of each day and session; None until needed. The cache of parts of sessions, and the
-        #: minimum bytes of a context line of each moment that was read.
+        #: The names of the segments or parts of each day and session, None until computed; whether events or messages may exist;
+        #: the cache of parts; and the minimum bytes of the context line of each event and message that was read.
         self._pieces: dict[Group, set[str]] | None = None
         self._may_have_moments: bool | None = None
         self.parts_read = PartsRead()
         self.least_lines: dict[str, int] = {}
-        #: The cache of events and messages by id, least recently used first, and its number of characters.
+        #: The cache of events and messages by id, least recently used first; its number of characters.
         self._sources: dict[str, EventSource] = {}
-        self._told_characters = 0
-        #: The keys of the vectors of events and messages, by id; None until needed.
+        self._cached_characters = 0
+        #: The vector keys of events and messages, by id; None until computed.
         self._vector_keys: dict[str, bytes] | None = None
         self._indexes: dict[Filter, Index] = {}
-        #: For the vectors requested last: by index, the row of each entry's vector, and how many have none.
+        #: For the vectors requested last, by filter: the row of each entry's vector, and the number of entries without one.
         self._rows: tuple[Mapping[bytes, int], dict[Filter, tuple[array[int], int]]] = ({}, {})
-        #: The words of the image that this was opened from, until needed.
+        #: The words in the opened image, until they are decoded.
         self._image = memoryview(b"")
-        #: Reads the image with its words, if it was opened without.
+        #: Reads the image with its words, if it was opened without them.
         self._later: Callable[[], RecallImage | None] | None = None
-        #: Number of memories added or removed since an image was stored, and whether one is on the disk.
+        #: Number of memories added or removed since an image was stored; whether an image is stored.
         self._stale = _STALE
         self._is_kept = False
 
     # -- for the next process ------------------------------------------------------------------------------------
 
     def open(self, parts: Sequence[MemoryStore], kept: Kind | None = None, *, words: bool = True) -> bool:
-        """Load the index of an earlier process for these scopes. False if there is none, or it was made of something else.
-        `kept`: load the memories of the index of another kind, without its words. `words` False: load its words when they are
-        needed."""
+        """Load the index that an earlier process stored for these scopes. Returns False if there is none, or it is of another
+        reader or program version. `kept`: load the memories from the index of this kind, without its words. `words` False: load the
+        words on demand."""
         kind, ours = index_kind(parts), kept is None or kept == self.kind
         replica, stack = parts[0].replica, _stack(parts, kept or self.kind)
         image = load_image(replica, stack, first=not (ours and words))
@@ -292,13 +290,13 @@ class SearchIndex:
         return True
 
     def keep(self, parts: Sequence[MemoryStore], *, always: bool = False) -> None:
-        """Store it for the next process as it is now, if enough is new, or `always`; nothing that is forgotten meanwhile
-        stays in it (not inside `reading`). Raises StorageError."""
+        """Update the index and store it for the next process, if enough of it changed or `always` (not inside `reading`). An image
+        never contains an entry that another process has removed meanwhile. Raises StorageError."""
         replica = parts[0].replica
-        for _ in range(0 if replica.folder is None or replica.read_only else _TRIES):
+        for _ in range(0 if replica.folder is None or replica.read_only else _MAX_ATTEMPTS):
             with replica.reading():
                 self.refresh(parts)
-                image = self._to_keep(always=always)
+                image = self._image_to_store(always=always)
             if image is None:
                 return
             if save_image(replica, image, _stack(parts, self.kind), holds=lambda: self._holds(parts)):
@@ -306,19 +304,19 @@ class SearchIndex:
                 return
 
     def _holds(self, parts: Sequence[MemoryStore]) -> bool:
-        """Return whether all that it was made of is unchanged (inside `reading`)."""
+        """Return whether no indexed entry changed since (inside `reading`)."""
         state = self._made
         if state is None or self._kind != index_kind(parts):
             return False
-        return stand(parts[0].replica.store, state.mark, self._known)
+        return unchanged_since(parts[0].replica.store, state.mark, self._known)
 
-    def _to_keep(self, *, always: bool) -> RecallImage | None:
-        """What is written down; None where too little is new."""
+    def _image_to_store(self, *, always: bool) -> RecallImage | None:
+        """Return the image to store; None if too little changed."""
         words, state = self._indexes.get(_ALL), self._made
         few = len(self.held) + len(self.moments) < _FEW and not self._is_kept
         if state is None or words is None or ((few or self._stale < _STALE) and not always):
             return None
-        others, vectors = self._whose(), self.vectors
+        others, vectors = self._ids_of_others(), self.vectors
         rest = (
             state.today,
             state.mark,
@@ -327,8 +325,8 @@ class SearchIndex:
             b"".join(vectors[key] for key in self.held),
             self.not_fetched,
             others & self.held.keys(),
-            self._with_an_end(),
-            self._with_a_category(),
+            self._expiring(),
+            self._possible_facts(),
             self._numbered(),
             self._has_names_of_moments(),
         )
@@ -345,25 +343,25 @@ class SearchIndex:
         return RecallImage(self._kind, packed, memoryview(words.image()), moments)
 
     def behind(self, parts: Sequence[MemoryStore]) -> int:
-        """Return how many memories changed since (inside `reading`); their indexed data is outdated."""
+        """Return the number of memories whose index data is outdated (inside `reading`)."""
         return 0 if self._made is None else len(self._changed(parts, self._made.mark)[0])
 
     @property
     def _known(self) -> dict[str, bytes]:
-        """The entries that it was made of: the hash of each in the state."""
+        """The hash of each indexed state entry, by name."""
         if self._hashes_kept is not None:
             packed, self._hashes_kept = self._hashes_kept, None
             self._hashes = _decoded(_known, packed)
         return self._hashes
 
-    # -- what changed --------------------------------------------------------------------------------------------
+    # -- updating --------------------------------------------------------------------------------------------
 
-    def not_taken_in(self, parts: Sequence[MemoryStore]) -> Iterator[int]:
-        """Yield for each entry that `refresh` would examine the bytes of its texts plus `_EACH` (inside `reading`)."""
+    def costs_of_changes(self, parts: Sequence[MemoryStore]) -> Iterator[int]:
+        """Yield the cost of each entry that `refresh` would index: the bytes of its texts plus `_ENTRY_COST` (inside `reading`)."""
         store, state = parts[0].replica.store, self._made
         same = state is not None and self._kind == index_kind(parts)
         if same and state is not None and state.today != parts[0].replica.world.today():
-            yield from (_EACH for one in self.held.values() if one.fades)
+            yield from (_ENTRY_COST for one in self.held.values() if one.fades)
         if same and state is not None and store.is_at(state.mark):
             return
         scopes = {part.scope for part in parts if not part.forgotten()}
@@ -373,11 +371,11 @@ class SearchIndex:
                 same and self._known.get(name) == blake2b(text, digest_size=8).digest()
             ):
                 sizes = (one.loc.size for one in decode_entry(name, text).values() if one.loc is not None)
-                yield _EACH + sum(sizes)
+                yield _ENTRY_COST + sum(sizes)
 
     def refresh(self, parts: Sequence[MemoryStore], filter: Filter | None = None) -> None:
-        """Apply changes (inside `reading`). A failure leaves an empty index, as a partial update would pass for a complete one.
-        `filter`: of the memories whose `index` is asked for next: if all texts are read, its words are taken too."""
+        """Apply changes (inside `reading`). A failure empties the index, because a partial update would be taken for a complete
+        one. `filter`: that of the next call of `index`, whose words are indexed in the same pass if all texts are read."""
         try:
             self._refresh(parts, filter)
         except BaseException:
@@ -401,7 +399,7 @@ class SearchIndex:
         changed |= self.not_fetched
         groups |= self._missing.keys()
         if changed and INDEX_KEY in self.held:
-            changed.add(INDEX_KEY)  # it may repeat other memories now
+            changed.add(INDEX_KEY)  # its list may repeat other memories
         if before is None and filter is not None:
             from ipfsmem.recall.ranking import Index
 
@@ -409,23 +407,22 @@ class SearchIndex:
         if changed or groups:
             self._open_words()
             if self._standing_kept is not None:
-                self.standing()  # it has the numbers of the keys that are held now
+                self.standing()  # decode it first: it refers to the current order of the keys
         with no_collection():
             fading = parts[0].fading if changed else 0.0  # read once: it reads the settings file
-            for key in sorted(changed, key=INDEX_KEY.__eq__):  # the list last, which repeats the others
-                self._look(parts, key, today, fading)
+            for key in sorted(changed, key=INDEX_KEY.__eq__):  # MEMORY.md last: its list repeats the others
+                self._update(parts, key, today, fading)
             if groups:
                 from ipfsmem.memories.event_search import read_groups
 
                 for group, sources, missing in read_groups(parts, sorted(groups)):
-                    self._take_group(group, sources, missing)
+                    self._replace_group(group, sources, missing)
         self._made = state
 
     def _changed(
         self, parts: Sequence[MemoryStore], mark: StateMark
     ) -> tuple[set[str], set[Group], StateMark]:
-        """Return the keys of memories, and the days and sessions, whose entries changed since the last time; and the current
-        state."""
+        """Return the keys of memories, and the days and sessions, whose entries changed since `mark`; and the current state."""
         scopes = {part.scope for part in parts if not part.forgotten()}
         since = parts[0].replica.store.changes_since(mark)
         keys, groups = set[str](), set[Group]()
@@ -454,13 +451,13 @@ class SearchIndex:
             del self._known[name]
             place, group, _ = self._place(name)
             if place is None and group is None:
-                self._stale = _STALE  # no image keeps the day of a removed event
+                self._stale = _STALE  # store the image again without the day of the removed event
             changed(name, place, group)
         return keys, groups, since.mark
 
     def _place(self, name: str) -> tuple[MemoryName | None, Group | None, str | None]:
-        """Return the role of an entry of the state in this index: a memory, or its day or session, and the scope; None for an
-        unknown scope. An index of memories knows of a timeline only that it exists."""
+        """Return what a state entry is in this index: its memory, its day or session, and its scope, each None if the index does
+        not include it. An index of memories includes only the scope of a timeline."""
         place = memory_name(name)
         segment = segment_name(name) if place is None else None
         scope = place.scope if place is not None else segment.scope if segment is not None else None
@@ -476,7 +473,7 @@ class SearchIndex:
         return place, group, None if place is None and group is None else scope
 
     def pieces(self, group: Group) -> set[str]:
-        """Return the names of the entries of a day or a session (inside `reading`, after `refresh`)."""
+        """Return the names of the segments or parts of a day or a session (inside `reading`, after `refresh`)."""
         if self._pieces is None:
             self._pieces = {}
             for name in self._known:
@@ -485,29 +482,29 @@ class SearchIndex:
                     self._pieces.setdefault(owner, set()).add(name)
         return self._pieces.get(group, set())
 
-    def told(self, id: str, store: StateStore) -> EventSource | None:
-        """Return an event or a message from the cache; None if it is not in the cache or the state changed since `refresh`."""
+    def cached(self, id: str, store: StateStore) -> EventSource | None:
+        """Return an event or a message from the cache; None if it is not cached or the state changed since `refresh`."""
         if self._made is None or not store.is_at(self._made.mark):
             return None
         one = self._sources.pop(id, None)
         if one is not None:
-            self._sources[id] = one  # last in the order, as most recently used
+            self._sources[id] = one  # move it to the end: most recently used
         return one
 
-    def keep_told(self, sources: Iterable[EventSource]) -> None:
-        """Cache what was read; the least recently used entries are dropped first, and those of forgotten texts at once."""
+    def cache(self, sources: Iterable[EventSource]) -> None:
+        """Cache events and messages that were read. Drops the least recently used entries, and removed entries immediately."""
         for one in sources:
             if one.id in self.moments:
-                self._drop_told(one.id)
+                self._drop_cached(one.id)
                 self._sources[one.id] = one
-                self._told_characters += _size(one)
-        while self._told_characters > _MOST_TOLD:
-            self._drop_told(next(iter(self._sources)))
+                self._cached_characters += _size(one)
+        while self._cached_characters > _MAX_CACHED_CHARACTERS:
+            self._drop_cached(next(iter(self._sources)))
 
-    def _drop_told(self, id: str) -> None:
+    def _drop_cached(self, id: str) -> None:
         one = self._sources.pop(id, None)
         if one is not None:
-            self._told_characters -= _size(one)
+            self._cached_characters -= _size(one)
 
     def may_have_moments(self, parts: Sequence[MemoryStore]) -> bool:
         """Return whether an event or a message may be in these scopes (inside `reading`); applies no changes."""
@@ -530,8 +527,8 @@ class SearchIndex:
             self._may_have_moments = any(map(_may_be_moment, self._known))
         return self._may_have_moments
 
-    def _take_group(self, group: Group, sources: Sequence[EventSource], missing: int) -> None:
-        """Replace the content of a day or a session. An unchanged beginning is kept."""
+    def _replace_group(self, group: Group, sources: Sequence[EventSource], missing: int) -> None:
+        """Replace the entries of a day or a session, except for an unchanged prefix."""
         from ipfsmem.memories.event_search import document_of
 
         self._rows = ({}, {})
@@ -551,20 +548,20 @@ class SearchIndex:
             self._stale = _STALE  # removed entries stay on the disk no longer than until the next save
             del self.moments[id]
             self.least_lines.pop(id, None)
-            self._drop_told(id)
+            self._drop_cached(id)
             if self._vector_keys is not None:
                 self._vector_keys.pop(id, None)
-            self._note_whose(id, own=True)
+            self._record_owner(id, own=True)
             self._rows = ({}, {})
             for index in self._indexes.values():
                 index.remove(id)
         for one in sources[same:]:
             self._stale += 1
             self.moments[one.id] = one.moment
-            self._note_whose(one.id, own=one.moment.own)
+            self._record_owner(one.id, own=one.moment.own)
             self._rows = ({}, {})
             for filter, index in self._indexes.items():
-                if filter.takes_moment(one.moment):
+                if filter.matches_moment(one.moment):
                     index.add(document_of(one))
         if now:
             self._groups[group] = now
@@ -572,7 +569,7 @@ class SearchIndex:
                 there = ((one.id, one.moment) for one in sources)
                 self._vector_keys.update(vector_keys(there, self._vector_keys))
 
-    def _look(self, parts: Sequence[MemoryStore], key: str, today: date, fading: float) -> None:
+    def _update(self, parts: Sequence[MemoryStore], key: str, today: date, fading: float) -> None:
         self.not_fetched.discard(key)
         self.facts.pop(key, None)
         self._moved.add(key)
@@ -595,7 +592,7 @@ class SearchIndex:
             self.vectors.pop(key, None)
             if self.held.pop(key, None) is not None:
                 self._made_of.clear()
-                self._note_whose(key, own=True)
+                self._record_owner(key, own=True)
                 self._rows = ({}, {})
                 self._stale = _STALE  # removed entries stay on the disk no longer than until the next save
                 for index in self._indexes.values():
@@ -610,26 +607,25 @@ class SearchIndex:
         name = part.name(key)
         self.vectors[key] = entry_id(name, store.raw(name) or b"")
         one = self.held[key] = _indexed(key, part.scope, text_shown, file, hides)
-        self._note_whose(key, own=one.own)
+        self._record_owner(key, own=one.own)
         if self._ending is not None:
             (self._ending.add if one.factors.until else self._ending.discard)(key)
         if self._categorized is not None:
             (self._categorized.add if _may_be_fact(one) else self._categorized.discard)(key)
         for filter, index in self._indexes.items():
             index.remove(key)
-            if filter.takes(one):
+            if filter.matches(one):
                 index.add(_document(key, one, file, today, fading))
 
     def _searched(self, key: str, data: bytes) -> MemoryFile:
-        """Return the searched part of a text: of a MEMORY.md the prose outside its list, which repeats the memories that it
-        names."""
+        """Return the searched part of a text: of MEMORY.md only the prose, because its list repeats other memories."""
         file = readable_file(data)
         if key != INDEX_KEY:
             return file
         return MemoryFile(file.fields, typed_text(file.body, lambda one: one == key or one in self.held))
 
     def made_of(self, name: str, of: object, make: Callable[[], Made]) -> Made:
-        """Return the result of `make` for the current memories, cached until one changes. `author`: its other inputs."""
+        """Return the result of `make` for the current memories, cached until one changes. `of`: the other inputs of `make`."""
         cached = self._made_of.get(name)
         if cached is None or cached[0] != of:
             cached = self._made_of[name] = (of, make())
@@ -637,31 +633,31 @@ class SearchIndex:
         return value
 
     def forget_made(self, name: str) -> None:
-        """Drop a cached result that was made without a text that is not on this device."""
+        """Drop a cached result that was computed without a missing text."""
         self._made_of.pop(name, None)
 
     def expired(self, today: date) -> frozenset[str]:
         """Return the keys of expired memories."""
-        return frozenset(key for key in self._with_an_end() if self.held[key].factors.expired(today))
+        return frozenset(key for key in self._expiring() if self.held[key].factors.expired(today))
 
-    def _with_an_end(self) -> set[str]:
+    def _expiring(self) -> set[str]:
         if self._ending is None:
             self._ending = {key for key, one in self.held.items() if one.factors.until}
         return self._ending
 
     def categorized(self) -> list[str]:
         """Return the keys of own memories that may be facts."""
-        keys = self._with_a_category()
+        keys = self._possible_facts()
         return [key for key in self.held if key in keys] if keys else []
 
-    def _with_a_category(self) -> set[str]:
+    def _possible_facts(self) -> set[str]:
         if self._categorized is None:
             self._categorized = {key for key, one in self.held.items() if _may_be_fact(one)}
         return self._categorized
 
     def standing(self) -> tuple[Standing, Set[str]]:
-        """Return the own memories that have a line, by priority factors, in each group newest first; and the keys for which this is
-        outdated. Finds the best without examining all."""
+        """Return the own memories with a line in MEMORY.md, by priority factors, newest first in each group; and the keys that
+        changed since. Finds the memories of the highest priority without ranking all."""
         if self._standing is None or len(self._moved) > _STALE:
             keys, packed, self._standing_kept = list(self.held), self._standing_kept, None
             numbered = self._numbered() if packed is None else _decoded(_standing, packed)
@@ -670,19 +666,19 @@ class SearchIndex:
         return self._standing, self._moved
 
     def _numbered(self) -> list[tuple[PriorityFactors, list[int]]]:
-        """Return the same with numbers in place of keys, as of now."""
+        """Compute the current groups of `standing`, with numbers in place of keys."""
         groups: dict[PriorityFactors, list[tuple[str, str, int]]] = {}
         for at, (key, one) in enumerate(self.held.items()):
             if one.own and one.section:
                 groups.setdefault(one.factors, []).append((one.hlc, key, at))
         for group in groups.values():
             group.sort(key=itemgetter(1))
-            group.sort(key=itemgetter(0), reverse=True)  # all clocks have one length
+            group.sort(key=itemgetter(0), reverse=True)  # all clocks have the same length
         return [(factors, [at for _, _, at in group]) for factors, group in groups.items()]
 
     @property
     def vectors(self) -> dict[str, bytes]:
-        """The key of each memory's vector, by key."""
+        """The vector key of each memory, by key."""
         if self._vectors_kept:
             packed, self._vectors_kept = self._vectors_kept.tobytes(), memoryview(b"")
             begins = range(0, len(packed), VECTOR_ID)
@@ -691,10 +687,10 @@ class SearchIndex:
             }
         return self._vectors
 
-    # -- for a question ------------------------------------------------------------------------------------------
+    # -- searching ------------------------------------------------------------------------------------------
 
     def index(self, parts: Sequence[MemoryStore], filter: Filter) -> Index:
-        """Return the index for `rank`, of the memories that pass a filter (inside `reading`, after `refresh`)."""
+        """Return the word index of the entries that match a filter (inside `reading`, after `refresh`)."""
         from ipfsmem.recall.ranking import Index
 
         self._open_words()
@@ -705,7 +701,7 @@ class SearchIndex:
             with no_collection():
                 words = Index()
                 for key, one in self.held.items():
-                    if not filter.takes(one):
+                    if not filter.matches(one):
                         continue
                     part = by_scope[one.scope]
                     text_shown = shown_of(part, key, part.replica.store.entry(part.name(key)))
@@ -718,7 +714,7 @@ class SearchIndex:
         return words
 
     def passing(self, index: Index, filter: Filter) -> frozenset[int] | None:
-        """Return the numbers of the entries of an index that pass a filter; None if it is the filter of the index."""
+        """Return the numbers of the entries of a word index that match a filter; None if it is the filter of the index itself."""
         if filter == filter.of_index:
             return None
         numbers = index.passing.get(filter)
@@ -726,17 +722,17 @@ class SearchIndex:
             if len(index.passing) >= _FILTERS:
                 index.passing.clear()
             numbers = index.passing[filter] = frozenset(
-                number for number, id in enumerate(index.ids) if id and self._passes(id, filter)
+                number for number, id in enumerate(index.ids) if id and self._matches(id, filter)
             )
         return numbers
 
-    def _passes(self, id: str, filter: Filter) -> bool:
+    def _matches(self, id: str, filter: Filter) -> bool:
         moment = self.moments.get(id)
-        return filter.takes(self.held[id]) if moment is None else filter.takes_moment(moment)
+        return filter.matches(self.held[id]) if moment is None else filter.matches_moment(moment)
 
     def rows(self, index: Index, at: Mapping[bytes, int]) -> tuple[array[int], int]:
-        """Return the row of each entry's vector, by the entry's number in an index of these, -1 if it has none; and how many have
-        none. `at`: the rows."""
+        """Return the row of each entry's vector, by the entry's number in a word index, -1 for no vector; and the number of entries
+        without a vector. `at`: the rows by vector key."""
         comparable, by_filter = self._rows
         if comparable is not at:
             by_filter = {}
@@ -750,11 +746,11 @@ class SearchIndex:
             known_rows = by_filter[filter] = rows, rows.count(-1) - (len(rows) - len(index))
         return known_rows
 
-    def without_vector(self, index: Index, there: Container[bytes]) -> int:
-        """Return how many entries of an index of these have none of the vectors `there`, whose rows are not known yet."""
+    def without_vector(self, index: Index, existing: Container[bytes]) -> int:
+        """Return the number of entries of a word index whose vector key is not in `existing`."""
         of_memory, of_moment = self.vectors.get, self._keys_of_moments().get
         keys = (of_memory(id) or of_moment(id, b"") for id in index.ids)
-        return sum(key not in there for key in keys) - (len(index.ids) - len(index))
+        return sum(key not in existing for key in keys) - (len(index.ids) - len(index))
 
     def _keys_of_moments(self) -> dict[str, bytes]:
         if self._vector_keys is None:
@@ -766,16 +762,16 @@ class SearchIndex:
     def _add_moments(self, parts: Sequence[MemoryStore], filter: Filter, index: Index) -> None:
         from ipfsmem.memories.event_search import document_of, read_groups
 
-        ids = {id for id, one in self.moments.items() if filter.takes_moment(one)}
+        ids = {id for id, one in self.moments.items() if filter.matches_moment(one)}
         for _, sources, _ in read_groups(parts, sorted({self.moments[id].group for id in ids})):
             for one in sources:
                 if one.id in ids:
                     index.add(document_of(one))
 
     def parted(self, index: Index) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the numbers of an index's entries of this person, and of those of others. If there are no texts of others both
-        are empty."""
-        others_word = self._whose()
+        """Return the numbers of a word index's own entries, and those of entries of others. Both are empty if there are no texts of
+        others."""
+        others_word = self._ids_of_others()
         if not others_word:
             return frozenset(), frozenset()
         if index.parted is None:
@@ -783,45 +779,45 @@ class SearchIndex:
             index.parted = frozenset(n for n, id in enumerate(index.ids) if id) - others, others
         return index.parted
 
-    def _whose(self) -> set[str]:
+    def _ids_of_others(self) -> set[str]:
         """Return the ids of texts of others."""
         if self._others is None:
             self._others = {key for key, one in self.held.items() if not one.own}
             self._others |= {id for id, one in self.moments.items() if not one.own}
         return self._others
 
-    def _note_whose(self, id: str, *, own: bool) -> None:
+    def _record_owner(self, id: str, *, own: bool) -> None:
         if self._others is not None:
             self._others.discard(id)
             if not own:
                 self._others.add(id)
 
     def writers(self) -> set[str]:
-        """Return the devices that wrote its entries; devices that wrote only elsewhere are not included."""
+        """Return the devices that wrote the indexed entries."""
         devices = {one.device for one in self.held.values()} | {one.device for one in self.moments.values()}
         return devices - {""}
 
     def pieces_missing(self) -> int:
-        """Return the number of memories, and segments and parts of sessions, without a text on this device."""
+        """Return the number of memories, segments and session parts without a text on this device."""
         return len(self.not_fetched) + sum(self._missing.values())
 
     def lacks_words(self) -> bool:
-        """Return whether it was opened without its words, and they are not loaded yet."""
+        """Return whether it was opened without its words, which are not loaded yet."""
         return self._later is not None
 
     def has_words(self) -> bool:
-        """Return whether a question is answered without reading every text."""
+        """Return whether a search needs no reading of all texts."""
         return bool(self._image) or _ALL in self._indexes
 
     def _open_words(self) -> None:
-        """Load the words of the image that this was opened from."""
+        """Decode the words in the opened image."""
         if self._later is not None:
             later, self._later = self._later, None
             whole = later()
             if whole is not None:
                 self._image = whole.index
             else:
-                self._stale = _STALE  # it was replaced: read them from the texts
+                self._stale = _STALE  # the image was replaced: index the texts again
         if self._image:
             from ipfsmem.recall.ranking import Index
 
@@ -830,7 +826,7 @@ class SearchIndex:
                 with no_collection():
                     self._indexes[_ALL] = Index.from_image(image)
             except FormatError:
-                self._stale = _STALE  # read them from the texts, and store the index again
+                self._stale = _STALE  # index the texts again, and store the image
 
 
 def _decoded(decoder: msgspec.msgpack.Decoder[Made], packed: msgspec.Raw) -> Made:
@@ -846,21 +842,21 @@ def _may_be_fact(one: IndexedEntry) -> bool:
 
 
 def _same(now: RecallImage | None, before: RecallImage) -> RecallImage | None:
-    """Return a reopened image, if it was not replaced meanwhile."""
+    """Return a reopened image; None if it was replaced meanwhile."""
     return now if now is not None and (now.state, now.rest) == (before.state, before.rest) else None
 
 
 def _size(one: EventSource) -> int:
-    """Return how many characters are cached of an event or a message."""
+    """Return the number of cached characters of an event or a message."""
     return len(one.header) + len(one.text)
 
 
-#: All memories but parts of sessions: the stored index.
+#: The filter of the stored index: all entries except parts of sessions.
 _ALL = Filter()
 
 
-def stand(store: StateStore, mark: StateMark, hashes: Mapping[str, bytes]) -> bool:
-    """Whether entries that had these hashes at a mark stand as they did; what is new is no matter."""
+def unchanged_since(store: StateStore, mark: StateMark, hashes: Mapping[str, bytes]) -> bool:
+    """Return whether the entries with these hashes at `mark` are unchanged; new entries are ignored."""
     if store.is_at(mark):
         return True
     since = store.changes_since(mark)
@@ -871,7 +867,8 @@ def stand(store: StateStore, mark: StateMark, hashes: Mapping[str, bytes]) -> bo
 
 
 def index_kind(parts: Sequence[MemoryStore]) -> bytes:
-    """Return the identity of an index besides the state: other scopes, another reader, or an earlier program make another one."""
+    """Return a hash of everything except the state on which an index depends: the scopes, the reader, and the version of the
+    format."""
     replica = parts[0].replica
     strangers = sorted(device for device in replica.store.frame.ctx if not replica.is_mine(device))
     scopes = [(part.scope, part.forgotten()) for part in parts]
@@ -880,28 +877,30 @@ def index_kind(parts: Sequence[MemoryStore]) -> bytes:
 
 
 def _stack(parts: Iterable[MemoryStore], kind: Kind = "memory") -> str:
-    """Return the name of an index: its scopes, and its kind, which cannot be the name of a scope."""
+    """Return the name of an index: its scopes and its kind."""
     scopes = "\n".join(part.scope for part in parts)
-    return scopes if kind == "memory" else f"{scopes}{_OF_KIND}{kind}"
+    return scopes if kind == "memory" else f"{scopes}{_KIND_SEPARATOR}{kind}"
 
 
 def index_of(
     parts: Sequence[MemoryStore], kind: Kind = "memory", filter: Filter | None = None
 ) -> SearchIndex:
-    """Return the index of a stack of scopes, up to date (inside `reading`); those used last are held. `filter`: as of `refresh`."""
+    """Return the updated index of a stack of scopes (inside `reading`); the indexes used last are cached. `filter`: as in
+    `refresh`."""
     search_index = _at_hand(parts, kind) or SearchIndex(kind)
     search_index.refresh(parts, filter)
-    return _held_last(parts, search_index)
+    return _cached_index(parts, search_index)
 
 
 def has_moments(parts: Sequence[MemoryStore]) -> bool:
-    """Return whether these scopes may have an event or a message. Uses an index if possible, otherwise reads every entry."""
+    """Return whether these scopes may have an event or a message. Uses an index if there is one, otherwise the names of all
+    entries."""
     scopes = {part.scope for part in parts if not part.forgotten()}
     with parts[0].replica.reading():
-        for kind in _KNOWING:
+        for kind in _KINDS_WITH_MOMENTS:
             search_index = _at_hand(parts, kind)
             if search_index is not None:
-                return _held_last(parts, search_index).may_have_moments(parts)
+                return _cached_index(parts, search_index).may_have_moments(parts)
         for name in parts[0].replica.store.names():
             if _may_be_moment(name) and _scope_of(name) in scopes:
                 return True
@@ -923,30 +922,30 @@ def _may_be_moment(name: str) -> bool:
 
 
 def is_ready(parts: Sequence[MemoryStore], kind: Kind, most: int) -> bool:
-    """Return whether updating or making an index needs texts of at most `most` bytes."""
+    """Return whether building or updating an index costs at most `most` bytes of texts."""
     with parts[0].replica.reading():
         search_index = _at_hand(parts, kind)
-        if search_index is None or not _held_last(parts, search_index).has_words():
-            return _few(SearchIndex(kind).not_taken_in(parts), most)
-        if not _few(search_index.not_taken_in(parts), most):
+        if search_index is None or not _cached_index(parts, search_index).has_words():
+            return _few(SearchIndex(kind).costs_of_changes(parts), most)
+        if not _few(search_index.costs_of_changes(parts), most):
             return False
         search_index.refresh(parts)
         return True
 
 
 def is_at_hand(parts: Sequence[MemoryStore], kind: Kind) -> bool:
-    """Return whether an index is held, or was stored by an earlier process, of any state."""
+    """Return whether an index is cached or stored, up to date or not."""
     with parts[0].replica.reading():
         search_index = _at_hand(parts, kind)
-        return search_index is not None and _held_last(parts, search_index).has_words()
+        return search_index is not None and _cached_index(parts, search_index).has_words()
 
 
 def _few(rest: Iterator[int], most: int) -> bool:
-    return sum(islice(rest, most // _EACH + 1)) <= most
+    return sum(islice(rest, most // _ENTRY_COST + 1)) <= most
 
 
 def make_index(parts: Sequence[MemoryStore], kind: Kind) -> None:
-    """Make an index, or update it, and store it at once, however small it is. Raises StorageError."""
+    """Build or update an index and store it immediately, whatever its size. Raises StorageError."""
     with parts[0].replica.reading():
         search_index = index_of(parts, kind, _ALL)
         search_index.index(parts, _ALL)
@@ -954,8 +953,8 @@ def make_index(parts: Sequence[MemoryStore], kind: Kind) -> None:
 
 
 def index_at_hand(parts: Sequence[MemoryStore]) -> SearchIndex | None:
-    """Return the index if it need not be made: it is held, or was stored by an earlier process. An index of everything has the
-    same data of the memories as one of memories alone."""
+    """Return the index of memories if it is cached or stored; None if it would have to be built. An index of all kinds has the same
+    data of memories and is used too."""
     search_index = _at_hand(parts, words=False)
     if search_index is None and _stack(parts, "all") in indexes_of(parts[0]):
         search_index = _at_hand(parts, "all")
@@ -965,13 +964,13 @@ def index_at_hand(parts: Sequence[MemoryStore]) -> SearchIndex | None:
     if search_index is None:
         return None
     search_index.refresh(parts)
-    return _held_last(parts, search_index)
+    return _cached_index(parts, search_index)
 
 
 def _at_hand(
     parts: Sequence[MemoryStore], kind: Kind = "memory", *, words: bool = True
 ) -> SearchIndex | None:
-    """Return the index that is held, else the stored one; `words` False: without its words, until they are needed."""
+    """Return the cached index, else the stored one. `words` False: load its words on demand."""
     search_index = indexes_of(parts[0]).pop(_stack(parts, kind), None)
     if search_index is None or (words and search_index.lacks_words()):
         saved = SearchIndex(kind)
@@ -979,7 +978,7 @@ def _at_hand(
     return search_index
 
 
-def _held_last(parts: Sequence[MemoryStore], search_index: SearchIndex) -> SearchIndex:
+def _cached_index(parts: Sequence[MemoryStore], search_index: SearchIndex) -> SearchIndex:
     indexes = indexes_of(parts[0])
     if len(indexes) >= _STACKS:
         indexes.pop(next(iter(indexes)))
@@ -994,8 +993,8 @@ def kept_index(parts: Sequence[MemoryStore]) -> SearchIndex | None:
 
 
 def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
-    """Return the keys for which the updated stored index of a stack of scopes differs from the texts (inside `reading`); None if
-    none is stored."""
+    """Compare the stored index of a stack of scopes, after an update, with the texts; returns the keys that differ (inside
+    `reading`), None if no index is stored."""
     saved, fresh = kept_index(parts), SearchIndex()
     if saved is None:
         return None
@@ -1013,45 +1012,46 @@ def unlike_the_texts(parts: Sequence[MemoryStore]) -> list[str] | None:
 
 
 def rebuilt_index(parts: Sequence[MemoryStore]) -> SearchIndex:
-    """Make the index of a stack of scopes from the texts; removes stored indexes."""
+    """Build the index of a stack of scopes from the texts; removes stored indexes."""
     replica, indexes = parts[0].replica, indexes_of(parts[0])
-    remove_images(replica, begun=False)  # another process may be making one too
+    remove_images(replica, begun=False)  # another process may build one concurrently
     indexes.clear()
     search_index = SearchIndex()
     with replica.reading():
         search_index.refresh(parts, _ALL)
         search_index.index(parts, _ALL)
     search_index.keep(parts)
-    return _held_last(parts, search_index)
+    return _cached_index(parts, search_index)
 
 
 class SearchIndexes(dict[str, SearchIndex]):
-    """The indexes in use, by the scopes that are read."""
+    """The cached indexes, by the scopes that are read."""
 
     def __init__(self, memories: MemoryStore) -> None:
         super().__init__()
         self._memories = memories
 
     def keep(self) -> None:
-        """Store them for the next process, without anything forgotten since. An index that cannot be stored is made again there."""
+        """Store the indexes for the next process, without entries removed since. An index that cannot be stored is built again by
+        the next process."""
         with contextlib.suppress(IpfsmemError):
             for stack, index in self.items():
-                scopes = stack.partition(_OF_KIND)[0].split("\n")
+                scopes = stack.partition(_KIND_SEPARATOR)[0].split("\n")
                 index.keep([self._memories.in_scope(scope) for scope in scopes])
 
 
 def indexes_of(memories: MemoryStore) -> SearchIndexes:
-    """Return the indexes in use, shared by all callers of one open vault."""
+    """Return the cached indexes, shared by all callers of one open vault."""
     return memories.caches.of(SearchIndexes, lambda: SearchIndexes(memories))
 
 
 def entry_id(name: str, text: bytes) -> bytes:
-    """Return the key of an entry's vector: its name and its values in the state."""
+    """Return the vector key of a state entry: a hash of its name and values."""
     return blake2b(name.encode() + b"\0" + text, digest_size=VECTOR_ID).digest()
 
 
 def shown_of(part: MemoryStore, key: str, entry: Entry) -> _ScopeText | None:
-    """Return what a scope shows under a key; None if nothing."""
+    """Return the shown text of a key in a scope; None if no text is shown."""
     if len(entry) == 1:
         ((dot, value),) = entry.items()
         if value.body is None:
@@ -1091,7 +1091,7 @@ def _indexed(
 
 
 def searched_header(key: str, file: MemoryFile) -> str:
-    """Return the searched part of a memory besides its body."""
+    """Return the searched part of a memory's header."""
     return " ".join((key, file.name, file.description, *file.tags, file.fields.get("category", "")))
 
 

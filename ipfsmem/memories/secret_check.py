@@ -1,8 +1,8 @@
-"""Searches the texts that this device is about to publish for secrets, once for each text.
+"""Searches the texts that this device is about to publish for secrets, each text once.
 
-In plain mode a finding stops the publish; in encrypted mode it is only reported. Entries are recorded when they are written
-(`device.writing`), so a publish examines only new ones, until the rules change: then plain mode examines everything again. Texts
-of other devices are public already. It never shows the secret, and finding nothing proves nothing.
+In plain mode a finding stops the publish; in encrypted mode it is only reported. Written entries are recorded (`device.writing`),
+so a publish checks only new entries; after a change of the rules, plain mode checks all entries again. Texts of other devices are
+not checked: they are public already. Findings never contain the secret. No finding does not mean that there is no secret.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED = 10
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """Something that looks like a secret. `place` is the entry in a person's words (`entry_place`); `where` a line or an event."""
+    """A finding that looks like a secret. `place`: the displayed name of the entry (`entry_place`); `where`: a line or an event."""
 
     place: str
     where: str
@@ -40,31 +40,32 @@ class Suspect(msgspec.Struct, frozen=True):
         return f"{self.place} {self.where}: {self.kind}"
 
 
-#: In encrypted mode the check is a courtesy: maximum texts per publish, the others at the next ones.
+#: Maximum texts that one publish checks in encrypted mode; later publishes check the others.
 WARN_ABOUT = 100
 
 
-#: A finding, and a hash of the secret.
-_Met = tuple[str, Suspect]
+#: The hash of a secret, and the finding.
+_Finding = tuple[str, Suspect]
 #: Maximum bytes of text that are read from the database at once.
-_AT_ONCE = 4 * 1024 * 1024
+_BATCH_BYTES = 4 * 1024 * 1024
 
 
 class SecretCheck:
-    """The check of one publish. `strict` stops at a finding outside `allow` (places); otherwise it is collected."""
+    """The check of one publish. `strict`: raise an error for a finding whose place is not in `allow`; otherwise findings are only
+    collected."""
 
     def __init__(self, *, strict: bool, allow: Collection[str] = ()) -> None:
         self._strict = strict
         self._allow = frozenset(allow)
-        #: Findings that were not allowed.
+        #: Findings whose places are not allowed.
         self.found: list[Suspect] = []
-        #: The findings in texts that were checked ahead, by entry and hash of the text.
-        self._ahead: dict[tuple[str, str], list[_Met]] = {}
+        #: Findings of `look_ahead`, by entry and hash of the text.
+        self._ahead: dict[tuple[str, str], list[_Finding]] = {}
 
     def look_ahead(self, replica: Replica) -> None:
-        """Check ahead the texts that `look` will check, while others may write: for the texts of strangers that takes seconds.
+        """Check the texts for `look` before its transaction, because long texts take seconds.
 
-        Texts written meanwhile are left to `look`.
+        `look` checks the texts that are written meanwhile.
         """
         while texts := self._next(replica):
             for name, body, data in texts:
@@ -75,7 +76,7 @@ class SecretCheck:
         texts: list[tuple[str, str, bytes]] = []
         size = 0
         with replica.transaction():
-            names = own_entries(replica) if self._is_new(replica) else unscanned(replica, self._most)
+            names = own_entries(replica) if self._is_new(replica) else unscanned(replica, self._max_texts)
             for name in names:
                 for body, value in _bodies(replica, name).items():
                     if (name, body) in self._ahead:
@@ -86,25 +87,25 @@ class SecretCheck:
                     else:
                         texts.append((name, body, data))
                         size += len(data)
-                if size > _AT_ONCE:
+                if size > _BATCH_BYTES:
                     break
         return texts
 
     @property
-    def _most(self) -> int | None:
+    def _max_texts(self) -> int | None:
         return None if self._strict else WARN_ABOUT
 
     def _is_new(self, replica: Replica) -> bool:
-        """Return whether everything must be checked, as the rules changed."""
+        """Return whether all texts must be checked because the rules changed."""
         return self._strict and replica.db.get_meta(meta.SECRET_RULES) != _rules()
 
     def look(self, replica: Replica) -> None:
         """Check every text that this device wrote since the last publish (inside the transaction that publishes).
 
-        A finding that was allowed, or reported once in encrypted mode, is not reported again in a later text. Raises SecretsError
-        in plain mode; then the texts stay unchecked, and the next publish checks them again.
+        A finding that was allowed, or reported once in encrypted mode, is not reported again. Raises SecretsError in plain mode;
+        the next publish then checks the same texts again.
         """
-        names = take_unscanned(replica, self._most)
+        names = take_unscanned(replica, self._max_texts)
         if self._is_new(replica):
             names = own_entries(replica)
             replica.db.set_meta(meta.SECRET_RULES, _rules())
@@ -128,8 +129,8 @@ class SecretCheck:
             meta.KNOWN_SECRETS, replica.codec.seal_row(msgspec.json.encode(sorted(known_marks)))
         )
 
-    def _suspects(self, replica: Replica, name: str) -> list[_Met]:
-        suspects: list[_Met] = []
+    def _suspects(self, replica: Replica, name: str) -> list[_Finding]:
+        suspects: list[_Finding] = []
         for body, value in _bodies(replica, name).items():
             suspects_here = self._ahead.get((name, body))
             if suspects_here is None:
@@ -152,10 +153,10 @@ def _bodies(replica: Replica, name: str) -> dict[str, Value]:
     }
 
 
-def _in_text(name: str, text: str) -> list[_Met]:
+def _in_text(name: str, text: str) -> list[_Finding]:
     place, segment = entry_place(name), segment_name(name)
     lines = text.split("\n") if segment is not None else []
-    suspects: list[_Met] = []
+    suspects: list[_Finding] = []
     for finding in secrets.find_secrets(text):
         line = f"line {finding.line}" if segment is None else _event(lines[finding.line - 1], segment.dev)
         suspect = Suspect(place, line, finding.kind)
@@ -170,7 +171,7 @@ class _Event(msgspec.Struct):
 
 
 def _event(line: str, device: str) -> str:
-    """Return an event in words: a file of the timeline has the lines of all devices, so a line number would mislead."""
+    """Describe an event by time and type: a timeline file has the lines of all devices, so a line number would mislead."""
     try:
         event = read_json(line, _Event)
     except msgspec.DecodeError:
@@ -179,7 +180,8 @@ def _event(line: str, device: str) -> str:
 
 
 def in_words(suspects: list[Suspect]) -> list[str]:
-    """Return findings as lines for a person: one for each memory or segment, so that a text full of them hides nothing else."""
+    """Return findings as lines for a person, one for each memory or segment, so that a text with many findings does not hide the
+    others."""
     places: dict[str, list[Suspect]] = {}
     for suspect in suspects:
         places.setdefault(suspect.place, []).append(suspect)

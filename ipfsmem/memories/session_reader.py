@@ -1,8 +1,8 @@
-"""Reads sessions: conversations as lists of items, any JSON objects, that grow at their end on several devices (format section 5.1).
+"""Reads sessions: conversations as lists of items, any JSON objects, that grow at their end on several devices (format section
+5.1).
 
-Each device writes its own parts, so that concurrent additions never conflict: a session is the content of all parts, ordered by
-the times at which their items were added. A part is a memory file of the type `session`, whose body is one line of JSON per item.
-Nothing here touches a network.
+Each device writes its own parts, so that concurrent additions never conflict. A session consists of the items of all parts, ordered
+by the times of their addition. A part is a memory file of the type `session` with one line of JSON per item.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from ipfsmem.memories.part_lines import (
 from ipfsmem.memories.parts_read import Ends, PartLine, PartsRead, SessionPart
 from ipfsmem.sessions.compaction import Place, PlacedItem, pending_of
 
-#: Before each item of a device.
+#: A place before each item of a device.
 _NOWHERE: Final = (-1, -1)
-#: The token of the earlier texts of a memory in the keys of their parts.
+#: The session token in the part keys of earlier texts.
 _HISTORY_TOKEN = re.compile(r"ipfsmem_history-[0-9a-f]{16}")
 
 
@@ -50,18 +50,18 @@ class SessionFacts(msgspec.Struct, frozen=True):
     session: str
     scope: str
     parts: int
-    #: When it was last written, in milliseconds since 1970 UTC, by the clock of the writing device.
+    #: Milliseconds since 1970 UTC of the last write, by the clock of the writing device.
     changed: int
-    #: Whether it, or some of it, is kept on this device only.
+    #: Whether at least a part of it is stored on this device only.
     here: bool = False
 
 
 def hash_of_parts(parts: Iterable[SessionPart]) -> str:
-    """Return a hash that stands for the texts of these parts."""
+    """Return a hash of the texts of these parts."""
     return token_hash(dot for part in parts for dot in part.dots)
 
 
-#: What stands for a session without a part.
+#: The hash of a session without a part.
 NOTHING_SEEN: Final = hash_of_parts(())
 
 
@@ -71,17 +71,18 @@ def _token_of(part: str) -> str:
 
 
 class PartKeys:
-    """The keys with the form of a part, of all scopes, updated by changes: adding to a session needs its own among ten thousand
+    """An index of the keys that have the form of a part key, updated by changes: finds the parts of one session among all
     memories."""
 
     def __init__(self) -> None:
         self._mark = StateMark()
         self._places: dict[str, MemoryName] = {}
-        #: By scope, and by the token of the session in them.
+        #: Keys by scope and session token.
         self._of: dict[str, dict[str, set[str]]] = {}
 
     def of(self, store: StateStore, scope: str, token: str | None) -> Collection[str]:
-        """Return the keys of a session of a scope, by its token, or of all its sessions (inside `reading` or a transaction)."""
+        """Return the part keys of the session with a token in a scope, or of all its sessions (inside `reading` or a
+        transaction)."""
         if not store.is_at(self._mark):
             self._follow(store)
         keys_of = self._of.get(scope, {})
@@ -105,26 +106,26 @@ class PartKeys:
 
 
 class ItemsAt:
-    """Reads items of a session by their places, each in the parts of its device: no line of a part is later than those of the
-    next. Of the other parts only a few are read, none whose first and last line are known (inside `reading`)."""
+    """Reads items of a session by their places (inside `reading`). The lines of each device are ordered across its parts, so the
+    part of an item is found by binary search. Few other parts are read, and none whose first and last line are cached."""
 
     def __init__(
         self, sessions: SessionReader, session: str, keys: Iterable[str], parts_read: PartsRead
     ) -> None:
-        """`keys`: of its parts; `parts_read`: the cache of parts, which is added to."""
+        """`keys`: the keys of the session's parts. `parts_read`: the cache of parts to use and extend."""
         self._sessions = sessions
         self._session = session
         self._parts_read = parts_read
         self._parts: dict[str, SessionPart | None] = {}
         self._ends: dict[str, Ends] = {}
-        #: The keys of each device's parts, in order.
+        #: The keys of the parts of each device, in order.
         self._of: dict[str, list[str]] = {}
         for key in sorted(keys, key=lambda one: int(one.rpartition("-")[2])):
             self._of.setdefault(key.rsplit("-", 2)[1], []).append(key)
 
     def entries(self, places: Collection[Place]) -> list[PlacedItem]:
-        """Return the items at these places in order, as far as they are found. Marks elsewhere in the session are not read, so
-        this does not tell what is pending or removed."""
+        """Return the items that exist at these places, in order. Marks elsewhere in the session are not read, so pending or removed
+        items are not recognised."""
         parts: dict[str, SessionPart | None] = {}
         try:
             for at, device, n in places:
@@ -147,10 +148,10 @@ class ItemsAt:
 
     def _ends_of(self, key: str) -> Ends:
         if key not in self._ends:
-            self._ends[key] = self._ends_now(key)
+            self._ends[key] = self._read_ends(key)
         return self._ends[key]
 
-    def _ends_now(self, key: str) -> Ends:
+    def _read_ends(self, key: str) -> Ends:
         name, version = self._sessions.version(key)
         ends = self._parts_read.ends.get(name)
         if ends is None or ends.version != version:
@@ -161,7 +162,7 @@ class ItemsAt:
         return ends
 
     def _last(self, keys: list[str], number: int) -> tuple[int, int]:
-        # A part may be empty after removals: then it ends where the one before it does.
+        # A part may be empty after removals: it then ends where the part before it ends.
         positions = (self._ends_of(keys[one]).last for one in range(number, -1, -1))
         return next((one for one in positions if one != _NOWHERE), _NOWHERE)
 
@@ -174,9 +175,9 @@ class SessionReader:
         self._replica = memories.replica
 
     def listing(self, *, histories: bool = False) -> list[SessionFacts]:
-        """Return the sessions with a live part of this person's devices, last written first. `histories`: those that hold the
-        earlier texts of a memory, in place of the conversations. Raises NotFoundError if no part of one is fetched, as only
-        its parts have its name."""
+        """Return the sessions with a live part of this person's devices, last written first. `histories`: return the histories of
+        memories instead of the conversations. Raises NotFoundError if no part of a session is fetched, because only parts contain
+        the session's name."""
         parts: dict[str, list[str]] = {}
         names: dict[str, str] = {}
         not_here: list[tuple[str, str, NotHereError]] = []
@@ -203,14 +204,14 @@ class SessionReader:
         return [SessionFacts(one, scope, len(parts[one]), hlc_ms(max(parts[one]))) for one in newest]
 
     def entries(self, session: str, keys: Iterable[str] | None = None) -> list[PlacedItem]:
-        """Return all items in order, also marks, each with its place; `keys`: those of its parts, if the caller has them. Raises
-        NotFoundError if a part is not fetched: an item would be missing in between."""
+        """Return all items in order, including marks, each with its place. `keys`: the keys of the parts, if the caller has them.
+        Raises NotFoundError if a part is not fetched, because items would be missing."""
         with self._replica.reading():
             return entries_of_parts(self._parts(session, keys=keys))
 
     def has(self, session: str) -> bool:
-        """Return whether there is a live part of this person's devices; of other sessions nothing is read. Raises NotFoundError
-        if none of its parts is fetched."""
+        """Return whether the session has a live part of this person's devices. Other sessions are not read. Raises NotFoundError if
+        none of its parts is fetched."""
         not_here = None
         with self._replica.reading():
             for key in self._keys(session_token(session)):
@@ -224,10 +225,10 @@ class SessionReader:
         return False
 
     def part(self, key: str) -> tuple[str, SessionPart] | None:
-        """Return the session that a key belongs to, and the content of this part; None if it is not a part (inside `reading`).
-        Raises NotFoundError if it is not fetched."""
+        """Return the name of the session and the part with this key; None if the memory is not a part (inside `reading`). Raises
+        NotFoundError if it is not fetched."""
         match, entry = PART.fullmatch(key), self._memories.entry(key)
-        if match is not None and len(entry) == 1:  # nearly all: one own text, opened once
+        if match is not None and len(entry) == 1:  # the common case: one own text, opened once
             ((dot, value),) = entry.items()
             if value.kind == LIVE and self._memories.is_own(dot, value.author):
                 data = self._replica.store.body(self._memories.name(key), value)
@@ -244,7 +245,7 @@ class SessionReader:
         return None if session is None or part is None else (session, part)
 
     def version(self, key: str) -> tuple[str, int]:
-        """Return the name of a part's entry, and a number that differs after a change (inside `reading`)."""
+        """Return the name of a part's entry, and a version that differs after a change (inside `reading`)."""
         name = self._memories.name(key)
         return name, hash(self._replica.store.raw(name))
 
@@ -254,17 +255,17 @@ class SessionReader:
             return [part.key for part in self._parts(session)]
 
     def seen(self, session: str) -> str:
-        """Return a hash that stands for the texts of all parts."""
+        """Return a hash of the texts of all parts."""
         with self._replica.reading():
             return hash_of_parts(self._parts(session))
 
     def name_of(self, key: str) -> str | None:
-        """Return the session that a key with this form is a part of; None if it is not a part, is forgotten, or of others."""
+        """Return the name of the session of a part; None if the memory is not a part, is forgotten, or is of others."""
         file = self._shown(key)
         return file.session if file is not None and is_part(key, file) else None
 
     def _shown(self, key: str) -> MemoryFile | None:
-        """Return the own text under a key, also one that was added to while another device forgot it."""
+        """Return the own text of a key, also if another device forgot the part while items were added to it."""
         entry = self._memories.entry(key)
         reading = self._memories.reading_of(key, entry)
         if reading is not None:
@@ -278,7 +279,7 @@ class SessionReader:
         return None
 
     def _keys(self, token: str | None = None) -> list[str]:
-        """Return the keys of parts, of the session with this token if one is given (inside `reading` or a transaction), sorted."""
+        """Return the sorted part keys of the session with this token, or of all sessions (inside `reading` or a transaction)."""
         if self._memories.forgotten():
             return []
         part_keys = self._memories.caches.of(PartKeys)
@@ -287,14 +288,14 @@ class SessionReader:
     def _parts(
         self, session: str, change: Writing | None = None, *, keys: Iterable[str] | None = None
     ) -> list[SessionPart]:
-        """Return the parts with all their texts, of this person's devices."""
+        """Return the parts of this person's devices, each with all its texts."""
         if keys is None:
             keys = self._keys(session_token(session))
         parts = (self._part(session, key, change) for key in keys)
         return [part for part in parts if part is not None]
 
     def _part(self, session: str, key: str, change: Writing | None) -> SessionPart | None:
-        """Return a part with its own texts, concurrent ones too (a disk may have been copied); None if there is none."""
+        """Return a part with all own texts, including concurrent ones, as after the copy of a disk; None if it has none."""
         name = self._memories.name(key)
         entry = self._memories.entry(key, change.entry(name) if change is not None else None)
         own = tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
@@ -322,20 +323,19 @@ class SessionReader:
         return part
 
     def pending(self) -> dict[str, dict[Place, str]]:
-        """Return the pending messages of each conversation that has some, with their programs. A conversation that is damaged or
-        not completely fetched is left out."""
+        """Return the places of the pending messages of each conversation, with the program of each. A conversation that is damaged
+        or not completely fetched is left out."""
         with self._replica.reading():
             return self._pending_in(None)
 
     def session_of_part(self, key: str) -> str | None:
-        """Return the session of which a memory is a part; None for any other memory, and if the part cannot be read."""
+        """Return the name of the session of a part; None for any other memory, and if the part cannot be read."""
         with contextlib.suppress(NotHereError, StorageError):
             return self.name_of(key)
         return None
 
     def names_beside(self, key: str) -> set[str]:
-        """Return the names of the sessions with a part under this key or one that differs only in device and number (inside a
-        transaction)."""
+        """Return the names of the sessions whose part keys have the same token as this key (inside a transaction)."""
         names = set()
         for part in self._keys(_token_of(key)):
             with contextlib.suppress(NotHereError, StorageError):
@@ -345,8 +345,8 @@ class SessionReader:
     def readable(
         self, session: str, change: Writing, coming: tuple[str, bytes, bool] | None = None
     ) -> tuple[list[PlacedItem], bool]:
-        """Return the items of the readable parts in order, also marks, and whether these are all parts. `coming`: key and text of
-        a part to include, and whether it replaces the existing one."""
+        """Return the items of the readable parts in order, including marks, and whether all parts were readable. `coming`: a part
+        to include, as (key, text, whether it replaces the existing one)."""
         parts, whole = [], True
         for key in self._keys(session_token(session)):
             try:
@@ -370,7 +370,9 @@ class SessionReader:
                 if content is None or not any(is_import(line) for line in content[1].lines):
                     return None
                 return content[0] if pending_of(self.entries(content[0])) else None
-            except IpfsmemError:  # not fetched, or damaged: then it can go, unless another part marks some
+            except (
+                IpfsmemError
+            ):  # not fetched or damaged: it can be removed, unless another part marks messages
                 return content[0] if content is not None else None
 
     def _pending_in(self, change: Writing | None) -> dict[str, dict[Place, str]]:
@@ -389,6 +391,6 @@ class SessionReader:
 
 
 def _forgotten_until(own: Iterable[Value]) -> int:
-    """Return the time up to which a forget next to texts covers their lines; -1 if there is none: a device that added meanwhile
-    wrote the whole part again."""
+    """Return the time up to which a concurrent forget covers the lines of a part, in milliseconds since 1970 UTC; -1 without a
+    forget. A device that concurrently added items has written the whole part again."""
     return max((hlc_ms(value.h) for value in own if value.kind == FORGOTTEN), default=-1)

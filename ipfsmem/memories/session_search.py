@@ -1,4 +1,4 @@
-"""Searches the messages of sessions: ranked as recall ranks texts. The index is in memory only."""
+"""Searches the messages of sessions with the ranking of recall. The index is in memory only."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class SessionHit(msgspec.Struct, frozen=True):
     """One message that was found."""
 
     session: str
-    #: When it was added, in milliseconds since 1970 UTC, by the clock of the device that added it.
+    #: Milliseconds since 1970 UTC of its addition, by the clock of the adding device.
     at: int
     role: str
     text: str
-    #: As in recall: only hits of one question are comparable.
+    #: As in recall: comparable only within one search.
     score: float
-    #: False if it is pending: imported and not approved.
+    #: False if the message is pending: imported and not approved.
     own: bool = True
 
 
@@ -35,8 +35,8 @@ def search(
     today: date,
     zone: tzinfo | None = None,
 ) -> list[SessionHit]:
-    """Return the messages that share a word with the question, best first. Days are those of `zone`, None: of this machine.
-    Summaries are not searched: the messages that they cover are."""
+    """Return the messages that share a word with the query, best first. `zone`: the time zone of days, None: this machine's.
+    Summaries are not searched, because the messages that they cover are."""
     messages: dict[str, tuple[str, PlacedItem, Message, bool]] = {}
     index = Index()
     for session, entries in sessions.items():
@@ -46,7 +46,7 @@ def search(
             if message.text and message.role != "system":
                 number = f"{len(messages):09}"
                 messages[number] = session, entry, message, entry.place not in session_told.pending
-                # Each alone in its group: the search is for that message, not for the answers around it.
+                # Each message is a group of its own, so that neighbours of a match are not found.
                 index.add(Document(number, message.text, at=local_day(entry.place[0], zone)))
     chosen = []
     for hit in rank(index, query, today=today, limit=limit):

@@ -1,6 +1,6 @@
 """Writes sessions: adds, imports, approves, removes and forgets their items.
 
-`Sessions` reads too, by `session_reader`. A device writes only its own parts. Nothing here touches a network.
+`Sessions` also reads, by `session_reader`. A device writes only its own parts.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class Sessions(SessionReader):
             session_token(session)
             return []
         with writing(self._replica) as change:
-            return self._added(change, session, texts, after)
+            return self._add_texts(change, session, texts, after)
 
     def add_in(
         self, change: Writing, session: str, items: Iterable[Mapping[str, Any]], after: int = 0
     ) -> list[str]:
-        """Add items as `add`, inside a transaction that holds more."""
+        """Add items as `add`, in the caller's transaction."""
         texts = [item_text(item) for item in items]
-        return self._added(change, session, texts, after) if texts else []
+        return self._add_texts(change, session, texts, after) if texts else []
 
     def add_dated_in(
         self,
@@ -82,10 +82,10 @@ class Sessions(SessionReader):
         *,
         source: str,
     ) -> int:
-        """Add the items of a conversation that are missing here, inside a transaction that holds more, each at its own time (ms
-        since 1970 UTC) as far as that keeps their order; returns how many. A conversation that is here, as a whole or in its
-        beginning, is recognised. `title`: of a new session. `source`: the program that they come from; they are pending until
-        a person approves them. Raises UsageError, LimitError."""
+        """Add the missing items of a conversation, in the caller's transaction; returns their number. Each item has its own time
+        (milliseconds since 1970 UTC), which is increased where necessary to keep the order. Items that the session has already are
+        skipped. `title`: of a new session. `source`: the program that they come from; they are pending until a person approves
+        them. Raises UsageError, LimitError."""
         texts = [(at, item_text(item)) for at, item in items]
         texts_here = [
             item_text(item)
@@ -97,7 +97,7 @@ class Sessions(SessionReader):
             return 0
         parts = self._last_parts(session, change)
         last = max((line.at for part in parts for line in part.lines), default=0)
-        now = self._next(parts)
+        now = self._next_time(parts)
         lines = []
         title = "".join(c for c in " ".join(title.split()) if c.isprintable())[:_MAX_TITLE]
         if title and not parts:
@@ -113,8 +113,8 @@ class Sessions(SessionReader):
         return len([text for _, text in new if not is_mark(decoded_item(text))])
 
     def approve_in(self, change: Writing, source: str) -> dict[str, int]:
-        """Approve the pending messages of a program, and their summaries, inside a transaction that holds more; returns the
-        number of messages of each conversation that had some."""
+        """Approve the pending messages of a program and their summaries, in the caller's transaction; returns the number of
+        approved messages of each conversation."""
         numbers = {}
         for session, pending in self._pending_in(change).items():
             number = sum(program == source for program in pending.values())
@@ -124,7 +124,7 @@ class Sessions(SessionReader):
         return numbers
 
     def approve_session_in(self, change: Writing, session: str) -> dict[str, int]:
-        """Approve all pending messages of one conversation, inside a transaction that holds more; returns their number by program. Raises
+        """Approve all pending messages of one conversation, in the caller's transaction; returns their number by program. Raises
         NotFoundError if a part of it is not fetched."""
         numbers = Counter(pending_of(entries_of_parts(self._parts(session, change))).values())
         if numbers:
@@ -132,14 +132,14 @@ class Sessions(SessionReader):
         return dict(sorted(numbers.items()))
 
     def _approve(self, change: Writing, session: str, source: str | None) -> None:
-        change.check_parts()  # earlier changes are checked without this approval
+        change.check_parts()  # check earlier changes before this approval
         imported = unapproved(entries_of_parts(self._parts(session, change)))
         places = [place for place, program in imported.items() if source in (None, program)]
-        self._added(change, session, [item_text(approved_mark(places))])
+        self._add_texts(change, session, [item_text(approved_mark(places))])
 
     def _last_parts(self, session: str, change: Writing) -> list[SessionPart]:
-        """Return the last part of each device that has a line, and those after it: no line of an earlier one is later, as each
-        was added after all that its writer knew."""
+        """Return, for each device, the last part that has a line, and the parts after it. No earlier part has a later line, because
+        a line is added after all lines that its writer knows."""
         of: dict[str, list[str]] = {}
         for key in self._keys(session_token(session)):
             of.setdefault(key.rsplit("-", 2)[1], []).append(key)
@@ -153,17 +153,16 @@ class Sessions(SessionReader):
                         break
         return parts
 
-    def _added(self, change: Writing, session: str, texts: list[str], after: int = 0) -> list[str]:
+    def _add_texts(self, change: Writing, session: str, texts: list[str], after: int = 0) -> list[str]:
         parts = self._last_parts(session, change)
-        at = self._next(parts, after)
+        at = self._next_time(parts, after)
         lines = [line for n, text in enumerate(texts) for line in cut_item(at, n, text)]
         return self._append(change, session, parts, lines)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that
-        changed.
+        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that changed.
 
-        An item of this device is deleted with its text; one of another device is left out from now on.
+        An item of this device is deleted with its text; an item of another device is marked as removed.
         """
         with writing(self._replica) as change:
             parts = self._parts(session, change)
@@ -182,11 +181,12 @@ class Sessions(SessionReader):
                     self._put(change, session, part)
                     changed.append(part.key)
             if not changed:
-                changed = self._append(change, session, parts, [PartLine(self._next(parts), gone=place)])
+                changed = self._append(change, session, parts, [PartLine(self._next_time(parts), gone=place)])
             return item, changed
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> list[str]:
-        """Forget all known parts together, with one event; returns their keys. Raises ChangedError if they differ from `seen`."""
+        """Forget all known parts in one transaction, with one event; returns their keys. Raises ChangedError if the parts differ
+        from `seen`."""
         with writing(self._replica) as change:
             parts = self._parts(session, change)
             if seen is not None and parts and hash_of_parts(parts) != seen:
@@ -199,8 +199,8 @@ class Sessions(SessionReader):
         return changed
 
     def move_in(self, change: Writing, session: str, to: Sessions) -> None:
-        """Add its items to the session of that name in another scope, and forget it here, inside a transaction that holds more.
-        Raises NotFoundError if a part is not fetched: then nothing is moved."""
+        """Move the items of a session to the session of that name in another scope, in the caller's transaction. Raises
+        NotFoundError if a part is not fetched; then nothing is moved."""
         parts = self._parts(session, change)
         if parts:
             to.add_in(change, session, [decoded_item(text) for _, text in items_of_parts(parts)])
@@ -217,7 +217,7 @@ class Sessions(SessionReader):
                 changed.append(key)
         return changed
 
-    def _next(self, parts: list[SessionPart], after: int = 0) -> int:
+    def _next_time(self, parts: list[SessionPart], after: int = 0) -> int:
         times = [line.at for part in parts for line in part.lines]
         at = max(self._replica.world.now(), 1 + max([after, *times]))
         if at > MAX_INT:
@@ -252,7 +252,7 @@ class Sessions(SessionReader):
         return list(changed)
 
     def _dots(self, change: Writing, key: str) -> tuple[str, ...]:
-        """Return the dots that a new part replaces: the forget of an earlier one."""
+        """Return the dots that a new part replaces: the forget of an earlier part."""
         entry = self._memories.entry(key, change.entry(self._memories.name(key)))
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
 
@@ -275,8 +275,8 @@ class Sessions(SessionReader):
 
 
 def overlap(stored: Sequence[str], new: Sequence[str]) -> int:
-    """Return the length of the longest prefix of `new` that `stored` already contains: all of `new` anywhere, otherwise a
-    prefix with which `stored` ends."""
+    """Return how many leading items of `new` are in `stored` already: all if `stored` contains `new` as a whole, otherwise the
+    longest prefix of `new` with which `stored` ends."""
     many = len(new)
     if any(stored[at : at + many] == list(new) for at in range(len(stored) - many + 1)):
         return many

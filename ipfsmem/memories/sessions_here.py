@@ -1,7 +1,7 @@
-"""Sessions that stay on this device: stored item by item in its database, sealed if the vault is, and never published.
+"""Stores sessions that stay on this device: item by item in the database, encrypted if the vault is, never published.
 
-`AllSessions` has both kinds of a scope, and of the scopes that lead to it. A session of one name that exists several times is
-shown as one, ordered by the times at which its items were added; where some of it is kept here, additions stay here.
+`AllSessions` combines local and published sessions of a scope and the scopes redirected to it. Sessions of the same name are shown
+as one, ordered by the times at which their items were added. If any items of a session are local, additions stay local too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from ipfsmem.sessions.compaction import Place, PlacedItem, is_mark
 
 
 class _Item(msgspec.Struct, frozen=True, array_like=True):
-    """An item: its session, when it was added (milliseconds since 1970 UTC), its number among those added together, its JSON."""
+    """An item: its session, the time of its addition (milliseconds since 1970 UTC), its number among the items added together, and
+    its JSON."""
 
     scope: str
     session: str
@@ -39,7 +40,7 @@ class _Item(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Forgotten(NamedTuple):
-    """The parts of a forgotten session, and whether anything of it existed."""
+    """The keys of the parts of a forgotten session, and whether the session existed."""
 
     parts: list[MemoryName]
     any: bool
@@ -50,32 +51,32 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def scopes_with_sessions_here(replica: Replica) -> set[str]:
-    """Return the scopes with a session kept here (inside `reading` or a transaction); they may be empty otherwise."""
+    """Return the scopes with a local session (inside `reading` or a transaction); they may have no other content."""
     return {one.scope for _, one in _newest_of_each(replica)}
 
 
 def named_sessions_here(replica: Replica, scope: str | None = None) -> list[tuple[str, str]]:
-    """Return scope and name of each session that is kept here, of one scope or all (inside `reading` or a transaction), sorted;
-    without those of forgotten scopes."""
+    """Return sorted (scope, name) of each local session, of one scope or all, without forgotten scopes (inside `reading` or a
+    transaction)."""
     places = {(one.scope, one.session) for _, one in _newest_of_each(replica) if scope in (None, one.scope)}
     return sorted(one for one in places if not scope_forgotten(replica.store, one[0]))
 
 
 def _newest_of_each(replica: Replica) -> list[tuple[bytes, _Item]]:
-    """Return mark and last undamaged item of each session, also of one with a damaged row."""
+    """Return the mark and the last undamaged item of each session, also of a session with damaged rows."""
     db, rows = replica.db.connection, []
     for mark, row in list(table.last_of_each(db)):
-        one = _opened_if_sound(replica, row)
+        one = _opened_if_valid(replica, row)
         if one is None:
-            sound = (_opened_if_sound(replica, other) for _, other in reversed([*table.rows(db, mark)]))
+            sound = (_opened_if_valid(replica, other) for _, other in reversed([*table.rows(db, mark)]))
             one = next((other for other in sound if other is not None), None)
         if one is not None:
             rows.append((mark, one))
     return rows
 
 
-def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
-    """Return a row; None if it is damaged."""
+def _opened_if_valid(replica: Replica, row: object) -> _Item | None:
+    """Decode a row; None if it is damaged."""
     try:
         one = _decode(replica.codec.open_row(blob(row) or b""))
         json.loads(one.text)
@@ -85,25 +86,25 @@ def _opened_if_sound(replica: Replica, row: object) -> _Item | None:
 
 
 def forget_sessions_here(replica: Replica, scope: str) -> None:
-    """Delete all sessions of a scope that are kept here (inside a transaction)."""
+    """Delete all local sessions of a scope (inside a transaction)."""
     for mark, one in _newest_of_each(replica):
         if one.scope == scope:
             table.delete(replica.db.connection, mark)
 
 
 class AllSessions:
-    """The sessions of one scope, here and everywhere, and of the scopes that lead to it."""
+    """The local and published sessions of one scope and of the scopes redirected to it."""
 
     def __init__(
         self, memories: MemoryStore, below: Iterable[MemoryStore] = (), *, here_only: bool = False
     ) -> None:
-        """`below`: the scopes that lead to this one. `here_only`: a new session stays here."""
+        """`below`: the scopes redirected to this one. `here_only`: whether a new session is local."""
         self._replica = memories.replica
         self._scopes = [_ScopeSessions(one) for one in (memories, *below)]
         self._here_only = here_only
 
     def listing(self) -> list[SessionFacts]:
-        """Return all, last written first. Raises NotFoundError if one is not fetched."""
+        """Return all sessions, last written first. Raises NotFoundError if one is not fetched."""
         first, *below = [scope.listing() for scope in self._scopes]
         if not any(below):
             return first
@@ -124,26 +125,26 @@ class AllSessions:
         return sorted(facts_of.values(), key=lambda one: -one.changed)
 
     def is_here(self, session: str) -> bool:
-        """Return whether some of it is kept here only."""
+        """Return whether any items of a session are local."""
         with self._replica.reading():
             return any(scope.is_here(session) for scope in self._scopes)
 
     def entries(self, session: str) -> list[PlacedItem]:
-        """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
+        """Return all items of a session in order, including marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             first, *below = [scope.entries(session) for scope in self._scopes]
         entries_found = [*first, *(entry for entries in below for entry in entries)]
         return sorted(entries_found, key=lambda one: one.place) if any(below) else first
 
     def seen(self, session: str) -> str:
-        """Return a hash that stands for all of it."""
+        """Return a hash of the whole session."""
         with self._replica.reading():
             seen = [scope.seen(session) for scope in self._scopes]
         marks = [one for one in seen if one != NOTHING_SEEN] or seen[:1]
         return marks[0] if len(marks) == 1 else sha256("".join(marks).encode()).hexdigest()[: len(marks[0])]
 
     def add(self, session: str, items: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Add items at the end, durable together on return; returns the keys of the parts that changed: none if they stay here.
+        """Add items at the end, durable together on return; returns the keys of the changed parts, none if the items are local.
 
         Raises UsageError for an item that is not a JSON object, LimitError for one that is too long.
         """
@@ -156,16 +157,16 @@ class AllSessions:
         return first.add(session, items, stays_here=stays_here, after=after)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[MemoryName]]:
-        """Remove the last item that is not a mark; returns the item, None if there is none, and the parts that changed."""
+        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the changed parts."""
         with self._replica.transaction():
             last = max(self._scopes, key=lambda scope: scope.last_message(session))
             item, keys, was_here = last.pop(session)
         if was_here:
-            self._off_the_disk()
+            self._erase_deleted()
         return item, [MemoryName(last.scope, key) for key in keys]
 
     def forget(self, session: str, reason: str = "", seen: str | None = None) -> Forgotten:
-        """Forget all of it. Raises ChangedError if it differs from `seen`."""
+        """Forget a session. Raises ChangedError if it differs from `seen`."""
         with self._replica.transaction():
             if seen is not None and self.seen(session) not in (seen, NOTHING_SEEN):
                 raise ChangedError(f"the session {session} changed since it was read", hint="Read it again.")
@@ -176,17 +177,17 @@ class AllSessions:
                 for key in scope.forget(session, reason)
             ]
         if here:
-            self._off_the_disk()
+            self._erase_deleted()
         return Forgotten(parts, here or bool(parts))
 
-    def _off_the_disk(self) -> None:
-        """Erase deleted rows from the disk at once if they were in the clear (outside a transaction)."""
+    def _erase_deleted(self) -> None:
+        """Erase deleted rows from the disk immediately if they were not encrypted (outside a transaction)."""
         if not self._replica.config.mode.sealed:
             self._replica.db.empty_log()
 
 
 class _ScopeSessions:
-    """The sessions of exactly one scope, here and everywhere."""
+    """The local and published sessions of exactly one scope."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
@@ -195,7 +196,7 @@ class _ScopeSessions:
         self.everywhere = Sessions(memories)
 
     def listing(self) -> list[SessionFacts]:
-        """Return all, last written first. Raises NotFoundError if one is not fetched."""
+        """Return all sessions, last written first. Raises NotFoundError if one is not fetched."""
         facts_of = {one.session: one for one in self.everywhere.listing()}
         with self._replica.reading():
             here = self._last_of_each()
@@ -211,12 +212,12 @@ class _ScopeSessions:
         return sorted(facts_of.values(), key=lambda one: -one.changed) if here else list(facts_of.values())
 
     def is_here(self, session: str) -> bool:
-        """Return whether some of it is kept here only."""
+        """Return whether any items of a session are local."""
         with self._replica.reading():
             return table.last(self._replica.db.connection, self._mark(session)) is not None
 
     def entries(self, session: str) -> list[PlacedItem]:
-        """Return all items in order, also marks. Raises NotFoundError if a part is not fetched."""
+        """Return all items of a session in order, including marks. Raises NotFoundError if a part is not fetched."""
         with self._replica.reading():
             entries_found = self.everywhere.entries(session)
             here = [
@@ -226,7 +227,7 @@ class _ScopeSessions:
         return sorted([*entries_found, *here], key=lambda one: one.place) if here else entries_found
 
     def seen(self, session: str) -> str:
-        """Return a hash that stands for all of it."""
+        """Return a hash of the whole session."""
         with self._replica.reading():
             everywhere = self.everywhere.seen(session)
             rows = list(table.rows(self._replica.db.connection, self._mark(session)))
@@ -238,8 +239,8 @@ class _ScopeSessions:
     def add(
         self, session: str, items: Iterable[Mapping[str, Any]], *, stays_here: bool, after: int
     ) -> list[str]:
-        """Add items at the end, later than `after`; returns the keys of the parts that changed."""
-        if not stays_here or self._memories.forgotten():  # then the other kind reports it
+        """Add items at the end, later than `after`; returns the keys of the changed parts."""
+        if not stays_here or self._memories.forgotten():  # the published session reports the damage
             return self.everywhere.add(session, items, after)
         texts = [item_text(item) for item in items]
         if texts:
@@ -251,7 +252,7 @@ class _ScopeSessions:
         db, mark = self._replica.db.connection, self._mark(session)
         last = table.last(db, mark)
         before = max([after, *(one.place[0] for one in self.everywhere.entries(session))])
-        newest = None if last is None else _opened_if_sound(self._replica, last[1])
+        newest = None if last is None else _opened_if_valid(self._replica, last[1])
         if newest is not None:
             before = max(before, newest.at)
         at = max(self._replica.world.now(), before + 1)
@@ -266,13 +267,13 @@ class _ScopeSessions:
         table.add(db, mark, rows)
 
     def last_message(self, session: str) -> Place:
-        """Return the place of the last item that is not a mark; before each other if there is none."""
+        """Return the place of the last item that is not a mark; without one, a place before every other."""
         places = (one.place for one in reversed(self.entries(session)) if not is_mark(one.item))
         return next(places, (-1, "", -1))
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str], bool]:
-        """Remove the last item that is not a mark (inside a transaction); returns the item, None if there is none, the keys of
-        the parts that changed, and whether it was kept here."""
+        """Remove the last item that is not a mark (inside a transaction); returns the item, None if there is none, the keys of the
+        changed parts, and whether the item was local."""
         entries = [one for one in self.entries(session) if not is_mark(one.item)]
         for number, one in reversed(self._items(session)) if entries else ():
             if (one.at, self._replica.device.id, one.n) == entries[-1].place:
@@ -281,7 +282,7 @@ class _ScopeSessions:
         return *self.everywhere.pop(session), False
 
     def forget(self, session: str, reason: str) -> list[str]:
-        """Forget all of it (inside a transaction); returns the keys of its parts."""
+        """Forget a session (inside a transaction); returns the keys of its parts."""
         keys = self.everywhere.forget(session, reason)
         table.delete(self._replica.db.connection, self._mark(session))
         return keys
@@ -295,12 +296,13 @@ class _ScopeSessions:
         ).digest()
 
     def _items(self, session: str) -> list[tuple[int, _Item]]:
-        """Return all of a session, by number. Raises StorageError for a damaged row: an item would be missing in between."""
+        """Return all items of a local session, by number. Raises StorageError for a damaged row, because an item would be
+        missing."""
         if self._memories.forgotten():
             return []
         rows = []
         for number, row in table.rows(self._replica.db.connection, self._mark(session)):
-            one = _opened_if_sound(self._replica, row)
+            one = _opened_if_valid(self._replica, row)
             if one is None:
                 raise StorageError(
                     f"{self._replica.db.path} is damaged: a message of the session {session[:60]!r} differs from the written one",

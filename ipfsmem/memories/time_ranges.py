@@ -1,4 +1,5 @@
-"""Ranges of time as people and models write them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to 2023-05-14"."""
+"""Parses time ranges as people and models write them: "last week", "may 2023", "7d", "since friday", "from 2023-05-01 to
+2023-05-14"."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _both = re.compile(r"(?:from (.+) (?:to|until|till) (.+)|between (.+) and (.+))"
 _one_end = re.compile(r"(since|from|after|until|till|up to|before) (.+)")
 _weekday = re.compile(rf"(last )?({'|'.join(_WEEKDAYS)})")
 _last = re.compile(r"(?:last|past) (\d{1,4}) (minute|hour|day|week|month|year)s?")
-#: Numbers in words before a unit, and a unit without a number, of which there is one.
+#: Numbers in words before a unit; no word is one.
 _NUMBERS: Final = {
     word: number
     for number, words in enumerate(
@@ -57,7 +58,7 @@ _weekend = re.compile(r"(?:(this|last) )?weekend")
 _last_named = re.compile(rf"last ({_MONTH})")
 _year_after, _any_year = re.compile(r",? \d{4}$"), re.compile(r"\b\d{4}\b")
 _back = re.compile(r"\d+[a-z]")
-#: A day or a week in digits, alone or with a time and an offset (ISO 8601).
+#: A day or a week in digits, or a day with a time and an offset (ISO 8601).
 _written = re.compile(
     r"\d{4}(?:(-?)\d\d\1\d\d|(-?)w\d\d(?P<weekday>\2\d)?)(?:[t ](?P<hour>[01]\d|2[0-3])"
     r"(?P<minute>(:?)[0-5]\d(?P<second>\6[0-5]\d(?P<part>[.,]\d{1,9})?)?)?(?:z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?)?"
@@ -66,7 +67,7 @@ _ago = re.compile(r"(\d{1,4}) (minute|hour|month|year)s? ago")
 
 
 class TimeRange(NamedTuple):
-    """The first millisecond since 1970 of a range, and the first after it."""
+    """The first millisecond of a range, and the first after it, both since 1970 UTC."""
 
     begin: int = ALWAYS
     end: int = FOREVER
@@ -85,8 +86,9 @@ EVER: Final = TimeRange()
 
 
 def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "{}") -> TimeRange:
-    """Return the range that words name, put into `form`, as of `now`. Days, weeks (from Monday on), months and years are those of
-    `zone`, None: of this machine. Without a year it is the last that has begun. Raises UsageError."""
+    """Parse a time range. `now`: in milliseconds since 1970 UTC. `zone`: the time zone of days, weeks (from Monday), months and
+    years; None: this machine's. `form`: a template for the text, such as "since {}". Without a year, the last such date that has
+    begun. Raises UsageError."""
     text = (
         " ".join(form.format(said.lower()).split())
         .removeprefix("in ")
@@ -118,7 +120,7 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
             return there
         if one := _written.fullmatch(text):
             return TimeRange(there.begin, there.begin + _size_of(one))
-        # A time back from now has no end: entries dated later by a clock that is ahead belong to it.
+        # A range back from now has no end, so that entries of a device whose clock is ahead are in it.
         return TimeRange(there.begin)
     except (_NotNamed, ValueError, OverflowError):
         raise UsageError(f"{said[:40]!a} is not a time range", hint=_HINT) from None
@@ -127,7 +129,7 @@ def time_range(said: str, now: int, zone: tzinfo | None = None, *, form: str = "
 def since_until(
     since: str | None, until: str | None, when: str | None, now: int, zone: tzinfo | None = None
 ) -> TimeRange:
-    """Return the intersection of all that is given: from the beginning of `since`, to the end of `until`, in `when`. Raises
+    """Return the intersection of the given ranges: from the beginning of `since`, to the end of `until`, within `when`. Raises
     UsageError."""
     range_ = EVER
     for text, form in ((since, "since {}"), (until, "until {}"), (when, "{}")):
@@ -137,11 +139,11 @@ def since_until(
 
 
 class _NotNamed(Exception):
-    """These words name no time."""
+    """The text is not a time range."""
 
 
 def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
-    """Return the range that one end names: days, or a moment."""
+    """Parse one end of a range: days, or a point in time."""
     text = _short.sub(lambda one: next(name for name in MONTHS if name.startswith(one[1][:3])), text)
     text = _number.sub(lambda one: f"{_NUMBERS[one[1]]} ", text.removeprefix("the "))
     text = _one.sub(r"\1 1 ", text)
@@ -189,7 +191,7 @@ def _point(text: str, now: int, zone: tzinfo | None) -> TimeRange:
 
 
 def _back_from(today: date, now: int, number: int, unit: str, zone: tzinfo | None) -> int:
-    """Return the time `number` units before now; for months and years the same day of the calendar, or the last of its month."""
+    """Return the time `number` units before now; for months and years the same calendar day, or the last day of the month."""
     if unit in ("minute", "hour", "day", "week"):
         return moment_of(f"{number}{unit[0]}", now, zone)
     months = today.year * 12 + today.month - 1 - number * (12 if unit == "year" else 1)
@@ -202,7 +204,7 @@ def _moment(ms: int) -> TimeRange:
 
 
 def _size_of(written: re.Match[str]) -> int:
-    """Return the milliseconds of the hour, minute or second that a moment in digits names, by its precision."""
+    """Return the precision of a time in digits (an hour, a minute, a second or less), in milliseconds."""
     return (
         1 if written["part"] else 1_000 if written["second"] else 60_000 if written["minute"] else 3_600_000
     )
@@ -213,12 +215,12 @@ def _last_of_month(first: date) -> date:
 
 
 def _of_days(days: Days, today: date, zone: tzinfo | None) -> TimeRange:
-    """Return the range of a day, month or year; without a year that of the last that has begun."""
+    """Return the range of a day, month or year; without a year, of the last one that has begun."""
     if days.first is not None and days.last is not None:
         return _days(days.first, days.last, zone)
     if days.year is None:
         month = days.month or 1
-        # The 29th of February is not in every year.
+        # The 29th of February does not exist in every year.
         for year in range(today.year, today.year - 9, -1):
             try:
                 begun = date(year, month, days.day or 1)

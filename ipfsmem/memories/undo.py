@@ -1,7 +1,7 @@
-"""Undo of the last write or forget of this device: its old texts are restored, its new ones removed.
+"""Undoes the last write or forget of this device: restores the old texts and removes the new ones.
 
-Only while all of its new texts are current: later writes are not undone. The texts are restored by new writes, so other devices
-merge the undo like any other change. Published data stays published.
+Possible only while all new texts are current, so that no later write is undone. The undo consists of new writes, which other
+devices merge like any other change. Published data stays published.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from ipfsmem.memories.memories import MemoryStore
 
 
 class Undone(msgspec.Struct, frozen=True, kw_only=True):
-    """The change that was `undone` (`write`, `forget`, ...), and when it was made, in milliseconds since 1970 UTC. `sha256`: of the text
-    that its memory shows now; None if it shows none. `merged`: whether that text is a merge of concurrent edits."""
+    """The result of an undo. `undone`: the kind of the undone change (`write`, `forget`, ...); `at`: its time in milliseconds since
+    1970 UTC. `sha256`: of the text that is shown now, None if no text is. `merged`: whether that text is a merge of concurrent
+    edits."""
 
     undone: str
     key: str
@@ -32,7 +33,7 @@ class Undone(msgspec.Struct, frozen=True, kw_only=True):
 def undo(memories: MemoryStore) -> Undone:
     """Undo the last change that was made through this program, in any scope.
 
-    Raises NotFoundError if there is none or its texts are no longer kept, ChangedError if the memory was changed since.
+    Raises NotFoundError if there is no change to undo or its texts are no longer stored, ChangedError if the memory changed since.
     """
     replica = memories.replica
     with writing(replica) as change:
@@ -82,7 +83,7 @@ def _put_back(
         of = author_of_copy(dot, value, mine)
         change.put(name, bodies[dot] or b"", came, of=of, promoted=not of)
         return
-    # Several texts become siblings again, with their bases: a merge is repeated.
+    # Several texts become siblings again, with their bases, so that a merge is repeated.
     for dot, value in texts.items():
         change.write_again(name, msgspec.structs.replace(value, author=author_of_copy(dot, value, mine)))
     if forgotten:

@@ -1,7 +1,7 @@
-"""Usage and cost of models: totals of timeline events.
+"""Sums the usage and cost of models from timeline events.
 
-An event of the type `usage` has agent, provider, model, tokens in and out, and the cost in millionths of a US dollar. Any writer
-of events may write these, so sums are records, not a bill.
+An event of the type `usage` has agent, provider, model, input and output tokens, and the cost in millionths of a US dollar. Anybody
+who can write events can write these, so the sums are not a bill.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used under one name. `cost`: in millionths of a US dollar."""
+    """The total usage of one name. `cost`: in millionths of a US dollar."""
 
     name: str
     uses: int
@@ -48,14 +48,14 @@ class UsageTotal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def as_name(text: str) -> str:
-    """Return a name in a valid form; "a model" for an empty one."""
+    """Return a valid form of a name; "a model" for an empty name."""
     return "".join(letter for letter in text if letter.isprintable())[:MAX_NAME] or "a model"
 
 
 def usage_data(
     agent: str, provider: str, model: str, input_tokens: int, output_tokens: int, cost_usd: float
 ) -> dict[str, Any]:
-    """Return the data of a new event. Numbers are in bounds. Raises UsageError for names."""
+    """Return the data of a new event. Numbers are limited to their bounds. Raises UsageError for an invalid name."""
     for kind, name in (("agent", agent), ("provider", provider), ("model", model)):
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(f"the {kind} has at most {MAX_NAME} printable characters")
@@ -72,7 +72,7 @@ def usage_data(
 
 
 def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
-    """Return the uses among some events; a value that is not a number is 0, as anybody may write such an event."""
+    """Return the uses in some events. A value that is not a number is read as 0, because anybody may write such an event."""
     return [
         Used(
             at=str(one["ts"]),
@@ -89,7 +89,8 @@ def used(events: Iterable[Mapping[str, Any]]) -> list[Used]:
 
 
 def totals(uses_noted: Iterable[Used], by: By, zone: tzinfo | None = UTC) -> list[UsageTotal]:
-    """Return the sums by agent, provider, model or day of a time zone: days in order, else highest cost first."""
+    """Return the sums by agent, provider, model or day: days in order, otherwise highest cost first. `zone`: the time zone of
+    days."""
     sums: dict[str, list[int]] = {}
     for one in uses_noted:
         name = _day_of(one.at, zone) if by == "day" else getattr(one, by)
@@ -111,7 +112,7 @@ def _day_of(at: str, zone: tzinfo | None) -> str:
 
 
 def as_csv(uses: Iterable[Used]) -> str:
-    """Return a row for each use. A name that a spreadsheet would read as a formula gets a leading apostrophe."""
+    """Return the uses as CSV. A name that a spreadsheet would read as a formula gets a leading apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)

@@ -1,6 +1,6 @@
-"""Values under free keys in one scope: memory files whose header has the key (`bundle/value_file`).
+"""Reads and writes key-value pairs of one scope: memory files whose header has the key (`bundle/value_file`).
 
-A replaced or deleted value goes into the history of its memory in the same transaction, and can be restored from there.
+A replaced or deleted value is stored in the history of its memory in the same transaction, and can be restored.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.memory_records import MemoryRecord, first_own
 from ipfsmem.memories.search_index import index_of
 
-#: The category of values imported before they had a form of their own.
+#: The category of values that earlier versions imported.
 _IMPORTED = "kv"
 
 
-list_ = list  # `Values.list` hides the builtin inside the class
+list_ = list  # `Values.list` shadows the builtin inside the class
 
 
 class KeyValue(msgspec.Struct, frozen=True, kw_only=True):
-    """A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in
-    milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: makes a write replace this value and no other;
-    `conflicts`: the files of alternatives that could not be merged, as for any memory."""
+    """A value. `key`: the name that its writer chose; `memory`: the key of its memory; `changed`: the last write in milliseconds
+    since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: for a write that replaces only this value; `conflicts`: the file
+    names of alternatives that could not be merged."""
 
     key: str
     value: Any
@@ -48,7 +48,7 @@ class KeyValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Values:
-    """The values of one scope, and of those that lead to it."""
+    """The values of one scope and of the scopes redirected to it."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
@@ -56,13 +56,13 @@ class Values:
         self._replica = memories.replica
 
     def get(self, name: str) -> KeyValue | None:
-        """Return the value of a key; None if there is none, or it expired."""
-        value = self._at(self.place(name))
+        """Return the value of a key; None if it has no value or the value expired."""
+        value = self._value_in(self.place(name))
         return None if value is None or value.key != name or self._expired(value) else value
 
     def list(self, prefix: str = "", level: str | None = None, *, expired: bool = False) -> list_[KeyValue]:
-        """Return the values with a key prefix, by key; `expired`: expired values instead."""
-        values = (self._at(key) for key in self._keys())
+        """Return the values with a key prefix, by key. `expired`: return expired values instead."""
+        values = (self._value_in(key) for key in self._keys())
         chosen = {
             one.key: one
             for one in sorted(
@@ -74,8 +74,8 @@ class Values:
         return [chosen[name] for name in sorted(chosen)]
 
     def set(self, name: str, value: Any, fields: Mapping[str, str], seen: str | None = None) -> KeyValue:
-        """Set the value of a key; the one before goes into its history. `seen`: only if it is still current, "" if nothing is
-        shown. Raises UsageError, ChangedError."""
+        """Set the value of a key, and store the earlier value in its history. `seen`: the hash that the current text must have, ""
+        for no text. Raises UsageError, ChangedError."""
         key = self.place(name)
         now = self._replica.world.now()
         with self._memories.changing("write", key) as change:
@@ -95,17 +95,17 @@ class Values:
         return self.value(reading)
 
     def place(self, name: str) -> str:
-        """Return the key of the memory that holds a value, or would."""
+        """Return the key of the memory that has the value, or for a new value that of the memory to write."""
         key = memory_key(name)
         with self._replica.reading():
             shows = any(part.shows(key) for part in self._parts)
-        if shows and ((value := self._at(key)) is None or value.key == name):
+        if shows and ((value := self._value_in(key)) is None or value.key == name):
             return key
         title = index_line(IndexItem(key, name))[1].partition("](")[0]
         for one, line in self._lines().items():
-            # Imported before values had keys of their own form, or renamed by hand.
+            # Imported by an earlier version, or renamed by hand.
             elsewhere = not is_memory_key(one) or line.startswith(f"{title}](")
-            if elsewhere and (value := self._at(one)) and value.key == name and value.own:
+            if elsewhere and (value := self._value_in(one)) and value.key == name and value.own:
                 return one
         return key
 
@@ -119,7 +119,7 @@ class Values:
         keys = (key for key, one in entries.items() if TAG in one.tags or one.category == _IMPORTED)
         return {key: entries[key].line for key in sorted(keys)}
 
-    def _at(self, key: str) -> KeyValue | None:
+    def _value_in(self, key: str) -> KeyValue | None:
         try:
             with self._replica.reading():
                 reading = first_own(
@@ -131,7 +131,7 @@ class Values:
             return None
         if reading is None or (name := name_of(reading.readable, key)) is None:
             return None
-        # Of a text of others only the key from which its memory key is made is trusted.
+        # A text of others is trusted only if its memory key is derived from its key.
         return self.value(reading) if reading.own or key == memory_key(name) else None
 
     def value(self, reading: MemoryRecord) -> KeyValue:
@@ -154,11 +154,11 @@ class Values:
         )
 
     def copies(self, name: str) -> list_[MemoryRecord]:
-        """Return the texts of a key that are not shown as they could not be merged, and are on this device."""
+        """Return the alternatives of a key that could not be merged and are on this device."""
         key = self.place(name)
         with self._replica.reading():
             conflicts = [
-                part.conflict_of(*part.looked_at(key, self._replica.store.entry(part.name(key))))
+                part.conflict_of(*part.view_and_siblings(key, self._replica.store.entry(part.name(key))))
                 for part in self._parts
             ]
         return [copy.reading for one in conflicts for copy in one.copies if copy.reading is not None]
@@ -168,7 +168,7 @@ class Values:
 
 
 def is_past(expires: str, now: int) -> bool:
-    """Return whether an ISO 8601 date (until the end of its day in UTC) or instant is past. Other texts never are."""
+    """Return whether an ISO 8601 instant, or the end of an ISO 8601 day in UTC, is past. False for any other text."""
     try:
         ends = datetime.fromisoformat(expires)
     except ValueError:

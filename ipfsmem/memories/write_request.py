@@ -1,8 +1,7 @@
-"""A request to write one memory, checked before the vault is opened.
+"""A request to write one memory, validated before the vault is opened.
 
-The command line and every other interface build a `WriteRequest`, so that they refuse the same. The text may be typed or piped by
-others: an empty one, or an invalid header field, is more often a mistake than intended. Python's `Memory.write` checks only the
-type and the decay (`check_values`).
+All interfaces build a `WriteRequest`, so that they refuse the same input. An empty text or an invalid header field is refused
+because it is more often a mistake than intended. Python's `Memory.write` checks only the type and the decay (`check_values`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _KNOWN = {"type": (*TYPES, SESSION), "decay": DECAYS}
 _DATES = ("created", "updated", "expires")
 
 
-#: Types about the person, whatever they work on.
+#: Types of memories about the person, which do not depend on a project.
 OF_THE_PERSON = ("user", "feedback")
 
 
@@ -50,7 +49,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A text, header fields, or both; fields that are None or empty stay unchanged."""
 
     text: bytes | None = None
-    #: Whether `text` is a whole file, header and all (True), or a body (False). None: one that begins with a header is whole.
+    #: Whether `text` is a whole file with a header (True) or a body (False). None: it is a whole file if it begins with a header.
     whole: bool | None = None
     #: Whether an empty text is intended.
     empty_ok: bool = False
@@ -58,11 +57,11 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     type: str | None = None
     tags: tuple[str, ...] = ()
-    #: Any other header fields; an empty value removes one.
+    #: Other header fields; an empty value removes the field.
     fields: Mapping[str, str] = {}
     #: The SHA-256 that the current text must have.
     if_match: str | None = None
-    #: Whether the memory must not exist yet.
+    #: Whether the write must create the memory.
     must_be_new: bool = False
 
     @property
@@ -108,7 +107,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def check_without_text(self, *, has_text: bool) -> None:
-        """Run the checks that need no text, for a caller that still has to read it; `has_text`: whether there will be one.
+        """Run the checks that need no text, for a caller that reads the text later. `has_text`: whether there will be one.
 
         Raises UsageError, as `check` would.
         """
@@ -124,9 +123,9 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         self._check_fields()
 
     def _check_fields(self) -> None:
-        """Refuse a field that is given twice, or has an invalid value (format 1.2).
+        """Refuse a field that is given twice, or has an invalid value (format section 1.2).
 
-        A whole file is accepted unchanged: its author may know of more fields than we do.
+        A whole file is not checked: its author may use fields that this version does not know.
         """
         texts = {
             "name": self.name,

@@ -1,6 +1,6 @@
-"""The author of a text in words: the names of a device and of its owner in the key ring.
+"""Looks up the displayed names of a text's device and author in the key ring.
 
-A label is its member's own choice. The author is determined in `causal.authorship`.
+A label is chosen by its member. The author is determined in `causal.authorship`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipfsmem.ring.authority import RingMember
 
 
 def members_of(replica: Replica) -> list[RingMember]:
-    """Return the members of a vault by its key ring; empty without one. All ids of a device have the label of its enrolment."""
+    """Return the members of a vault from its key ring; empty without one. All ids of a device have the label of its enrolment."""
     ring = replica.ring
     if ring is None:
         return []
@@ -32,7 +32,7 @@ def members_of(replica: Replica) -> list[RingMember]:
 
 
 def member_names(members: Iterable[RingMember]) -> dict[str, str]:
-    """Return the name of each member by id: its label, with the id if another has the same (two devices of one host name)."""
+    """Return the name of each member by id: its label, with the id if several members have the same label."""
     members = list(members)
     alike = Counter(person.label for person in members)
     return {
@@ -44,7 +44,7 @@ def member_names(members: Iterable[RingMember]) -> dict[str, str]:
 
 
 class Writers:
-    """The writers of one vault by the ids of their devices, with their current names."""
+    """The current names of the writers of one vault, by the ids of their devices."""
 
     def __init__(self, replica: Replica) -> None:
         members = members_of(replica)
@@ -53,16 +53,17 @@ class Writers:
         self._owners = {one.id: one.owner for one in members}
 
     def device(self, device: str) -> str:
-        """Return the name of a device, else its id."""
+        """Return the name of a device; its id if it has none."""
         return self._names.get(device) or device
 
     def member(self, device: str) -> str:
-        """Return the name of its owner, else its id; empty if the owner is unknown."""
+        """Return the name of the owner of a device, or the owner's id; "" if the owner is unknown."""
         owner = self._owners.get(device)
         return (self._names.get(owner) or owner) if owner else ""
 
     def quoted(self, reading: MemoryRecord, *, file: MemoryFile | None = None, copy: str = "") -> Quoted:
-        """Return a text for a fence. `file`: the part to quote, if not all; `copy`: the name of a conflict copy."""
+        """Return a text for a fence. `file`: the part to quote, by default the whole text; `copy`: the name of the conflict
+        copy."""
         file = reading.readable if file is None else file
         return Quoted(
             key=reading.key,
@@ -82,7 +83,7 @@ class Writers:
 
 
 def written_on(hlc: str) -> str:
-    """Return the UTC date of a clock value; empty for an imported text without one, and beyond the calendar."""
+    """Return the UTC date of a clock value; "" for an imported text without a clock, and beyond the calendar."""
     ms = hlc_ms(hlc) if hlc else 0
     if not ms:
         return ""

@@ -200,7 +200,7 @@ export type MemoryPage = {
   readonly total: number
 }
 
-/** One memory in a list: its header, not its body, and what a person should know about it. */
+/** One memory in a list: its header without the body, and its status. */
 export type MemorySummary = {
   readonly key: string
   readonly scope: string
@@ -213,7 +213,7 @@ export type MemorySummary = {
   readonly fetched: boolean
 }
 
-/** One memory as it is shown, in Python and as JSON. `seen` is the hash of `token`: a write that is given one of them (or the whole record) replaces this text and no other. */
+/** One memory as it is shown, in Python and as JSON. A write with `seen` (the hash of `token`), `token` or the whole record replaces this text and no other. */
 export type MemoryRecord = {
   readonly key: string
   readonly scope: string
@@ -276,7 +276,7 @@ export type FoundMoment = {
   readonly place: number
 }
 
-/** The block and its content. Empty text: there is no context. */
+/** A context block and a summary of its content. The text is empty if there is no context. */
 export type ContextBlock = {
   readonly text: string
   readonly tokens: number
@@ -296,7 +296,7 @@ export type Duplicates = {
   readonly duplicates: readonly Duplicate[]
 }
 
-/** Two memories. `how`: `same` in all words, `contained` the first in the second, or `alike`; `similarity`: the share of their different words that both have, 0 to 1. Or `meaning`: nearly the same meaning by the embedding model of recall, and `similarity` is the cosine of their vectors. */
+/** Two similar memories. `how`: `same` (all words are equal), `contained` (the first in the second) or `alike`, with `similarity` the share of their distinct words that occur in both, 0 to 1; or `meaning`, with `similarity` the cosine of their vectors by the embedding model of recall. */
 export type Duplicate = {
   readonly key: string
   readonly scope: string
@@ -320,7 +320,7 @@ export type Conflicts = {
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** A memory with a conflict, in Python and as JSON: the shown text, and the copies that are not shown. Pass it, or its `seen`, to `resolve`. `shown` None: the key is forgotten, or the text that would be shown is not fetched. */
+/** A memory with a conflict, in Python and as JSON: the shown text, and the alternatives. Pass it, or its `seen`, to `resolve`. `shown` None: the key is forgotten, or the text that would be shown is not fetched. */
 export type Conflict = {
   readonly key: string
   readonly shown: MemoryRecord | null
@@ -740,7 +740,7 @@ export type ValuePage = {
   readonly next: string | null
 }
 
-/** A value. `key`: as its writer named it; `memory`: the key of the memory that holds it; `changed`: the last write in milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: makes a write replace this value and no other; `conflicts`: the files of alternatives that could not be merged, as for any memory. */
+/** A value. `key`: the name that its writer chose; `memory`: the key of its memory; `changed`: the last write in milliseconds since 1970 UTC; `expires`: ISO 8601, "" for never; `seen`: for a write that replaces only this value; `conflicts`: the file names of alternatives that could not be merged. */
 export type KeyValue = {
   readonly key: string
   readonly value: unknown
@@ -986,7 +986,7 @@ export type UsageTotals = {
   readonly by: 'agent' | 'day' | 'model' | 'provider'
 }
 
-/** What was used under one name. `cost`: in millionths of a US dollar. */
+/** The total usage of one name. `cost`: in millionths of a US dollar. */
 export type UsageTotal = {
   readonly name: string
   readonly uses: number
@@ -1039,7 +1039,7 @@ export type OperationLine = {
   readonly outcome: string
 }
 
-/** The result of an import, or with `dry_run` its preview, and the content that was `found`. `problems`: what was left out, and why; `skipped`: names of other files next to the notes. `still_others`: texts that exist here as texts of others, which no import makes own ones. `still_forgotten`: texts of memories that were forgotten here, which a merge does not restore. `scopes`: the counts by token here ("" is the default scope) if several scopes were imported. `key`: the key of the text if it was a single one. `exit_code`: 7 if something was left out, else 0. */
+/** The result of an import, or with `dry_run` its preview, and the content `found`. `problems`: each item that was left out, with the reason; `skipped`: names of other files next to the notes. `still_others`: texts that the vault has as texts of others, which an import does not approve. `still_forgotten`: texts of memories that were forgotten in this vault, which a merge does not restore. `scopes`: the counts by token ("" is the default scope) if several scopes were imported. `key`: the key of a single imported text. `exit_code`: 7 if something was left out, else 0. */
 export type Imported = {
   readonly added: number
   readonly replaced: number
@@ -1058,7 +1058,7 @@ export type Imported = {
   readonly exit_code: number
 }
 
-/** The content of an import, fully read: its numbers of memories, further texts of these (conflict copies, texts behind a forget, texts of others), forgets, events and scopes, and the latest day that one of them states ("" if none does). */
+/** The content of an import: the numbers of memories, further texts of these (conflict copies, texts hidden by a forget, texts of others), forgotten keys, events and scopes, and the latest day in any of them ("" if none has a date). */
 export type ImportContents = {
   readonly scopes: number
   readonly memories: number

@@ -713,7 +713,7 @@ def test_background_sync_with_relative_paths_finds_home_and_settings(
 def test_background_sync_builds_the_index_that_prompts_have_no_time_for(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 4)  # as if there were thousands
+    monkeypatch.setattr(ipfsmem.memories.context, "_MAX_INDEXED_BYTES", 4)  # as if there were thousands
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     said = [{"role": "user", "content": f"the heron number {n} nests by the weir"} for n in range(120)]
@@ -737,7 +737,7 @@ QUESTION = "which heron was number 77 by the weir"
 def test_prompt_without_an_index_starts_its_creation(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)  # as on a slow machine
+    monkeypatch.setattr(ipfsmem.memories.context, "_MAX_INDEXED_BYTES", 2_000)  # as on a slow machine
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     with hook.open() as memory:
@@ -761,7 +761,7 @@ def test_prompt_with_an_outdated_index_starts_its_update(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too few changes for an automatic save, and too many for a prompt."""
-    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
+    monkeypatch.setattr(ipfsmem.memories.context, "_MAX_INDEXED_BYTES", 2_000)
     root = repository(tmp_path / "api")
     scope = connect(hook, root)
     for first in (60, 70):
@@ -780,7 +780,7 @@ def test_prompt_with_an_outdated_index_starts_its_update(
 def test_index_for_prompts_is_built_before_a_sync_that_fails(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 2_000)
+    monkeypatch.setattr(ipfsmem.memories.context, "_MAX_INDEXED_BYTES", 2_000)
 
     async def fails(_: Memory) -> None:
         raise StorageError("no provider answers")
@@ -802,7 +802,7 @@ def test_index_for_prompts_is_built_before_a_sync_that_fails(
 def test_prompt_hook_with_read_only_vault_answers_without_an_index(
     hook: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ipfsmem.memories.context, "_MADE_AT_ONCE", 0)
+    monkeypatch.setattr(ipfsmem.memories.context, "_MAX_INDEXED_BYTES", 0)
     load = Memory.load
 
     def read_only(*args: Any, **named: Any) -> Memory:

@@ -210,7 +210,7 @@ def test_session_receives_no_line_twice(memory: Memory) -> None:
 def test_hook_builds_no_large_index_and_still_returns_memories(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ipfsmem.memories.context._MADE_AT_ONCE", 1)
+    monkeypatch.setattr("ipfsmem.memories.context._MAX_INDEXED_BYTES", 1)
     memory.write("rotation", "The staging password rotates by hand.")
     memory.sessions.add("talk", [said(ANSWER)])
     first = block_of(memory, "turn", by_meaning=False)
@@ -252,7 +252,7 @@ def test_hook_omits_messages_with_a_weak_match(memory: Memory, prompt: str) -> N
 def test_hook_index_is_prepared_with_and_without_messages(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ipfsmem.memories.context._MADE_AT_ONCE", 0)
+    monkeypatch.setattr("ipfsmem.memories.context._MAX_INDEXED_BYTES", 0)
 
     def kinds() -> list[str]:
         memory.make_ready()

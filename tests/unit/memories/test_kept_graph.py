@@ -109,8 +109,8 @@ def test_next_process_reads_no_text_with_a_saved_graph(
         before = kept(memory)
     assert len(images(tmp_path)) == 1
     looked = []
-    look = GraphIndex._look
-    monkeypatch.setattr(GraphIndex, "_look", lambda self, name: (looked.append(name), look(self, name)))
+    look = GraphIndex._update
+    monkeypatch.setattr(GraphIndex, "_update", lambda self, name: (looked.append(name), look(self, name)))
     with Memory.load("m", home=tmp_path) as memory:
         assert kept(memory) == before and not looked
         memory.write("e3", "- knows [[e4]]")

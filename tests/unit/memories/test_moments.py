@@ -345,7 +345,7 @@ def test_message_at_a_wrong_offset_is_found_in_its_whole_session(
 
 
 def keep_nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 0)
     monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 0)
 
 
@@ -363,7 +363,7 @@ def test_entry_read_for_one_question_is_not_read_again(
 def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 300)
+    monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 300)
     memory.sessions.add("voyage", [said(f"harbour {n} " + "waves " * 10) for n in range(20)])
     memory.sessions.add("gold", [said("gold in the harbour")])
     texts(memory, "harbour waves", kind="message", limit=20)  # type: ignore[arg-type]
@@ -385,7 +385,7 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
 
 
 def test_session_part_is_read_once_until_it_changes(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 0)
     memory.sessions.add("voyage", [said(f"harbour {word}") for word in ("gold", "silver", "copper")])
     assert texts(memory, "gold", kind="message") == ["harbour gold"]
     real = SessionReader.part
@@ -402,7 +402,7 @@ def test_session_part_is_read_once_until_it_changes(memory: Memory, monkeypatch:
 def test_cache_of_parts_is_bounded_and_holds_no_forgotten_one(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 0)
+    monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 0)
     monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 4_000)
     for n in range(5):
         memory.sessions.add(f"voyage {n}", [said(f"harbour {n} " + "waves " * 150)])
@@ -422,7 +422,7 @@ def test_cache_of_parts_is_bounded_and_holds_no_forgotten_one(
 
 
 def test_long_event_fields_are_cached_up_to_a_limit(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ipfsmem.memories.search_index._MOST_TOLD", 1_000)
+    monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 1_000)
     for n in range(20):
         memory.note("sailed", text="harbour", to=f"{n} " + "waves " * 40)
     assert len(texts(memory, "harbour waves", kind="event", limit=20)) == 20  # type: ignore[arg-type]
