@@ -346,7 +346,7 @@ def test_message_at_a_wrong_offset_is_found_in_its_whole_session(
 
 def keep_nothing_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 0)
-    monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 0)
+    monkeypatch.setattr("ipfsmem.memories.parts_read._MAX_BYTES", 0)
 
 
 def test_entry_read_for_one_question_is_not_read_again(
@@ -403,7 +403,7 @@ def test_cache_of_parts_is_bounded_and_holds_no_forgotten_one(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ipfsmem.memories.search_index._MAX_CACHED_CHARACTERS", 0)
-    monkeypatch.setattr("ipfsmem.memories.parts_read._MOST", 4_000)
+    monkeypatch.setattr("ipfsmem.memories.parts_read._MAX_BYTES", 4_000)
     for n in range(5):
         memory.sessions.add(f"voyage {n}", [said(f"harbour {n} " + "waves " * 150)])
     memory.sessions.add("gold", [said("gold in the harbour")])
