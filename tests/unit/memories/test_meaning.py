@@ -17,7 +17,7 @@ from aiohttp import web
 
 from ipfsmem.device.derived_file import DerivedFiles
 from ipfsmem.errors import ConfigError, ProviderError, StorageError, UsageError
-from ipfsmem.memories.kept_vectors import EARLIER, StoredVectors, _opened, prepared, vector_files
+from ipfsmem.memories.kept_vectors import EARLIER_FILE, StoredVectors, _opened, prepared, vector_files
 from ipfsmem.memories.living import Living
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.query_embedding import QueryEmbedding
@@ -682,7 +682,7 @@ def test_vectors_of_an_earlier_version_are_used(
     assert kept is not None and memory.replica.folder is not None
     memory.close()
     vectors_file(memory.replica).unlink()
-    path = memory.replica.folder / EARLIER
+    path = memory.replica.folder / EARLIER_FILE
     earlier = DerivedFiles(b"ipfsmem recall vectors 1", b"ipfsmem/vectors")
     assert earlier.save(memory.replica, path, kept.dump())
     with Memory.load("m", home=memory.replica.folder.parent) as again:
