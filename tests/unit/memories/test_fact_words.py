@@ -49,7 +49,7 @@ def test_decisions_are_the_same_with_and_without_the_word_index(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def decided(scope: str, many: int) -> list[tuple[str, bool, str]]:
-        monkeypatch.setattr(facts, "_MANY", many)
+        monkeypatch.setattr(facts, "_INDEX_AFTER", many)
         there = memory.scope(scope).facts
         for number in range(30):
             there.add(f"Something else entirely, numbered {number}", "other")
@@ -70,7 +70,7 @@ def test_decisions_are_the_same_with_and_without_the_word_index(
 def test_word_index_follows_edits_and_deletes(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(facts, "_MANY", 0)
+    monkeypatch.setattr(facts, "_INDEX_AFTER", 0)
     first = memory.facts.add("User likes green tea", "x")
     assert first is not None
     memory.facts.edit(first.fact.key, "User sails at dawn")
@@ -149,7 +149,7 @@ def test_limits_hide_the_same_with_and_without_the_word_index(
     )
 
     def hidden(scope: str, many: int) -> list[set[str]]:
-        monkeypatch.setattr(facts, "_MANY", many)
+        monkeypatch.setattr(facts, "_INDEX_AFTER", many)
         there, seen, keys = memory.scope(scope), list[set[str]](), list[str]()
 
         def add(number: int) -> None:
@@ -182,7 +182,7 @@ def test_limits_hide_the_same_with_and_without_the_word_index(
 def test_failed_refresh_leaves_no_change_partly_indexed(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts, "_MANY", 0)
+    monkeypatch.setattr(facts, "_INDEX_AFTER", 0)
     memory.facts.add("The boat is at pier 7", "x")
     memory.write("tea", "User likes tea", fields={"category": "x"})
     readable, failed = fact_words.readable_file, list[bytes]()

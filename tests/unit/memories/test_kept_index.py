@@ -758,7 +758,7 @@ def test_session_without_index_of_many_memories_lists_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hook that read all of them would exceed its time and print nothing."""
-    monkeypatch.setattr(context, "_HEADS", 3)
+    monkeypatch.setattr(context, "_MAX_UNINDEXED", 3)
     with Memory.load("alex", "local", home=tmp_path) as memory:
         for n in range(40):
             memory.write(f"k{n:02}", "tea", type="reference", fields={"important": "true"} if n < 20 else {})
