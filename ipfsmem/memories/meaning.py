@@ -39,7 +39,7 @@ from ipfsmem.memories.living import GroupReading, Live, Living, keys_of_removed,
 from ipfsmem.memories.memories import MemoryStore
 from ipfsmem.memories.memory_reader import NotHereError
 from ipfsmem.memories.query_embedding import QueryEmbedding
-from ipfsmem.recall.batches import embedded, of_question
+from ipfsmem.recall.batches import embedded, embedded_query
 from ipfsmem.recall.embedder import Embedder, EmbedderIdentity
 from ipfsmem.recall.vectors import Comparable, Vectors
 from ipfsmem.wording import count
@@ -181,7 +181,7 @@ class Meaning:
             if not len(vectors) or (worth_it is not None and not all_made and not worth_it(vectors)):
                 return QueryEmbedding(None, notice)
         try:
-            vector = _run(embedder, of_question(embedder, query[:_MAX_CHARACTERS]))
+            vector = _run(embedder, embedded_query(embedder, query[:_MAX_CHARACTERS]))
             if isinstance(vector, ProviderRefused):
                 return QueryEmbedding(
                     None, self._unless_reported(f"query ranked by words only: {vector}") or notice, vector

@@ -1,1 +1,1 @@
-"""Ranks entries for a question: terms, postings, weights. Values and functions of values."""
+"""Ranks entries for a query: terms, postings, scores and embeddings. Pure functions without I/O."""

@@ -1,4 +1,4 @@
-"""The days that a question names in English: "on 3 May", "in 2025", "last week", 2026-05-03. Today is passed in."""
+"""Finds the days that a query names in English: "on 3 May", "in 2025", "last week", 2026-05-03."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _month = lazy_pattern(rf"\b({_NAME})(?: (?:of )?(\d{{4}})\b)?")
 _month_after = lazy_pattern(r"\b(?:in|during|of|since|until|before|after|last|this|early|mid|late) $")
 _year = lazy_pattern(r"\b(?:in|during|of|since|until|before|after) (\d{4})\b")
 _ago = lazy_pattern(r"\b(\d{1,3}) (day|week)s? ago\b")
-#: Each question that names a day without a digit contains one of these.
-_NEEDED = (*MONTHS, "today", "yesterday", "this ", "last ")
+#: A query that names a day without digits contains one of these.
+_DAY_WORDS = (*MONTHS, "today", "yesterday", "this ", "last ")
 _near = lazy_pattern(r"\b(today|yesterday|(?:this|last) (?:week|month|year))\b")
 
 
 class Days(msgspec.Struct, frozen=True):
-    """Days that a question names: those between the first and the last, or all of a day, month or year; None: any."""
+    """The days that a query names: those from the first to the last, or all days with this day, month and year (None: any)."""
 
     year: int | None = None
     month: int | None = None
@@ -56,10 +56,10 @@ class Days(msgspec.Struct, frozen=True):
 
 
 def days_named(question: str, today: date) -> list[Days]:
-    """Return the days that a question names. A day outside the calendar matches nothing."""
+    """Return the days that a query names. A day outside the calendar matches no entry."""
     text = question.lower()
-    if not [name for name in _NEEDED if name in text] and not any(map(str.isdecimal, text)):
-        return []  # as most questions, without compiling a pattern
+    if not [name for name in _DAY_WORDS if name in text] and not any(map(str.isdecimal, text)):
+        return []  # most queries, without compiling a pattern
     days = [Days(int(one[1]), int(one[2]), int(one[3]) if one[3] else None) for one in _iso.finditer(text)]
     text = _iso.sub(" ", text)
     for form, day, month in ((_day_first, 1, 2), (_month_first, 2, 1)):
@@ -77,7 +77,7 @@ def days_named(question: str, today: date) -> list[Days]:
 
 
 def _ago_days(number: int, unit: str, today: date) -> Days:
-    """Return the day `number` days ago, or a week around the one `number` weeks ago."""
+    """Return the day `number` days ago, or the week around the day `number` weeks ago."""
     middle = _before(today, number * (7 if unit == "week" else 1))
     around = 3 if unit == "week" else 0
     return Days(first=_before(middle, around), last=_before(middle, -around))
@@ -100,6 +100,6 @@ def _near_days(words: str, today: date) -> Days:
 
 
 def _before(day: date, days: int) -> date:
-    """Return the day `days` before, within the calendar."""
+    """Return the day `days` before `day`, at the earliest the first day of the calendar."""
     ordinal = day.toordinal() - days
     return date.fromordinal(min(max(ordinal, 1), date.max.toordinal()))

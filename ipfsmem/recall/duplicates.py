@@ -1,7 +1,7 @@
-"""Near-duplicate texts: equal words, one inside the other, or most words in common, without comparing every pair.
+"""Finds near-duplicate texts without comparing every pair: equal words, one text inside the other, or most words in common.
 
-Two texts with such a share of words in common share several of each one's rarest words (prefix filtering: Bayardo, Ma, Srikant
-2007; with several words: Wang, Li, Feng 2012), so only those are compared. A word of very many texts leads to only some of them.
+Similar texts have several of their rarest words in common, so only such texts are compared (prefix filtering: Bayardo, Ma, Srikant
+2007; with several words: Wang, Li, Feng 2012). Of the texts with a very frequent word, only some are compared.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ipfsmem.recall.postings import TermNumbers
 from ipfsmem.recall.terms import split
 
 How = Literal["same", "contained", "alike"]
-#: Minimum words of a text that is looked up inside others.
+#: Minimum words of a text that is searched inside others.
 LEAST_WORDS: Final = 4
-#: Maximum texts examined for one word: for one of the rarest, and for the rarest only. Similar texts share most words, and so
-#: rarer ones too.
-MOST_ALIKE: Final = 50
-MOST_CONTAINING: Final = 200
-#: Number of rarest words that two texts must share to be compared, or all that they must share.
+#: Maximum texts examined for one of the rarest words when comparing, and for the rarest word when searching inside others. Similar
+#: texts are found by another word.
+MAX_COMPARED: Final = 50
+MAX_CONTAINING: Final = 200
+#: Number of rarest words that two texts must have in common to be compared, or fewer if they need fewer in common.
 _SHARED: Final = 4
-#: Minimum texts that NumPy compares.
-_MANY: Final = 2_000
-#: Number of different bits for the terms of a text.
+#: Minimum texts for which NumPy is used.
+_MIN_FOR_NUMPY: Final = 2_000
+#: Bits of a text's term signature.
 _BITS: Final = 2_048
-#: Upper bound of the rounding error of such products.
+#: Upper bound of the rounding error of products of shares and counts.
 _ROUNDING: Final = 1e-9
 
 
 class Pair(NamedTuple):
-    """Two texts. `contained`: the first occurs in the second, word for word."""
+    """Two similar texts. `contained`: the first occurs in the second, word for word."""
 
     one: str
     other: str
     how: How
-    #: The share of their different terms that both have (Jaccard), 0 to 1.
+    #: The share of their distinct terms that occur in both (Jaccard), 0 to 1.
     similarity: float
 
 
@@ -51,9 +51,9 @@ class _Text(NamedTuple):
     id: str
     #: Its words, separated by spaces.
     words: str
-    #: The different terms as numbers by frequency, rarest first.
+    #: The distinct terms as numbers by frequency, rarest first.
     rare: array[int]
-    #: A bit for each of them. A set of each text's terms takes ten times the memory, and more time outside of the cache.
+    #: The term signature: a bit for each term. Sets would use ten times the memory, and more time outside the CPU cache.
     bits: int
 
 
@@ -76,8 +76,8 @@ def duplicates(
             by_words[same] = id
             terms.append(array("I", numbers.different(words)))
     first = [(words, id) for (words, _), id in by_words.items()]
-    by_arrays = len(first) >= _MANY and find_spec("numpy")
-    different = (_ready_by_arrays if by_arrays else _ready)(first, terms, numbers.terms)
+    by_arrays = len(first) >= _MIN_FOR_NUMPY and find_spec("numpy")
+    different = (_prepared_by_numpy if by_arrays else _prepared)(first, terms, numbers.terms)
     alike = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
     alike |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
     if groups:
@@ -94,10 +94,10 @@ def _same(pair: Pair) -> Pair:
     return Pair(one, other, "same", 1.0)
 
 
-def _ready(
+def _prepared(
     first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
 ) -> list[_Text]:
-    """Return the texts, those with the fewest terms first."""
+    """Return the prepared texts, those with the fewest terms first."""
     often = Counter(chain.from_iterable(terms))
     place = [0] * len(names)
     for at, term in enumerate(sorted(range(len(names)), key=lambda term: (often[term], names[term]))):
@@ -110,10 +110,10 @@ def _ready(
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
-def _ready_by_arrays(
+def _prepared_by_numpy(
     first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
 ) -> list[_Text]:
-    """Return the same as `_ready`, in a fifth of the time."""
+    """Return the same as `_prepared`, in a fifth of the time."""
     import numpy as np
 
     ends = list(accumulate(map(len, terms), initial=0))
@@ -127,21 +127,21 @@ def _ready_by_arrays(
     keys.sort()
     places = keys.astype(np.uint32)  # the lower half
     texts_ready = []
-    for begin in range(0, len(terms), _MANY):
-        there = slice(ends[begin], ends[min(begin + _MANY, len(terms))])
-        bits = np.zeros((_MANY, _BITS), bool)
+    for begin in range(0, len(terms), _MIN_FOR_NUMPY):
+        there = slice(ends[begin], ends[min(begin + _MIN_FOR_NUMPY, len(terms))])
+        bits = np.zeros((_MIN_FOR_NUMPY, _BITS), bool)
         bits[rows[there] - begin, places[there] % _BITS] = True
         packed = np.packbits(bits, axis=1, bitorder="little")
-        for row, (words, id) in enumerate(islice(first, begin, begin + _MANY)):
+        for row, (words, id) in enumerate(islice(first, begin, begin + _MIN_FOR_NUMPY)):
             rare = array("I", places[ends[begin + row] : ends[begin + row + 1]].tobytes())
             texts_ready.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
 class _Candidates(NamedTuple):
-    """The texts before one that may be like it."""
+    """The earlier texts to compare with a text."""
 
-    #: The terms of which they share some, how many, and the first text that has enough terms.
+    #: The terms of which they must share `shared`, and the first text that has enough terms.
     rare: array[int]
     shared: int
     first: int
@@ -153,10 +153,10 @@ def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
         common = ceil(least * size - _ROUNDING)
         rare, first = text.rare[: size - common + _SHARED], bisect_left(sizes, common, 0, number)
         sought.append(_Candidates(rare, min(_SHARED, common), first))
-    near = _near_by_arrays if len(texts) >= _MANY and find_spec("numpy") else _near
+    near = _near_by_numpy if len(texts) >= _MIN_FOR_NUMPY and find_spec("numpy") else _near
     for number, at in near(sought):
         text, other = texts[number], texts[at]
-        # Each bit that only one of them has is a term that only one of them has.
+        # Each bit that is set in only one signature is a term that occurs in only one text.
         may_differ = (sizes[number] + sizes[at]) * (1 - least) / (1 + least) + 1
         if (text.bits ^ other.bits).bit_count() <= may_differ:
             share = _share(text, other)
@@ -166,8 +166,8 @@ def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
 
 
 def _near(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
-    """Yield the number of each text with each of those before it that share enough terms."""
-    having = defaultdict[int, deque[int]](partial(deque, maxlen=MOST_ALIKE))
+    """Yield (number of a text, number of an earlier text) for each pair that shares enough terms."""
+    having = defaultdict[int, deque[int]](partial(deque, maxlen=MAX_COMPARED))
     for number, (rare, shared, first) in enumerate(sought):
         rows = list(map(having.__getitem__, rare))
         often = Counter(chain.from_iterable(rows))
@@ -176,35 +176,35 @@ def _near(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
             row.append(number)
 
 
-def _near_by_arrays(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
+def _near_by_numpy(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
     """Yield the same as `_near`, in any order, in a fifth of the time."""
     import numpy as np
 
     terms = 1 + max((one.rare[-1] for one in sought if one.rare), default=0)
-    having = np.full((terms, MOST_ALIKE), -1, np.int32)
+    having = np.full((terms, MAX_COMPARED), -1, np.int32)
     cells, places = having.reshape(-1), np.zeros(terms, np.intp)
     for number, (rare, shared, first) in enumerate(sought):
         rows = np.array(rare, np.intp)
         numbers = having[rows].ravel()
         numbers = numbers[numbers >= first]
         numbers.sort()
-        # A number that occurs so often is the same so many places later.
+        # In the sorted numbers, one that occurs `shared` times equals the number `shared` - 1 places later.
         often = numbers[: max(0, len(numbers) - shared + 1)]
         yield from ((number, at) for at in set(often[often == numbers[shared - 1 :]].tolist()))
-        cells[rows * MOST_ALIKE + places[rows]] = number
-        places[rows] = (places[rows] + 1) % MOST_ALIKE
+        cells[rows * MAX_COMPARED + places[rows]] = number
+        places[rows] = (places[rows] + 1) % MAX_COMPARED
 
 
 def _contained(texts: Sequence[_Text]) -> Iterator[Pair]:
     sought = [text for text in texts if text.words.count(" ") >= LEAST_WORDS - 1 and text.rare]
-    having = {text.rare[0]: deque[_Text](maxlen=MOST_CONTAINING) for text in sought}
+    having = {text.rare[0]: deque[_Text](maxlen=MAX_CONTAINING) for text in sought}
     for text in texts:
         for term in having.keys() & text.rare:
             having[term].append(text)
     for text in sought:
         bits = text.bits
         for other in having[text.rare[0]]:
-            # A contained text has no other terms, which is a hundred times quicker to check than its words.
+            # The terms of a contained text are a subset, which is checked a hundred times faster than its words.
             if bits & other.bits == bits and other is not text and f" {text.words} " in f" {other.words} ":
                 yield Pair(text.id, other.id, "contained", _share(text, other))
 

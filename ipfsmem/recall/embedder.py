@@ -1,4 +1,4 @@
-"""The interface of an embedder: its identity, and one call. Whether there is one, and who opens it, is decided elsewhere."""
+"""The interface of an embedding model: its identity, and a call that embeds texts."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ import msgspec
 
 
 class EmbedderIdentity(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """Which model makes the vectors. Vectors of two identities are never compared."""
+    """The identity of an embedding model. Vectors of two identities are never compared."""
 
     #: The name of the model.
     name: str
-    #: Its host or its release.
+    #: The host of an endpoint, or the release of a local model.
     version: str
-    #: Hex, of all settings on which the vectors depend.
+    #: Hash of all settings on which the vectors depend, in hex.
     hash: str
-    #: Requested numbers in a vector; 0 if the model decides.
+    #: Requested dimension of the vectors; 0: the default of the model.
     dimension: int = 0
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts."""
+    """Computes vectors of texts."""
 
     identity: EmbedderIdentity
-    #: A cosine below which two texts are unrelated; -1 if unknown.
+    #: The cosine below which two texts are unrelated; -1 if unknown.
     unrelated: float
-    #: Whether it waits, for example for an endpoint; otherwise its calls complete without an event loop, which takes 50 ms to
-    #: load.
+    #: Whether its calls wait for I/O, such as an endpoint; otherwise they run without an event loop, whose import takes 50 ms.
     waits: bool
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in order, all of one length, of finite numbers that are not all 0.
+        """Return one vector for each text, in order, all of the same length, with finite numbers that are not all 0.
 
-        Raises ProviderError or ConfigError if there are none: this says nothing about the single texts.
+        Raises ProviderError or ConfigError for the whole batch; the error does not identify a text.
         """
 
     def knows(self, question: str) -> float:
-        """Return the weight of the model for a question, 0 to 1: less if it was not made for such words."""
+        """Return a factor of the weight of meaning for a query, 0 to 1: lower if the model knows few of its words."""
 
     async def close(self) -> None:
         """Close connections."""

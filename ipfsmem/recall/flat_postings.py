@@ -1,4 +1,4 @@
-"""Postings and their terms in flat arrays, as they stand in an image."""
+"""Postings and their terms in flat arrays, as they are stored in an image."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ import msgspec
 
 from ipfsmem.recall.spelling import vocabulary_of
 
-#: Maximum terms that are looked up one by one before a dictionary of all is made.
-_ONE_BY_ONE = 100
-#: Many numbers, or a view of those in an image.
+#: Maximum lookups of single terms before a dictionary of all terms is built.
+_MAX_SINGLE_LOOKUPS = 100
+#: An array of numbers, or a view of the numbers in an image.
 Numbers: TypeAlias = "array[int] | memoryview"
 
 
 class Terms(Mapping[str, int]):
-    """Sorted terms, each with its place: one text of lines, of which most processes look up a few."""
+    """A sorted list of terms with their positions, stored as one text of lines, because most processes look up few terms."""
 
     def __init__(self, text: str, begins: Numbers) -> None:
-        """`text`: with a line break before, between and after them; `begins`: the positions of the line break before each, and of
-        the last."""
+        """`text`: the terms with a line break before, between and after them. `begins`: the offsets of all line breaks."""
         self.text, self.begins = text, begins
         self._looked = 0
         self._places: dict[str, int] | None = None
 
     @classmethod
     def of(cls, terms: Iterable[str]) -> Terms:
-        """Return the terms of a sorted list."""
+        """Build the terms from a sorted list."""
         names = list(terms)
         return cls(vocabulary_of(names), array("I", accumulate((len(term) + 1 for term in names), initial=0)))
 
@@ -49,10 +48,10 @@ class Terms(Mapping[str, int]):
         return place
 
     def _place(self, term: str) -> int | None:
-        if self._places is None and self._looked < _ONE_BY_ONE:
+        if self._places is None and self._looked < _MAX_SINGLE_LOOKUPS:
             self._looked += 1
             text, begins, size = self.text, self.begins, len(self)
-            place, end = 0, size  # `bisect_left` with a key would call it at each step
+            place, end = 0, size  # `bisect_left` with a key function would be called at each step
             while place < end:
                 middle = (place + end) // 2
                 if text[begins[middle] + 1 : begins[middle + 1]] < term:
@@ -64,23 +63,23 @@ class Terms(Mapping[str, int]):
         return self.all().get(term)
 
     def all(self) -> dict[str, int]:
-        """Return a dictionary of all with their places."""
+        """Return a dictionary of all terms with their positions."""
         if self._places is None:
             self._places = dict(zip(self.text.split("\n")[1:-1], range(len(self)), strict=False))
         return self._places
 
 
 class Flat(msgspec.Struct, frozen=True):
-    """All postings in sequence: those of the term at place n are at `starts[n]` to `starts[n + 1]`."""
+    """All postings in sequence: those of the term at position n are from `starts[n]` to `starts[n + 1]`."""
 
-    #: The sorted terms, each with its place.
+    #: The sorted terms, each with its position.
     places: Mapping[str, int]
     starts: Numbers
     numbers: Numbers
     counts: Sequence[int]
 
     def row(self, place: int) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the numbers and counts of the term at a place."""
+        """Return the entry numbers and counts of the term at a position."""
         first, end = self.starts[place], self.starts[place + 1]
         numbers, counts = self.numbers[first:end], self.counts[first:end]
         if isinstance(numbers, memoryview):

@@ -1,8 +1,9 @@
-"""Function words of the languages for which the index keeps every word: articles, pronouns, prepositions, forms of "be" and
-"have". Without accents and case, as `terms.split` returns words.
+"""Weighs the words of a prompt: function words (articles, pronouns, prepositions, forms of "be" and "have") have no weight,
+identifiers have more.
 
-Ranking needs no such list: common words have little weight. A hook counts the words of a prompt that a text has. Some of these
-are nouns in English ("door", "hat", "man"), so the list holds for a prompt that has more of them than of English stop words.
+Ranking needs no such list because it gives common words little weight, but a hook counts the words of a prompt that occur in a
+text. Some function words of other languages are nouns in English ("door", "hat", "man"), so the list is used only for a prompt that
+has more of them than of English stop words. Words have no accents and no case, as returned by `terms.split`.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ _DUTCH = (
     "aan als bij dan dat de den der deze die dit door een en er het hij hoe ik in is je kan maar me met mijn naar niet nog of om ook op "
     "over te tot uit van voor waar was wat we wel wie wij zal ze zich zij zijn zo"
 )
-#: Without the English ones, which count for English.
+#: Function words of other languages that are not English stop words.
 FUNCTION_WORDS = (
     frozenset(" ".join((_GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH)).split()) - STOP_WORDS
 )
-#: Digits of an identifier: a code of an error, a ticket, a part of a hash. A year has four.
+#: Minimum digits of an identifier (an error code, a ticket, a part of a hash) with letters, and of a number alone. A year has four.
 _LEAST_DIGITS, _NUMBER = 3, 5
 
 
 def word_weights(prompt: str) -> Callable[[str], int]:
-    """Return a function of the weight of a word of a prompt: 0 for a function word, 2 for an identifier, else 1."""
+    """Return a function that weighs a word of a prompt: 0 for a function word, 2 for an identifier, else 1."""
     words = split(prompt)
     is_foreign = sum(word in FUNCTION_WORDS for word in words) > sum(word in STOP_WORDS for word in words)
 
@@ -60,12 +61,12 @@ def word_weights(prompt: str) -> Callable[[str], int]:
 
 
 def prompt_weight(prompt: str) -> int:
-    """Return the sum of the weights of the different terms of a prompt."""
+    """Return the sum of the weights of the distinct terms of a prompt."""
     weight = word_weights(prompt)
     return sum({term: weight(word) for word in split(prompt) for term in terms_of(word)}.values())
 
 
 def _is_identifier(word: str) -> bool:
-    """Return whether a word is a name that hardly anything else has: letters with three digits, or a number of five."""
+    """Return whether a word is an identifier: letters with at least three digits, or a number of at least five digits."""
     digits = sum(map(str.isdecimal, word))
     return digits >= (_NUMBER if digits == len(word) else _LEAST_DIGITS)

@@ -1,4 +1,4 @@
-"""Merges the hits of several phrasings of one question into one list."""
+"""Merges the hits of several phrasings of one query into one list."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 from ipfsmem.recall.recipe import Hit
 
-#: Decimal places to which hits are compared, so that the best of all phrasings are equal.
+#: Decimal places to which relative scores are rounded, so that the best hits of all phrasings are equal.
 _DIGITS: Final = 9
 
 
 def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """Merge several lists of hits, each best first; ties by id. A hit has its best relative score in any list, where the best of
-    a list has 1. The order of the lists has no effect."""
+    """Merge several lists of hits, each best first; ties by id. The score of a hit is its highest relative score in any list; the
+    best hit of a list has the relative score 1. The order of the lists has no effect."""
     best: dict[str, Hit] = {}
     for hits in lists:
         top = hits[0].score if hits and hits[0].score > 0 else 1.0

@@ -1,7 +1,7 @@
-"""An index as bytes: everything needed to rank without reading the texts; it contains only their terms.
+"""Encodes an index as bytes, with the terms of the entries but without their texts.
 
-Every part is checked before use, terms and their entries on first access (`Postings.occurrences`): no number is out of range.
-Whether the numbers are right cannot be checked. Anybody with the bytes can read the terms: they are sealed elsewhere.
+Every part is checked before use, so that no number is out of range; postings are checked on first access (`Postings.occurrences`).
+Wrong numbers within the range cannot be detected. The bytes are not encrypted: callers seal them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import msgspec
 from ipfsmem.errors import FormatError
 from ipfsmem.recall.flat_postings import Flat, Numbers, Terms
 
-#: Increase it when terms change, as they are stored; increase `VERSION` of `device.recall_image` too.
+#: Increase it when `terms` changes, because terms are stored; also increase `VERSION` of `device.recall_image`.
 _VERSION = 4
-#: Characters above which a longer entry has no lower score.
+#: Characters beyond which the penalty for length does not grow.
 LONGEST = 20_000
-#: All bits recorded for an entry.
+#: All flags of an entry.
 ALL_MARKS = 31
 
 
@@ -33,30 +33,30 @@ class ImageError(FormatError, ValueError):
 class Columns(NamedTuple):
     """The data of each entry, by its number; number 0 is unused."""
 
-    #: The day as in `date.toordinal`, 0 for none.
+    #: The day as by `date.toordinal`, 0 for none.
     days: array[int]
     #: Characters, at most `LONGEST`.
     sizes: array[int]
     marks: array[int]
     salience: array[float]
-    #: The number of its group, 0 for an entry alone.
+    #: The number of its group, 0 for an entry without a group.
     groups: array[int]
 
 
 class State(msgspec.Struct, frozen=True):
-    """Everything that an index consists of; its caches are derived."""
+    """The content of an index, without derived caches."""
 
-    #: By number, as all columns; "" at number 0.
+    #: Ids by entry number; "" at number 0.
     ids: list[str]
-    #: By number of the group; "" at number 0.
+    #: Names by group number; "" at number 0.
     group_names: list[str]
     columns: Columns
     words: Flat
-    #: Number of terms of each entry.
+    #: Number of terms of each entry, by entry number.
     lengths: array[int]
     headers: Flat
     header_lengths: array[int]
-    #: The passages of entries that have several, by their own number: the entry of each, and its characters.
+    #: The passages of entries with several, by passage number: the entry of each, and its characters.
     passages: Flat
     passage_lengths: array[int]
     owners: array[int]
@@ -117,7 +117,7 @@ def write(state: State) -> bytes:
 
 
 def read(data: bytes | memoryview) -> State:
-    """Decode a state, whose rows remain a part of these bytes. Raises ImageError for bytes that `write` did not make."""
+    """Decode a state, whose rows remain views of these bytes. Raises ImageError for any other bytes than those of `write`."""
     try:
         image = _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -131,13 +131,13 @@ def read(data: bytes | memoryview) -> State:
         _array("I", image.days, entries, most=date.max.toordinal()),
         _array("H", image.sizes, entries, most=LONGEST),
         _array("B", image.marks, entries, most=ALL_MARKS),
-        _filled(array("d"), image.salience, entries),
+        _array_of(array("d"), image.salience, entries),
         _array("I", image.groups, entries, most=len(image.group_names) - 1),
     )
     _check(not any(column[0] for column in columns), "first entry")
     words, lengths = _flat(image.words, entries)
     headers, header_lengths = _flat(image.headers, entries)
-    owners = _filled(array("I"), image.owners, len(image.owners) // 4)
+    owners = _array_of(array("I"), image.owners, len(image.owners) // 4)
     _check(len(owners) > 0 and owners[0] == 0 and all(owners[1:]), "passages")
     _check(max(owners) < entries and all(map(le, owners, owners[1:])), "passages")
     sizes = _array("H", image.passage_sizes, len(owners), most=LONGEST)
@@ -167,13 +167,13 @@ def _bytes(numbers: array[int] | array[float]) -> memoryview:
 
 
 def _little(numbers: _Numbers) -> _Numbers:
-    """Return these numbers in little-endian byte order."""
+    """Convert numbers to little-endian byte order."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
 
 
-def _filled(numbers: _Numbers, data: memoryview, size: int) -> _Numbers:
+def _array_of(numbers: _Numbers, data: memoryview, size: int) -> _Numbers:
     _check(len(data) == size * numbers.itemsize, "columns")
     numbers.frombytes(data)
     return _little(numbers)
@@ -182,13 +182,13 @@ def _filled(numbers: _Numbers, data: memoryview, size: int) -> _Numbers:
 def _array(
     code: Literal["B", "H", "I"], data: memoryview, size: int, *, most: int | None = None
 ) -> array[int]:
-    numbers = _filled(array(code), data, size)
+    numbers = _array_of(array(code), data, size)
     _check(most is None or max(numbers, default=0) <= most, "columns")
     return numbers
 
 
-def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
-    """Return a view of many numbers in the bytes: filling an array takes longer than answering a question."""
+def _view(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
+    """Return a view of the numbers in the bytes, because copying them into an array takes longer than a query."""
     if sys.byteorder == "big" or not size:
         return _array(code, data, size)
     _check(len(data) == size * array(code).itemsize, "columns")
@@ -196,12 +196,12 @@ def _seen(code: Literal["H", "I"], data: memoryview, size: int) -> Numbers:
 
 
 def _small(entries: int) -> Literal["H", "I"]:
-    """Return the type of numbers for this many entries."""
+    """Return the array type code for entry numbers."""
     return "H" if entries <= 1 << 16 else "I"
 
 
 def _rows(flat: Flat, lengths: array[int]) -> _Rows:
-    """Return rows whose counts are stored in a byte each; the few greater ones follow in four bytes each."""
+    """Encode postings with one byte per count; greater counts follow in four bytes each."""
     if isinstance(flat.counts, memoryview):
         counts = flat.counts.tobytes()
         many = array("I", [255]) * counts.count(255)
@@ -220,7 +220,7 @@ def _rows(flat: Flat, lengths: array[int]) -> _Rows:
 
 
 def _packed(code: Literal["H", "I"], numbers: Numbers) -> memoryview:
-    """Return many numbers as bytes, quickly if they are a view of this type."""
+    """Return numbers as bytes, without copying if they are a view of this type."""
     same = isinstance(numbers, memoryview) and numbers.format == code
     return _bytes(array(code, numbers.tobytes() if same else numbers.tolist()))
 
@@ -228,14 +228,14 @@ def _packed(code: Literal["H", "I"], numbers: Numbers) -> memoryview:
 def _flat(rows: _Rows, entries: int) -> tuple[Flat, array[int]]:
     small = _small(entries)
     size = len(rows.numbers) // array(small).itemsize
-    begins = _seen("I", rows.begins, len(rows.begins) // 4)
+    begins = _view("I", rows.begins, len(rows.begins) // 4)
     _check(len(begins) > 0 and begins[0] == 0 and begins[-1] == len(rows.terms) - 1, "terms")
-    starts = _seen("I", rows.starts, len(begins))
+    starts = _view("I", rows.starts, len(begins))
     lengths = _array("I", rows.lengths, entries)
     _check(starts[0] == 0 and starts[-1] == size, "rows")
     _check(lengths[0] == 0, "lengths")
     return Flat(
-        Terms(rows.terms, begins), starts, _seen(small, rows.numbers, size), _counts(rows.counts, size)
+        Terms(rows.terms, begins), starts, _view(small, rows.numbers, size), _counts(rows.counts, size)
     ), lengths
 
 

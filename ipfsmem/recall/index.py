@@ -1,6 +1,7 @@
-"""The entries to rank, with columns of their data besides the terms, and no texts.
+"""The index that is ranked: the terms of all entries, and columns of their other data, without texts.
 
-An entry is a memory file, alone in its group, or one of a conversation or a day, whose neighbours are its context.
+An entry is a memory file, which has no group, or a message or event in the group of its conversation or day, whose neighbours are
+its context.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from ipfsmem.recall.postings import PostingList, Postings, TermNumbers, all_lowe
 from ipfsmem.recall.sums import Shares
 from ipfsmem.recall.terms import split
 
-#: Bits recorded for an entry. The last four only for entries of a group.
+#: Flags of an entry; the last four are used only for entries of a group.
 MEMORY, GROUPED, QUESTION, TIME, NUMBER = 1, 2, 4, 8, 16
 #: Maximum characters without a penalty for length.
 USUAL_SIZE = 400
-#: A passage of fewer characters says so little that the one beyond it is examined too.
+#: A passage of fewer characters is so short that the passage beyond it is examined too.
 SHORT = 300
 
 _time = lazy_pattern(
@@ -40,7 +41,8 @@ _number = lazy_pattern(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|dozen|hundred)\b", re.I
 )
 _digit = lazy_pattern(r"\d")
-#: Without a digit and one of these words a text has neither time nor number; checking for words is ten times quicker.
+#: A text without digits and without these words has neither time nor number; looking up words is ten times faster than the
+#: patterns.
 _TIMES = frozenset(
     [
         "today",
@@ -83,8 +85,8 @@ _TELLING = _TIMES | _NUMBERS
 _ASKING = ("?", "？", "؟")
 #: Maximum terms whose passages are cached.
 _PASSAGE_ROWS = 256
-#: Number of removed entries, besides as many as exist, after which the others are renumbered.
-_GONE = 1_000
+#: Entries are renumbered after this many removals more than there are entries.
+_MAX_REMOVED = 1_000
 
 
 @cache
@@ -94,15 +96,15 @@ def too_long(size: int) -> float:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One entry with its data."""
+    """An entry to index."""
 
     id: str
     text: str
-    #: For a memory file its name, description and tags, for an entry of a group its speaker. Searched like its text.
+    #: Name, description and tags of a memory file, or the speaker of a group's entry. Searched like the text.
     header: str = ""
-    #: The conversation or day that it belongs to; "" for none.
+    #: Its conversation or day; "" for none.
     group: str = ""
-    #: When it happened, or was last changed. For an entry of a group the day is among its words: "12 may 2026".
+    #: The day on which it happened or was last changed. For an entry of a group, the day is also indexed as words: "12 may 2026".
     at: date | None = None
     memory: bool = False
     #: The salience of a memory file, 0 to 1; see `worth.salience`.
@@ -115,7 +117,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class GroupRow(Shares):
-    """The groups that have a term: its weight among groups, and its BM25 for each conversation or day."""
+    """The groups that contain a term: its weight among groups, and its BM25 for each group."""
 
     def __init__(self, worth: float, shares: dict[int, float]) -> None:
         self.worth, self._shares = worth, shares
@@ -123,19 +125,19 @@ class GroupRow(Shares):
 
     @property
     def shares(self) -> Collection[float]:
-        """The share of each."""
+        """The share of each group."""
         return self._shares.values()
 
     def share(self, number: int) -> float:
-        """Return the share of one group."""
+        """Return the share of one group, 0 if it lacks the term."""
         return self._shares.get(number, 0.0)
 
 
 class Index:
-    """Entries to rank. An index that was updated answers like a new one of the same entries."""
+    """The entries to rank. An updated index returns the same hits as a new index of the same entries."""
 
     def __init__(self, documents: Iterable[Document] = ()) -> None:
-        #: Number of questions so far.
+        #: Number of queries so far.
         self.asked = 0
         empty = Columns(array("I", [0]), array("H", [0]), array("B", [0]), array("d", [0.0]), array("I", [0]))
         none = array("I", [0])
@@ -146,18 +148,18 @@ class Index:
             self.add(document)
 
     def image(self) -> bytes:
-        """Return all of it as bytes, from which `from_image` restores it without the texts. The bytes are not encrypted."""
+        """Encode the index as bytes for `from_image`. The bytes are not encrypted."""
         return write(self._state())
 
     @staticmethod
     def from_image(image: bytes | memoryview) -> Index:
-        """Restore an index from its image; entries can be added and removed. Raises ImageError, a ValueError."""
+        """Restore an index from its image, for queries and updates. Raises ImageError, a ValueError."""
         index = Index()
         index._take_state(read(image))
         return index
 
     def _state(self) -> State:
-        """Return its state, with entries renumbered and without empty groups. Groups are in the order of their first entries."""
+        """Return the state, with renumbered entries and without empty groups. Groups are in the order of their first entries."""
         entries = [0, *self.numbers()]
         new = array("I", bytes(4 * len(self.ids)))
         for number, old in enumerate(entries):
@@ -194,7 +196,7 @@ class Index:
         )
 
     def signatures(self) -> dict[str, int]:
-        """Return a number for each entry derived from its terms and their counts: within a process equal for equal ones."""
+        """Return a hash of the terms and counts of each entry, comparable within a process only."""
         state = self._state()
         signs = [0] * len(state.ids)
         for header, flat in enumerate((state.words, state.headers)):
@@ -237,29 +239,29 @@ class Index:
         passage_sizes: array[int],
     ) -> None:
         self._terms = terms
-        #: By number, as all columns; "" at number 0 and for a removed entry.
+        #: Ids by entry number; "" at number 0 and for a removed entry.
         self.ids, self.columns = ids, columns
         self.words, self.headers = words, headers
-        #: The consecutive passages of each entry that has several, with their own numbers; by number of the passage the entry, 0
-        #: for a removed one, and its characters.
+        #: The postings of the passages of entries with several; by passage number, the entry (0 for a removed one) and the number
+        #: of characters. The passages of an entry are consecutive.
         self.passages, self.owners, self.passage_sizes = passages, owners, passage_sizes
-        #: By number of the entry: its first passage, and the one after its last; both 0 if it is one passage itself.
+        #: By entry number: its first passage, and the one after its last; both 0 if the entry is a single passage.
         self.first_passage, self.passage_end = (array("I", bytes(4 * len(ids))) for _ in range(2))
         for passage in range(len(owners) - 1, 0, -1):
             owner = owners[passage]
             self.first_passage[owner] = passage
             if not self.passage_end[owner]:
                 self.passage_end[owner] = passage + 1
-        #: Number of entries that have several, and of their terms.
+        #: Number of entries with several passages, and number of their terms.
         several = [number for number, first in enumerate(self.first_passage) if first]
         self._several, self._of_several = len(several), sum(map(words.lengths.__getitem__, several))
         self.group_names = group_names
         self._numbers = {id: number for number, id in enumerate(ids) if number}
         self._group_numbers = {name: number for number, name in enumerate(group_names) if number}
-        #: By number of the group: its last entry, and its number of terms.
+        #: By group number: its last entry, and its number of terms.
         self.last = array("I", bytes(4 * len(group_names)))
         self.group_lengths = [0] * len(group_names)
-        #: The entry before and after one in its group, 0 for none.
+        #: By entry number: the entry before and after it in its group, 0 for none.
         self.before, self.after = array("I", bytes(4 * len(ids))), array("I", bytes(4 * len(ids)))
         self._grouped = 0
         for number, group in enumerate(columns.groups):
@@ -273,7 +275,7 @@ class Index:
         self._group_average: tuple[int, float] | None = None
         self._passage_rows: dict[str, PostingList] = {}
         self._passage_against: array[float] | None = None
-        #: Cache of `ranking_arrays` until it changes, cache of whose each entry is, and of the entries that pass a filter.
+        #: Caches until the next change: the arrays of `ranking_arrays`, own and other entries, and the entries that match a filter.
         self.arrays: Any = None
         self.parted: tuple[frozenset[int], frozenset[int]] | None = None
         self.passing: dict[Any, frozenset[int]] = {}
@@ -289,12 +291,12 @@ class Index:
         return self.words.entries
 
     def add(self, document: Document) -> None:
-        """Add an entry as the last of its group; one of the same id is replaced."""
+        """Add an entry as the last of its group, in place of an entry with the same id."""
         id, text, name, at, memory = document.id, document.text, document.group, document.at, document.memory
         if id in self._numbers:
             self.remove(id)
         number = len(self.ids)
-        if number > 2 * self.words.entries + _GONE:
+        if number > 2 * self.words.entries + _MAX_REMOVED:
             self._take_state(self._state())
             number = len(self.ids)
         of = self._terms.of
@@ -375,7 +377,7 @@ class Index:
         self._changed()
 
     def number(self, id: str) -> int | None:
-        """Return the number of an entry, None if it is missing."""
+        """Return the number of an entry, None for an unknown id."""
         return self._numbers.get(id)
 
     def numbers(self) -> Iterable[int]:
@@ -390,7 +392,7 @@ class Index:
             number = self.before[number]
 
     def passages_of(self, number: int) -> range:
-        """Return the passages of an entry that has several."""
+        """Return the numbers of the passages of an entry; empty if it is a single passage."""
         return range(self.first_passage[number], self.passage_end[number])
 
     def by_day(self) -> dict[int, list[int]]:
@@ -404,7 +406,7 @@ class Index:
 
     @property
     def has_groups(self) -> bool:
-        """Whether any entry belongs to a conversation or a day."""
+        """Whether any entry belongs to a group."""
         return self._grouped > 0
 
     @property
@@ -413,7 +415,7 @@ class Index:
         return self._several > 0
 
     def _passage_statistics(self) -> tuple[int, float]:
-        """Return the number of passages, counting an entry without several as one, and their average number of terms."""
+        """Return the number of passages, and their average number of terms. An entry that is a single passage counts as one."""
         number = len(self) - self._several + self.passages.entries
         total = self.words.total - self._of_several + self.passages.total
         return number, total / number if total else 1.0
@@ -427,7 +429,8 @@ class Index:
         return self._passage_against
 
     def passage_row(self, term: str) -> PostingList:
-        """Return the passages that have a term: an entry without several by its own number, the others after all entries."""
+        """Return the passages that contain a term. An entry that is a single passage has its entry number; other passages are
+        numbered after all entries."""
         passage = self._passage_rows.get(term)
         if passage is None:
             row, several, beyond = self.words.row(term), self.first_passage, len(self.ids)
@@ -445,14 +448,14 @@ class Index:
         return passage
 
     def group_average(self) -> tuple[int, float]:
-        """Return the number of groups, counting an entry alone as one, and their average number of terms."""
+        """Return the number of groups, and their average number of terms. An entry without a group counts as one."""
         if self._group_average is None:
             groups = len(self) - self._grouped + sum(map(bool, self.last))
             self._group_average = groups, self.words.total / groups if self.words.total else 1.0
         return self._group_average
 
     def group_row(self, term: str) -> GroupRow:
-        """Return the conversations and days that have a term."""
+        """Return the groups that contain a term."""
         cached = self._group_rows.get(term)
         if cached is None:
             row, of = self.words.row(term), self.columns.groups
@@ -487,7 +490,7 @@ def has_number(text: str) -> bool:
 
 
 def _marks(text: str, texts: Iterable[list[str]]) -> int:
-    """Return the bits of an entry of a group; `texts`: the words of its passages."""
+    """Return the flags of an entry of a group. `texts`: the words of its passages."""
     marks = GROUPED | QUESTION if text.rstrip().endswith(_ASKING) else GROUPED
     digit = _digit.search(text)
     telling = frozenset() if digit else _TELLING.intersection(chain.from_iterable(texts))
