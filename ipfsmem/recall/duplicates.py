@@ -30,7 +30,7 @@ MAX_CONTAINING: Final = 200
 #: Number of rarest words that two texts must have in common to be compared, or fewer if they need fewer in common.
 _SHARED: Final = 4
 #: Minimum texts for which NumPy is used.
-_MIN_FOR_NUMPY: Final = 2_000
+_MANY: Final = 2_000
 #: Bits of a text's term signature.
 _BITS: Final = 2_048
 #: Upper bound of the rounding error of products of shares and counts.
@@ -76,8 +76,8 @@ def duplicates(
             by_words[same] = id
             terms.append(array("I", numbers.different(words)))
     first = [(words, id) for (words, _), id in by_words.items()]
-    by_arrays = len(first) >= _MIN_FOR_NUMPY and find_spec("numpy")
-    different = (_prepared_by_numpy if by_arrays else _prepared)(first, terms, numbers.terms)
+    by_arrays = len(first) >= _MANY and find_spec("numpy")
+    different = (_ready_by_arrays if by_arrays else _ready)(first, terms, numbers.terms)
     alike = {frozenset((pair.one, pair.other)): pair for pair in _alike(different, least)}
     alike |= {frozenset((pair.one, pair.other)): pair for pair in _contained(different)}
     if groups:
@@ -94,7 +94,7 @@ def _same(pair: Pair) -> Pair:
     return Pair(one, other, "same", 1.0)
 
 
-def _prepared(
+def _ready(
     first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
 ) -> list[_Text]:
     """Return the prepared texts, those with the fewest terms first."""
@@ -110,10 +110,10 @@ def _prepared(
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
 
 
-def _prepared_by_numpy(
+def _ready_by_arrays(
     first: Sequence[tuple[str, str]], terms: Sequence[array[int]], names: Sequence[str]
 ) -> list[_Text]:
-    """Return the same as `_prepared`, in a fifth of the time."""
+    """Return the same as `_ready`, in a fifth of the time."""
     import numpy as np
 
     ends = list(accumulate(map(len, terms), initial=0))
@@ -127,12 +127,12 @@ def _prepared_by_numpy(
     keys.sort()
     places = keys.astype(np.uint32)  # the lower half
     texts_ready = []
-    for begin in range(0, len(terms), _MIN_FOR_NUMPY):
-        there = slice(ends[begin], ends[min(begin + _MIN_FOR_NUMPY, len(terms))])
-        bits = np.zeros((_MIN_FOR_NUMPY, _BITS), bool)
+    for begin in range(0, len(terms), _MANY):
+        there = slice(ends[begin], ends[min(begin + _MANY, len(terms))])
+        bits = np.zeros((_MANY, _BITS), bool)
         bits[rows[there] - begin, places[there] % _BITS] = True
         packed = np.packbits(bits, axis=1, bitorder="little")
-        for row, (words, id) in enumerate(islice(first, begin, begin + _MIN_FOR_NUMPY)):
+        for row, (words, id) in enumerate(islice(first, begin, begin + _MANY)):
             rare = array("I", places[ends[begin + row] : ends[begin + row + 1]].tobytes())
             texts_ready.append(_Text(id, words, rare, int.from_bytes(packed[row].tobytes(), "little")))
     return sorted(texts_ready, key=lambda text: (len(text.rare), text.id))
@@ -153,7 +153,7 @@ def _alike(texts: Sequence[_Text], least: float) -> Iterator[Pair]:
         common = ceil(least * size - _ROUNDING)
         rare, first = text.rare[: size - common + _SHARED], bisect_left(sizes, common, 0, number)
         sought.append(_Candidates(rare, min(_SHARED, common), first))
-    near = _near_by_numpy if len(texts) >= _MIN_FOR_NUMPY and find_spec("numpy") else _near
+    near = _near_by_arrays if len(texts) >= _MANY and find_spec("numpy") else _near
     for number, at in near(sought):
         text, other = texts[number], texts[at]
         # Each bit that is set in only one signature is a term that occurs in only one text.
@@ -176,7 +176,7 @@ def _near(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
             row.append(number)
 
 
-def _near_by_numpy(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
+def _near_by_arrays(sought: Sequence[_Candidates]) -> Iterator[tuple[int, int]]:
     """Yield the same as `_near`, in any order, in a fifth of the time."""
     import numpy as np
 

@@ -27,7 +27,7 @@ def brought_up(living: Living, memory: Memory) -> Living:
                 while True:
                     next(steps)
             except StopIteration as end:
-                living.took(GroupReading(*end.value))
+                living.store(GroupReading(*end.value))
     return living
 
 
@@ -74,7 +74,7 @@ def test_incrementally_tracked_texts_equal_a_full_scan(tmp_path: Path, seed: int
         assert living.files == anew.files == taken.files
         assert living.spoken == anew.spoken == taken.spoken
         assert living.entries == anew.entries == taken.entries
-        gone = living.take_gone()
+        gone = living.pop_removed()
         assert all(living.has(key) != (key in gone or key[:8] in gone or key[8:] in gone) for key in kept)
         memory.scopes.forget("work")
         brought_up(living, memory)
