@@ -373,7 +373,9 @@ def test_cache_of_read_messages_is_bounded_and_holds_no_forgotten_one(
     def kept() -> list[str]:
         with memory.replica.reading():
             return [
-                one.text for id in index.moments if (one := index.cached(id, memory.replica.store)) is not None
+                one.text
+                for id in index.moments
+                if (one := index.cached(id, memory.replica.store)) is not None
             ]
 
     there = kept()
