@@ -60,7 +60,7 @@ def difference_of(name: str) -> str:
 def test_connect_difference_matches_golden_file_and_is_fully_reverted(name: str, machine: Machine) -> None:
     for path, text in before_of(name).items():
         machine.put(path, text)
-    before = machine.picture()
+    before = machine.snapshot()
     answer = machine.connect(name)
     shown = "\n".join(file.difference for file in answer.files).replace(str(machine.user), "~") + "\n"
     if os.environ.get("IPFSMEM_WRITE_GOLDEN"):
@@ -69,7 +69,7 @@ def test_connect_difference_matches_golden_file_and_is_fully_reverted(name: str,
     assert shown == difference_of(name)
     assert answer.written and answer.connected
     assert not machine.disconnect(name).connected
-    assert machine.picture() == before
+    assert machine.snapshot() == before
     assert not (machine.home / ".agents").exists()
 
 
@@ -77,27 +77,27 @@ def test_connect_difference_matches_golden_file_and_is_fully_reverted(name: str,
 def test_created_settings_files_are_removed_by_disconnect(name: str, machine: Machine) -> None:
     trace = PROGRAMS[name].traces(machine.around)[0]
     trace.mkdir(parents=True)
-    before = machine.picture()
+    before = machine.snapshot()
     answer = machine.connect(name)
     assert answer.files and all(file.made for file in answer.files)
     for path in machine.files(name):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert all(file.removed for file in machine.disconnect(name).files)
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_repeated_connect_writes_nothing(name: str, machine: Machine) -> None:
     for path, text in before_of(name).items():
         machine.put(path, text)
-    before = machine.picture()
+    before = machine.snapshot()
     machine.connect(name)
-    once = machine.picture()
+    once = machine.snapshot()
     again = machine.connect(name)
     assert (again.written, again.files, again.connected) == (False, (), True)
-    assert machine.picture() == once
+    assert machine.snapshot() == once
     machine.disconnect(name)
-    assert (machine.disconnect(name).written, machine.picture()) == (False, before)
+    assert (machine.disconnect(name).written, machine.snapshot()) == (False, before)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -105,14 +105,14 @@ def test_connect_replaces_our_entry_with_another_command(name: str, machine: Mac
     """As after a move of ipfsmem or for another vault; no consent is needed."""
     for path, text in before_of(name).items():
         machine.put(path, text)
-    before = machine.picture()
+    before = machine.snapshot()
     machine.connect(name)
     moved = Launch(("/opt/ipfsmem",), ("--namespace", "work"))
     assert machine.connect(name, moved).written
     for path in machine.files(name):
         assert b"/usr/local/bin/ipfsmem" not in path.read_bytes() and b"/opt/ipfsmem" in path.read_bytes()
     machine.disconnect(name)
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -165,24 +165,24 @@ def test_every_json_layout_is_restored_by_disconnect(text: str, machine: Machine
 
 def test_foreign_entry_is_replaced_only_on_request(claude: Machine) -> None:
     claude.put(".claude.json", '{"mcpServers": {"ipfsmem": {"command": "mine"}}}')
-    before = claude.picture()
+    before = claude.snapshot()
     with pytest.raises(ConfigError, match=r"mcpServers\.ipfsmem in .*claude\.json exists already"):
         claude.connect("claude-code")
     with pytest.raises(ConfigError, match="was not written from this home"):
         claude.disconnect("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
     claude.connect("claude-code", replace=True)
     assert b"mine" not in (claude.user / ".claude.json").read_bytes()
     claude.disconnect("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
 
 
 def test_equal_entry_is_adopted_as_ours(claude: Machine) -> None:
     claude.connect("claude-code")
-    connected = claude.picture()
+    connected = claude.snapshot()
     (claude.home / ".agents" / "claude-code.json").unlink()
     assert not claude.connect("claude-code").written
-    assert claude.picture() == connected
+    assert claude.snapshot() == connected
     claude.disconnect("claude-code")
     assert json.loads((claude.user / ".claude.json").read_bytes()) == json.loads(CLAUDE)
     assert json.loads((claude.user / ".claude/settings.json").read_bytes()) == json.loads(SETTINGS)
@@ -192,11 +192,11 @@ def test_our_edited_entry_is_removed_only_on_request(claude: Machine) -> None:
     claude.connect("claude-code")
     file = claude.user / ".claude.json"
     file.write_text(file.read_text().replace('"--sync"', '"--sync", "--verbose"'))
-    before = claude.picture()
+    before = claude.snapshot()
     for act in (claude.connect, claude.disconnect):
         with pytest.raises(ChangedError, match=r"mcpServers\.ipfsmem in .* was edited since"):
             act("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
     assert states(claude.home, claude.around)[0].changed == ("mcpServers.ipfsmem",)
     claude.disconnect("claude-code", replace=True)
     assert json.loads(file.read_bytes()) == json.loads(CLAUDE)
@@ -219,22 +219,22 @@ def test_disconnect_ignores_entries_removed_by_a_person(claude: Machine) -> None
 )  # fmt: skip
 def test_invalid_settings_file_is_named_and_unchanged(text: str | bytes, claude: Machine) -> None:
     claude.put(".claude.json", text)
-    before = claude.picture()
+    before = claude.snapshot()
     with pytest.raises(FormatError, match=r"\.claude\.json: .*It is unchanged"):
         claude.connect("claude-code")
-    assert claude.picture() == before and not claude.home.exists()
+    assert claude.snapshot() == before and not claude.home.exists()
 
 
 def test_no_file_is_written_when_one_of_two_is_invalid(claude: Machine) -> None:
     claude.put(".claude/settings.json", '{"hooks": "none"}')
-    before = claude.picture()
+    before = claude.snapshot()
     with pytest.raises(FormatError, match="hooks is not an object"):
         claude.connect("claude-code")
     claude.put(".claude/settings.json", SETTINGS, 0o444)
-    before = claude.picture()
+    before = claude.snapshot()
     with pytest.raises(StorageError, match=r"settings\.json is read-only"):
         claude.connect("claude-code")
-    assert claude.picture() == before and not claude.home.exists()
+    assert claude.snapshot() == before and not claude.home.exists()
 
 
 def test_folder_in_place_of_a_settings_file_is_named(machine: Machine) -> None:
@@ -247,14 +247,14 @@ def test_folder_in_place_of_a_settings_file_is_named(machine: Machine) -> None:
 def test_program_that_is_not_installed_is_not_connected(machine: Machine, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="Claude Code is not installed"):
         machine.connect("claude-code")
-    assert machine.picture() == {}
+    assert machine.snapshot() == {}
     command = tmp_path / "bin" / "claude"
     command.parent.mkdir()
     command.write_text("#!/bin/sh\n")
     command.chmod(0o755)
     machine.connect("claude-code")
     machine.disconnect("claude-code")
-    assert machine.picture() == {}  # the folder that was created for it is removed, too
+    assert machine.snapshot() == {}  # the folder that was created for it is removed, too
 
 
 def test_unknown_program_is_refused(machine: Machine) -> None:
@@ -269,22 +269,22 @@ def test_link_remains_a_link_and_its_file_keeps_its_permissions(claude: Machine)
     real = claude.put("dotfiles/claude.json", CLAUDE, 0o640)
     (claude.user / ".claude.json").unlink()
     (claude.user / ".claude.json").symlink_to("dotfiles/claude.json")
-    before = claude.picture()
+    before = claude.snapshot()
     claude.connect("claude-code")
     assert (claude.user / ".claude.json").is_symlink()
     assert b"ipfsmem" in real.read_bytes() and stat.S_IMODE(real.stat().st_mode) == 0o640
     claude.disconnect("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
 
 
 def test_dangling_link_gets_its_file(claude: Machine) -> None:
     (claude.user / ".claude.json").unlink()
     (claude.user / ".claude.json").symlink_to("elsewhere.json")
-    before = claude.picture()
+    before = claude.snapshot()
     claude.connect("claude-code")
     assert (claude.user / "elsewhere.json").is_file()
     claude.disconnect("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
 
 
 def test_settings_path_that_is_not_a_file_is_named(claude: Machine) -> None:
@@ -383,7 +383,7 @@ def test_file_changed_while_entry_is_added_or_removed_stays(machine: Machine) ->
 def test_interrupted_connect_can_be_undone_and_repeated(
     claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = claude.picture()
+    before = claude.snapshot()
     put = config_files.put
     for stop_at in (1, 2):
         calls = iter(range(1, 9))
@@ -398,7 +398,7 @@ def test_interrupted_connect_can_be_undone_and_repeated(
             claude.connect("claude-code")
         monkeypatch.setattr(config_files, "put", put)
         assert claude.disconnect("claude-code").connected is False
-        assert claude.picture() == before
+        assert claude.snapshot() == before
         monkeypatch.setattr(config_files, "put", stop_before)
         calls = iter(range(1, 9))
         with pytest.raises(KeyboardInterrupt):
@@ -406,14 +406,14 @@ def test_interrupted_connect_can_be_undone_and_repeated(
         monkeypatch.setattr(config_files, "put", put)
         claude.connect("claude-code")
         claude.disconnect("claude-code")
-        assert claude.picture() == before
+        assert claude.snapshot() == before
 
 
 @pytest.mark.parametrize("module", [config_files, atomic_files])
 def test_connect_on_a_disk_that_fills_changes_no_file(
     module: ModuleType, claude: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = claude.picture()
+    before = claude.snapshot()
     failed = 0
     for room in range(20):
         left = [room]
@@ -428,14 +428,14 @@ def test_connect_on_a_disk_that_fills_changes_no_file(
             claude.connect("claude-code")
         except StorageError:
             failed += 1
-            assert claude.picture() == before
+            assert claude.snapshot() == before
             assert not connections.folder(claude.home).exists()
         else:
             break
     monkeypatch.undo()
     assert failed >= 2
     claude.disconnect("claude-code")
-    assert claude.picture() == before
+    assert claude.snapshot() == before
 
 
 def test_copies_of_settings_are_readable_only_by_their_owner(claude: Machine) -> None:
@@ -449,12 +449,12 @@ def test_copies_of_settings_are_readable_only_by_their_owner(claude: Machine) ->
 
 def test_missing_or_changed_copy_stops_the_disconnect(claude: Machine) -> None:
     claude.connect("claude-code")
-    connected = claude.picture()
+    connected = claude.snapshot()
     for copy in (claude.home / ".agents").glob("*.before"):
         copy.write_text("{}")
     with pytest.raises(StorageError, match="gone, or was changed"):
         claude.disconnect("claude-code")
-    assert claude.picture() == connected
+    assert claude.snapshot() == connected
 
 
 # -- where settings lie -------------------------------------------------------------------------------------------------------
@@ -463,7 +463,7 @@ def test_missing_or_changed_copy_stops_the_disconnect(claude: Machine) -> None:
 def test_settings_moved_by_a_variable_are_disconnected_in_both_places(
     claude: Machine, tmp_path: Path
 ) -> None:
-    before = claude.picture()
+    before = claude.snapshot()
     claude.connect("claude-code")
     moved = tmp_path / "moved"
     moved.mkdir()
@@ -471,7 +471,7 @@ def test_settings_moved_by_a_variable_are_disconnected_in_both_places(
     claude.connect("claude-code")
     assert sorted(path.name for path in moved.iterdir()) == [".claude.json", "settings.json"]
     claude.disconnect("claude-code")
-    assert claude.picture() == before and not [*moved.iterdir()]
+    assert claude.snapshot() == before and not [*moved.iterdir()]
 
 
 @pytest.mark.parametrize(
@@ -529,17 +529,17 @@ def test_connect_replaces_entries_of_an_earlier_version(machine: Machine, name: 
     earlier = EarlierLaunch(LAUNCH.words, LAUNCH.memory if vault == "default" else ("--namespace", vault))
     for path, data in before_of(name).items():
         machine.put(path, data)
-    before = machine.picture()
+    before = machine.snapshot()
     machine.connect(name, now)
-    fresh = machine.picture()
+    fresh = machine.snapshot()
     machine.disconnect(name)
-    assert machine.picture() == before
+    assert machine.snapshot() == before
     machine.connect(name, earlier)
-    assert machine.picture() != fresh
+    assert machine.snapshot() != fresh
     assert machine.connect(name, now).written
-    assert machine.picture() == fresh
+    assert machine.snapshot() == fresh
     machine.disconnect(name)
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 def test_document_has_a_section_for_each_program_with_its_files() -> None:
@@ -552,7 +552,7 @@ def test_document_has_a_section_for_each_program_with_its_files() -> None:
 
 def test_continue_is_connected_in_one_file_even_if_settings_appear_later(machine: Machine) -> None:
     machine.put(".continue/.keep", "")
-    before = machine.picture()
+    before = machine.snapshot()
     machine.connect("continue")
     ours = machine.user / ".continue" / "mcpServers" / "ipfsmem.json"
     assert ours.exists()
@@ -562,7 +562,7 @@ def test_continue_is_connected_in_one_file_even_if_settings_appear_later(machine
     machine.disconnect("continue")
     assert settings.read_text() == "name: mine\nversion: 1.0.0\n"
     settings.unlink()
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 def test_opencode_version_2_settings_get_their_own_form(machine: Machine) -> None:

@@ -63,9 +63,9 @@ def test_connect_again_after_program_wrote_changes_no_byte(name: str, machine: M
             path.write_text(path.read_text() + '\n[later]\na = "b"\n')
         else:
             path.write_text(yaml.dump(yaml.safe_load(path.read_text()) | {"later": {"a": [1]}}))
-    before = machine.picture()
+    before = machine.snapshot()
     answer = machine.connect(name)
-    assert machine.picture() == before
+    assert machine.snapshot() == before
     assert not answer.written and answer.files == () and answer.connected
     machine.disconnect(name)
     for path in machine.files(name):
@@ -240,9 +240,9 @@ def test_user_hook_next_to_ours_is_kept_by_a_new_connect(machine: Machine) -> No
     machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
     said = hooks(machine).read_text()
     assert said.count("MINE") == 1 and said.count("/opt/ipfsmem") == 4 and "/usr/local" not in said
-    once = machine.picture()
+    once = machine.snapshot()
     assert not machine.connect("claude-code", Launch(("/opt/ipfsmem",))).written
-    assert machine.picture() == once
+    assert machine.snapshot() == once
 
 
 def test_hook_of_another_home_is_removed_and_the_user_hook_kept(machine: Machine) -> None:
@@ -324,7 +324,7 @@ def test_copy_is_kept_while_an_interrupted_change_may_need_it(
 ) -> None:
     """Until the new entry is written, the earlier state is valid."""
     machine.connect("claude-code")
-    connected = machine.picture()
+    connected = machine.snapshot()
     file = machine.user / ".claude.json"
     file.write_text(file.read_text().replace("7", "8"))
 
@@ -336,7 +336,7 @@ def test_copy_is_kept_while_an_interrupted_change_may_need_it(
         with pytest.raises(KeyboardInterrupt):
             machine.connect("claude-code", Launch(("/opt/ipfsmem",)))
     file.write_text(file.read_text().replace("8", "7"))
-    assert machine.picture() == connected
+    assert machine.snapshot() == connected
     machine.disconnect("claude-code")
     assert file.read_text() == '{"numStartups": 7}\n'
 
@@ -347,10 +347,10 @@ def test_copy_is_kept_while_an_interrupted_change_may_need_it(
 def test_file_with_two_hard_links_is_unchanged(machine: Machine) -> None:
     other = machine.user / "dotfiles.json"
     other.hardlink_to(machine.user / ".claude.json")
-    before = machine.picture()
+    before = machine.snapshot()
     with pytest.raises(StorageError, match=r"claude\.json has 2 hard links"):
         machine.connect("claude-code")
-    assert machine.picture() == before and other.samefile(machine.user / ".claude.json")
+    assert machine.snapshot() == before and other.samefile(machine.user / ".claude.json")
 
 
 def full(*_: object) -> None:
@@ -362,12 +362,12 @@ def test_full_disk_leaves_no_copy_of_settings(
     what: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = machine.plan("claude-code")
-    before = machine.picture()
+    before = machine.snapshot()
     with monkeypatch.context() as patched:
         patched.setattr(config_files.os if what == "fchmod" else config_files, what, full)
         with pytest.raises(StorageError):
             plan.carry_out()
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 @pytest.mark.parametrize(
@@ -383,11 +383,11 @@ def test_full_disk_leaves_no_copy_of_settings(
 def test_ambiguous_command_path_is_refused(system: str, launch: Launch, tmp_path: Path) -> None:
     machine = Machine(tmp_path, system)
     machine.put(".claude.json", "{}")
-    before = machine.picture()
+    before = machine.snapshot()
     with pytest.raises(ConfigError, match=r"would be changed|read differently") as refused:
         machine.connect("claude-code", launch)
     assert "connect claude-code --print" in refused.value.hint
-    assert machine.picture() == before
+    assert machine.snapshot() == before
     machine.connect("claude-code", Launch(("C:/Tools/ipfsmem.exe",), ("--home", "C:/memories")))
 
 
@@ -401,10 +401,10 @@ def test_concurrent_connect_keeps_the_record_of_the_first(machine: Machine) -> N
     """Both planned before either wrote; the second is refused."""
     second = machine.plan("claude-code", Launch(("/opt/ipfsmem",)))
     machine.connect("claude-code")
-    connected, kept_before = machine.picture(), sorted((machine.home / ".agents").iterdir())
+    connected, kept_before = machine.snapshot(), sorted((machine.home / ".agents").iterdir())
     with pytest.raises(ChangedError, match="concurrently"):
         second.carry_out()
-    assert machine.picture() == connected and sorted((machine.home / ".agents").iterdir()) == kept_before
+    assert machine.snapshot() == connected and sorted((machine.home / ".agents").iterdir()) == kept_before
     machine.disconnect("claude-code")
     assert "ipfsmem" not in hooks(machine).read_text()
     assert not any(machine.home.iterdir())
@@ -415,10 +415,10 @@ def test_connect_waits_for_another_connecting_process(
 ) -> None:
     plan = machine.plan("claude-code")
     monkeypatch.setattr(connections, "file_lock", functools.partial(file_lock, wait=0.01))
-    before = machine.picture()
+    before = machine.snapshot()
     with connections.locked(machine.home), pytest.raises(LockedError):
         plan.carry_out()
-    assert machine.picture() == before
+    assert machine.snapshot() == before
 
 
 def test_two_homes_that_connect_concurrently_keep_both_records(machine: Machine) -> None:
@@ -426,12 +426,12 @@ def test_two_homes_that_connect_concurrently_keep_both_records(machine: Machine)
     other.user, other.home, other.around = machine.user, machine.home.with_name("other"), machine.around
     second = other.plan("claude-code", Launch(("/opt/ipfsmem",)))
     machine.connect("claude-code")
-    connected = machine.picture()
+    connected = machine.snapshot()
     with pytest.raises(ChangedError, match="written concurrently"):
         second.carry_out()
     with pytest.raises(ConfigError, match="was not written from this home"):
         other.disconnect("claude-code")
-    assert machine.picture() == connected
+    assert machine.snapshot() == connected
     machine.disconnect("claude-code")
     assert "ipfsmem" not in hooks(machine).read_text() + (machine.user / ".claude.json").read_text()
     other.disconnect("claude-code")

@@ -155,8 +155,8 @@ def test_settings_that_cannot_have_our_entry_are_named_and_unchanged(
 ) -> None:
     machine = Machine(tmp_path)
     machine.put(path, text)
-    before = machine.picture()
+    before = machine.snapshot()
     with pytest.raises(FormatError, match=f"{why}.*It is unchanged") as refused:
         machine.connect(name)
     assert f"ipfsmem connect {name} --print" in (refused.value.hint or "")
-    assert machine.picture() == before
+    assert machine.snapshot() == before
