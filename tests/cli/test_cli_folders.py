@@ -34,7 +34,7 @@ def test_folder_is_attached_synced_and_detached(cli: Cli, tmp_path: Path) -> Non
     done = cli("folder", "attach", str(tmp_path / "second"), "--scope", "second")
     said = done.out + done.err
     assert done.code == 7
-    assert "latin.md was skipped" in said and "link.md" not in said  # the title of the other folder
+    assert "latin.md was skipped" in said and "link.md" not in said  # link.md is in the other folder
     (tmp_path / "second" / "latin.md").unlink()
     cli.ok("folder", "detach", str(tmp_path / "second"))
     (place / "link.md").unlink()
@@ -229,7 +229,7 @@ def test_unreadable_folder_does_not_block_commands(cli: Cli, tmp_path: Path) -> 
     (place / "role.md").write_text("firmware\n")
     cli.ok("folder", "attach", str(place))
     above.rename(tmp_path / "elsewhere")
-    above.symlink_to("x" * 300)  # permission errors occur for root, too
+    above.symlink_to("x" * 300)  # the system refuses access, also for root
     said = f"cannot look into {place}: "
     for command in (
         ("read", "role", "--body"),

@@ -131,7 +131,7 @@ def test_provider_without_its_token_blocks_no_local_command(
     synced = done.json["report"]
     assert done.code == done.json["exit_code"] == 7 and synced["not_placed"] == [
         "pinata"
-    ]  # uploaded to one provider only
+    ]  # one of two providers is not all
     assert synced["published"] and "PINATA_JWT is not set" in json.dumps(synced["notices"])
     listed = sealed.ok("provider", "list", "--json").json["providers"]
     assert [one["problem"] for one in listed] == ["", "PINATA_JWT is not set"]

@@ -78,7 +78,7 @@ def test_recover_with_an_unavailable_text_exits_with_44(
     assert said.code == 44 and "1 text could not be fetched" in said.out
     assert other.ok("read", "other", "--body").out == "x\n"
     third = Cli(tmp_path / "third", monkeypatch)("init", "--unprotected-keys", key=KEY)
-    assert third.code == 44 and "1 text could not be fetched" in third.out  # `init` printed "Restored"
+    assert third.code == 44 and "1 text could not be fetched" in third.out
 
 
 def test_recover_json_has_the_warnings_for_the_owner(

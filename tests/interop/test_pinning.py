@@ -135,7 +135,7 @@ def judge(url: str, folder: Path) -> tuple[str, set[str]]:
 def test_our_service_passes_the_compliance_check(tmp_path: Path) -> None:
     cloud = SimCloud()
     for number in range(20_000):
-        data = f"7,{number}".encode()  # hosts that judge.mjs permits
+        data = f"7,{number}".encode()  # contents that judge.mjs makes predictable
         cloud.blocks[raw_cid(hashlib.sha256(data).digest())] = data
     with serve(lambda: psa.app(SimProvider(cloud), token=TOKEN)) as url:
         summary, failed = judge(url, tmp_path)

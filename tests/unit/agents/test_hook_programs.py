@@ -90,7 +90,7 @@ def test_hook_output_has_the_form_that_each_program_documents() -> None:
         "hookSpecificOutput": {"hookEventName": "BeforeAgent", "additionalContext": "t"}
     }
     assert json.loads(answer("cursor", "session-start", context="t", line="l")) == {"additional_context": "t"}
-    assert answer("cursor", "prompt", context="t") == b""  # accepted by none of its events
+    assert answer("cursor", "prompt", context="t") == b""  # Cursor accepts no context before a prompt
     assert answer("vscode", "prompt", context="t") == b""
 
 
