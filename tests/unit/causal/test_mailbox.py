@@ -344,7 +344,7 @@ def test_member_that_copies_an_op_and_deletes_it_loses_nothing() -> None:
     assert not _admit(gone, one, texts=texts).changed
 
 
-def test_tokens_that_a_member_wrote_under_a_marker_are_never_signed_by_the_device() -> None:
+def test_tokens_written_by_a_member_are_never_signed_by_the_device() -> None:
     victim, texts = stored(live("victim"), start="2e" * 16), dict[str, bytes]()
     name = MarkerName(DEV, NOW // WEEK_MS, 0).entry
     state = State({OTHER: 1}, {name: marker(OTHER, entry_token(victim.sha), texts=texts)})
