@@ -1,8 +1,8 @@
-"""Canonical JSON and the text forms of bytes that every signed or hashed structure of ours uses.
+"""Canonical JSON, base64url and hex for every signed or hashed structure of the format.
 
-The form is RFC 8785 restricted to ASCII keys, integers within 2^53-1 and no floats (format section 6).
-Reading is strict: what does not re-encode to the same bytes is refused, so duplicate keys, other spellings
-of a number or a string, and white space never pass. Foreign JSON (timeline events) is not handled here.
+The form is RFC 8785 restricted to ASCII keys, integers within 2^53-1 and no floats (format section 6). Decoding is strict: bytes
+that do not re-encode to themselves are refused, such as duplicate keys, other spellings of a number or a string, and white space.
+Foreign JSON (timeline events) is not decoded here.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _decoder = msgspec.json.Decoder()
 MAX_INT = 2**53 - 1
 #: Deepest nesting of brackets in JSON that is decoded.
 MAX_DEPTH = 2_000
-#: Strings, and what follows a quotation mark that none closes: else each of its escapes would be looked at to the end again.
+#: Strings, and the rest of the text after an unclosed quotation mark, which would otherwise take quadratic time.
 _STRINGS = lazy_pattern(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _NO_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 
 
 def encode(value: Any) -> bytes:
-    """Canonical JSON bytes of `value` (dict, list, str, int, bool, None; msgspec structs are allowed)."""
+    """Return the canonical JSON bytes of `value` (dict, list, str, int, bool, None, msgspec structs)."""
     return _encoder.encode(value)
 
 
@@ -68,7 +68,8 @@ def check_depth(data: bytes, what: str, most: int | None = None) -> None:
 
 
 def json_structure(data: bytes) -> bytes:
-    """The brackets and commas of a JSON text outside of its strings: they give the number of its values without decoding them."""
+    """Return the brackets and commas of a JSON text outside its strings, from which the number of values follows without
+    decoding."""
     return _STRINGS.sub(b"", data).translate(None, _NO_STRUCTURE)
 
 
@@ -77,8 +78,8 @@ def read_json(data: bytes | str) -> Any: ...
 @overload
 def read_json(data: bytes | str, type: type[T]) -> T: ...
 def read_json(data: bytes | str, type: Any = Any) -> Any:
-    """`msgspec.json.decode` for untrusted JSON. Text that is nested too deep or is not Unicode raises DecodeError
-    like any other fault, whatever Python's recursion limit is."""
+    """Decode untrusted JSON with msgspec. Text that is nested too deep or is not Unicode raises DecodeError like any other fault,
+    whatever Python's recursion limit is."""
     try:
         check_depth(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else bytes(data), "JSON")
         return msgspec.json.decode(data, type=type)
@@ -87,7 +88,7 @@ def read_json(data: bytes | str, type: Any = Any) -> Any:
 
 
 def write_json(value: Any) -> bytes:
-    """`msgspec.json.encode` for values with names of files: bytes that are not Unicode text are written as escapes."""
+    """Encode a value that may contain file names with msgspec: bytes that are not Unicode text are written as escapes."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -122,19 +123,19 @@ def _plain(value: Any) -> bool:
 
 
 def check_canonical(data: bytes, value: Any, what: str) -> None:
-    """Refuse `data` when re-encoding the typed `value` read from it gives other bytes."""
+    """Refuse `data` if the typed `value` read from it does not re-encode to the same bytes."""
     if _encoder.encode(value) != data:
         raise FormatError(f"{what} is not canonical JSON")
 
 
 def b64(data: bytes) -> str:
-    """The base64url text of bytes, without padding."""
+    """Return the base64url text of bytes, without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
 def unb64(text: str, what: str, size: int | None = None) -> bytes:
-    """The bytes of base64url text without padding. `what` names the thing in the error; `size` is the number of bytes that it must
-    have. Raises FormatError, also for another spelling of the same bytes."""
+    """Decode base64url text without padding. `what` names the thing in the error; `size`: the required number of bytes. Raises
+    FormatError, also for another spelling of the same bytes."""
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError):
@@ -147,7 +148,7 @@ def unb64(text: str, what: str, size: int | None = None) -> bytes:
 
 
 def unhex(text: str, what: str, size: int | None = None) -> bytes:
-    """Bytes of lower-case hex text."""
+    """Decode lower-case hex text."""
     try:
         data = bytes.fromhex(text)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Home directory, vault folders, and settings (flag > environment > file).
+"""Reads the settings (flag > environment > file), the home directory and the configuration of a vault.
 
-Reads the settings file and knows the shape of a namespace's own `ipfsmem.json`; holds no secret and opens no memory.
+Parses the settings file and the file `ipfsmem.json` of a vault. Opens no vault.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ _SETTINGS_MAX: Final = 1024 * 1024
 
 
 def _says(about: str, unit: str = "", *, ge: float | None = None, le: float | None = None) -> msgspec.Meta:
-    """Purpose, unit and range of a setting, as `ipfsmem config show` prints them."""
+    """Return the metadata of a setting for `ipfsmem config show`: purpose, unit and range."""
     return msgspec.Meta(description=about, extra={"unit": unit}, ge=ge, le=le)
 
 
 class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[embeddings]` of the settings file: the model by which recall also goes. What is empty follows from the provider."""
+    """The table `[embeddings]` of the settings file: the embedding model of recall. Empty fields have the default of the
+    provider."""
 
     provider: Annotated[str, _says("provider of embeddings: openai, google, ollama, minilm, or off")] = ""
     model: Annotated[str, _says("model; empty: the provider's default")] = ""
     base_url: Annotated[str, _says("URL; empty: the provider's default")] = ""
-    #: The key itself stands in no file.
+    #: The name of an environment variable; the key itself is not in the file.
     api_key_env: Annotated[str, _says("environment variable with its API key; empty: the default")] = ""
     dimensions: Annotated[int, _says("dimensions of a vector; 0: the model's default", "numbers", ge=0)] = 0
     path: Annotated[
@@ -45,9 +46,9 @@ class EmbeddingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class RecallSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[recall]` of the settings file: what counts how much when memories are ranked."""
+    """The table `[recall]` of the settings file: weights of the ranking."""
 
-    #: In place of the usual weight of a part, by its name; `ipfsmem recall --explain` shows the parts.
+    #: Weights that replace the defaults, by the name of the part; `ipfsmem recall --explain` prints the parts.
     weights: dict[str, Annotated[float, _says("weight of this part of the score", ge=-100, le=100)]] = {}
     half_life_days: Annotated[float, _says("half-life of a memory's recency", "days", ge=0.01, le=36_500)] = (
         7.0
@@ -95,12 +96,13 @@ class SessionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[model]` of the settings file: the model that a person may let dream. What is empty follows from the provider."""
+    """The table `[model]` of the settings file: the chat model for dreams and summaries. Empty fields have the default of the
+    provider."""
 
     provider: Annotated[str, _says("provider of the model for dreams: openai, google, ollama")] = ""
     model: Annotated[str, _says("model; empty: the provider's default")] = ""
     base_url: Annotated[str, _says("URL; empty: the provider's default")] = ""
-    #: The key itself stands in no file.
+    #: The name of an environment variable; the key itself is not in the file.
     api_key_env: Annotated[str, _says("environment variable with its API key; empty: the default")] = ""
     input_price: Annotated[
         float, _says("cost of input", "US dollars per million tokens", ge=0, le=1_000_000)
@@ -121,7 +123,7 @@ class DreamSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[facts]` of the settings file: how many entries of each kind stay in sight on this device. 0: as many as there are."""
+    """The table `[facts]` of the settings file: maximum visible entries of each kind on this device. 0: no limit."""
 
     facts: Annotated[int, _says("maximum shown; 0: all", "facts", ge=0, le=100_000)] = 1_000
     procedures: Annotated[int, _says("maximum shown; 0: all", "procedures", ge=0, le=100_000)] = 100
@@ -143,7 +145,7 @@ class FactSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[usage]` of the settings file: what models may cost. It is told, and stops nothing."""
+    """The table `[usage]` of the settings file: budgets for models. Exceeding a budget is only reported."""
 
     day_usd: Annotated[
         float, _says("daily limit of model cost (UTC days); 0: no limit", "US dollars", ge=0, le=1_000_000)
@@ -155,7 +157,7 @@ class UsageSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[plugins]` of the settings file: the memories of other programs that are asked beside this one."""
+    """The table `[plugins]` of the settings file: the enabled plugins with memories of other programs."""
 
     on: Annotated[
         str, _says("names of enabled plugins, separated by commas; other installed ones do not run")
@@ -167,12 +169,12 @@ class PluginSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The plugins that run, each once and in their order."""
+        """Return the enabled plugins in order, each once."""
         return tuple(dict.fromkeys(name for one in self.on.split(",") if (name := one.strip())))
 
 
 class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[context]` of the settings file: how much of a memory a model is given where nobody says otherwise."""
+    """The table `[context]` of the settings file: default sizes of context blocks."""
 
     tokens: Annotated[
         int,
@@ -197,7 +199,7 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 8_000
 
     def of(self, layout: str) -> int:
-        """Return the length of a block of this layout, in tokens."""
+        """Return the default size of a block of this layout, in tokens."""
         return self.turn_tokens if layout == "turn" else self.tokens
 
 
@@ -208,7 +210,7 @@ class UnlockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[agents]` of the settings file: one switch for all that agents have of every memory on this device."""
+    """The table `[agents]` of the settings file: one switch for the access of agents to all vaults on this device."""
 
     enabled: Annotated[
         bool,
@@ -217,7 +219,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OperationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The table `[operations]` of the settings file: what is noted of what was done with a memory on this device."""
+    """The table `[operations]` of the settings file: the audit log of operations on this device."""
 
     kept: Annotated[
         int,
@@ -242,20 +244,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compress: Annotated[
         str | bool, _says("whether memories are compressed before they are encrypted: on or off")
     ] = True
-    #: Settings and tokens of providers, a table `[providers.<kind>]` each. Only in this file: it is the user's own, and
-    #: `ipfsmem.json` goes wherever the memory's folder goes.
+    #: Settings and tokens of providers, a table `[providers.<kind>]` for each kind. Never in `ipfsmem.json`, which is copied with
+    #: the folder of a vault.
     providers: dict[str, dict[str, Any]] = {}
-    #: Only in this file: texts leave the device by it. None: recall goes by the model of the extra `semantic` where that is
-    #: installed, which runs here, else by words alone. The environment can say no more than `off`.
+    #: Never in the environment, except for `off`: this setting sends texts to an endpoint. None: the local model of the extra
+    #: `semantic` if it is installed, else recall by words only.
     embeddings: EmbeddingSettings | None = None
     sessions: SessionSettings = SessionSettings()
     recall: RecallSettings = RecallSettings()
     dream: DreamSettings = DreamSettings()
-    #: Only in this file: texts leave the device by it, when a person asks it. None: nothing asks one.
+    #: Never in the environment: this setting sends texts to an endpoint, on a person's request. None: no chat model.
     model: ModelSettings | None = None
     facts: FactSettings = FactSettings()
     usage: UsageSettings = UsageSettings()
-    #: Only in this file: programs of others run by it.
+    #: Never in the environment: this setting runs programs of others.
     plugins: PluginSettings = PluginSettings()
     operations: OperationSettings = OperationSettings()
     agents: AgentSettings = AgentSettings()
@@ -263,12 +265,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unlock: UnlockSettings = UnlockSettings()
 
     def __repr__(self) -> str:
-        """Without the tables of providers: they hold tokens."""
+        """Omit the tables of providers, which contain tokens."""
         return f"Settings(home={self.home!r}, vault={self.vault!r}, provider={self.provider!r}, label={self.label!r})"
 
     @property
     def compresses(self) -> bool:
-        """Tell whether memories are compressed. Raises ConfigError for a value other than on and off."""
+        """Return whether memories are compressed. Raises ConfigError for a value other than on and off."""
         choices = {"on": True, "off": False, True: True, False: False}
         if self.compress not in choices:
             raise ConfigError(
@@ -278,12 +280,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return choices[self.compress]
 
     def of_provider(self, spec: str) -> Mapping[str, Any]:
-        """The settings for a provider spec; a path without a kind is a `directory`."""
+        """Return the settings for a provider spec; a path without a kind is a `directory`."""
         kind, colon, _ = spec.partition(":")
         return self.providers.get(kind if colon or kind in self.providers else "directory", {})
 
 
-#: So many bytes in hex; anything else is refused where it is read.
+#: 16 and 32 bytes in hex; other values are refused on reading.
 _Hex16 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _Hex32 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -301,35 +303,35 @@ class VaultConfig(msgspec.Struct, frozen=True):
     #: Public admin and head (anchor) keys of the first root, hex.
     admin: _Hex32
     anchor: _Hex32
-    #: Whether a passphrase went into the derivation.
+    #: Whether the keys were derived with a passphrase.
     passphrase: bool = False
 
 
 class RetentionRule(msgspec.Struct, frozen=True):
-    """Versions that `vault compact` keeps: a number of the newest, and one a week for a number of days."""
+    """The versions that `vault compact` keeps: a number of the newest, and one per week for a number of days."""
 
     roots: int
     days: int
 
 
 class NamespaceConfig(msgspec.Struct, frozen=True):
-    """The file `ipfsmem.json` of one memory on this device."""
+    """The file `ipfsmem.json` of one vault on this device."""
 
     mode: Mode
     label: str
     v: int = 1
-    #: Where it is published: provider specs, for instance a folder or `pinata`.
+    #: The specs of its providers, for instance a folder or `pinata`.
     providers: tuple[str, ...] = ()
     vault: VaultConfig | None = None
-    #: Where the plain files are when not in `memory/` beside this file.
+    #: The folder of the plain files, if it is not `memory/` next to this file.
     memory_dir: str | None = None
-    #: Mode `ipfs`: somebody has agreed that everything in it is public for good.
+    #: Mode `ipfs`: whether a person agreed that all data is public permanently.
     public: bool = False
     #: Versions to keep when a daily sync deletes superseded ones; None: only `vault compact` deletes.
     collect: RetentionRule | None = None
 
 
-#: The type of each setting. Only the tables that a file has are converted: each takes msgspec half a millisecond.
+#: The type of each setting. Only the tables in a file are converted, because each takes msgspec half a millisecond.
 _TYPES: Final[dict[str, Any]] = {
     **dict.fromkeys(("home", "vault", "provider", "label"), str),
     "compress": str | bool,
@@ -347,14 +349,14 @@ _TYPES: Final[dict[str, Any]] = {
     "context": ContextSettings,
     "unlock": UnlockSettings,
 }
-#: The environment variable of each setting that is no table of the file.
+#: The environment variable of each setting outside the tables.
 VARIABLES: Final = {
     name: f"IPFSMEM_{name.upper()}" for name in ("home", "vault", "provider", "label", "compress")
 }
 
 
 def settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
-    """The settings file, overridden by the environment. Without a file at the usual place there are no settings.
+    """Return the settings of the file, overridden by the environment. A missing file at the default path is an empty one.
 
     Raises ConfigError naming the file.
     """
@@ -367,7 +369,9 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
         loaded = read_settings(settings_text(file) if file is not None else "")
 
     except FileNotFoundError:
-        if chosen:  # one that somebody named holds what they rely on: a provider, or where their memories are
+        if (
+            chosen
+        ):  # a missing file that the user named is an error: it would have a provider or the home directory
             raise ConfigError(
                 f"there is no settings file {file}, which IPFSMEM_CONFIG names",
                 hint="Put the file there, or name another one, or unset IPFSMEM_CONFIG.",
@@ -392,7 +396,7 @@ def vault_name(chosen: str | None, loaded: Settings, environment: Mapping[str, s
     """
     env = os.environ if environment is None else environment
     if not chosen and env.get("IPFSMEM_NAMESPACE") and not env.get("IPFSMEM_VAULT"):
-        # Ignored, another vault than the user named would be opened.
+        # Ignoring the variable would open another vault than the user named.
         raise ConfigError(
             "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
             hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
@@ -429,7 +433,7 @@ def tokens_beside_for_facts() -> int:
 
 
 def refuse_agents_switched_off() -> None:
-    """Raises ConfigError where the settings say that agents have nothing of any memory."""
+    """Raise ConfigError if the settings deny agents access to all vaults."""
     if not settings().agents.enabled:
         raise ConfigError(
             "agents are switched off in the settings: nothing was read or saved",
@@ -449,18 +453,18 @@ def read_settings(text: str) -> Settings:
         raise RenamedSettingError("the setting namespace was renamed to vault")
     try:
         return Settings(**{name: msgspec.convert(value, _TYPES[name]) for name, value in table.items()})
-    except (KeyError, msgspec.ValidationError):  # said with its place
+    except (KeyError, msgspec.ValidationError):  # reported with the name of the file
         return msgspec.convert(table, Settings)
 
 
 def settings_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The settings file that counts: the one that IPFSMEM_CONFIG names, else the usual one; None where the system names no home."""
+    """Return the settings file: the path in IPFSMEM_CONFIG, else the default path; None if the system names no home directory."""
     chosen = (os.environ if environment is None else environment).get("IPFSMEM_CONFIG")
     return Path(chosen) if chosen else usual_settings_file()
 
 
 def usual_settings_file() -> Path | None:
-    """The settings file at its usual place; None where the system names no home, so that there are no settings in it."""
+    """Return the default path of the settings file; None if the system names no home directory."""
     try:
         return platform_folder("config") / "config.toml"
     except RuntimeError:
@@ -468,7 +472,7 @@ def usual_settings_file() -> Path | None:
 
 
 def settings_text(file: Path) -> str:
-    """The text of a settings file. Raises OSError, ValueError, ConfigError for one that is too long."""
+    """Read a settings file. Raises OSError, ValueError, and ConfigError for a file that is too long."""
     with file.open("rb") as opened:
         data = opened.read(_SETTINGS_MAX + 1)
     if len(data) > _SETTINGS_MAX:
@@ -477,7 +481,7 @@ def settings_text(file: Path) -> str:
 
 
 def home(chosen: str | os.PathLike[str] | None, loaded: Settings | None = None) -> Path:
-    """The home directory: an argument, else the settings, else the platform's data directory."""
+    """Return the home directory of ipfsmem: the argument, else that in the settings, else the platform's data directory."""
     if chosen is None:
         chosen = (loaded or settings()).home
     if chosen is not None:
@@ -489,7 +493,7 @@ def home(chosen: str | os.PathLike[str] | None, loaded: Settings | None = None) 
 
 
 def user_home() -> Path:
-    """The home of this user, where other programs keep what is theirs. Raises ConfigError where the system names none."""
+    """Return the home directory of this user. Raises ConfigError if the system names none."""
     try:
         folder = Path.home()
     except RuntimeError:
@@ -507,7 +511,7 @@ class _Kind(msgspec.Struct):
 
 
 def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
-    """Read `ipfsmem.json`. Raises ConfigError."""
+    """Parse `ipfsmem.json`. Raises ConfigError."""
     try:
         kind = msgspec.json.decode(data, type=_Kind)
         if kind.v != 1 or kind.mode not in tuple(Mode):
@@ -520,7 +524,7 @@ def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
 
 
 def render_namespace(config: NamespaceConfig) -> bytes:
-    """The bytes of `ipfsmem.json`, made for people to read. Raises ConfigError for a name that is not Unicode text."""
+    """Render `ipfsmem.json` with indentation. Raises ConfigError for a name that is not Unicode text."""
     try:
         return msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"
     except UnicodeEncodeError as error:

@@ -1,8 +1,7 @@
-"""The demonstration: two devices share one wallet and one folder as provider, and every promise about them is checked.
+"""The demonstration: two devices share a wallet and a folder as provider, and every promise about them is checked.
 
-`Demo(folder, blob).steps()` yields, for one step after another, what was done and whether each claim about it held.
-A claim is the outcome of a comparison made in this run, never a fixed text. Nothing here prints, and every file lies
-below `folder`.
+`Demo(folder, blob).steps()` yields each step with its claims. The result of a claim is a comparison made in this run, never a fixed
+text. All files are below `folder`.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ _NAMES = re.compile(rb"ba[a-z2-7]{50,}|k51[0-9a-z]{50,}")
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A promise in words, and whether this run kept it."""
+    """A promise as a sentence, and whether it held in this run."""
 
     text: str
     held: bool
 
 
 class DemoStep(msgspec.Struct, frozen=True):
-    """One step: what was done (`text`, and details in `facts`), how many seconds it took, and its claims."""
+    """One step: a description (`text`, with details in `facts`), its duration in seconds, and its claims."""
 
     title: str
     text: str
@@ -71,7 +70,7 @@ class DemoStep(msgspec.Struct, frozen=True):
 
 
 class StepResult(Answer, frozen=True, kw_only=True):
-    """One step as `--json` prints it: `held` says whether all its claims did; `seconds` is its duration."""
+    """One step as `--json` prints it. `held`: whether all its claims held; `seconds`: its duration."""
 
     title: str
     text: str
@@ -84,8 +83,8 @@ class StepResult(Answer, frozen=True, kw_only=True):
 class DemoResult(Answer, frozen=True, kw_only=True):
     """The demonstration as `--json` prints it.
 
-    `held`: whether every one of `claims` claims did. `roots`: the CID of the last published root of each device, None
-    when there is none. `folder`: where everything was left, None when it was removed.
+    `held`: whether all of the `claims` claims held. `roots`: the CID of the last published root of each device, None without one.
+    `folder`: the folder with all files, None if it was removed.
     """
 
     held: bool
@@ -96,7 +95,7 @@ class DemoResult(Answer, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, steps: list[DemoStep], roots: dict[str, str | None], folder: str | None) -> DemoResult:
-        """The result of these steps."""
+        """Return the result of these steps."""
         return cls(
             held=all(step.held for step in steps),
             claims=sum(len(step.claims) for step in steps),
@@ -107,7 +106,7 @@ class DemoResult(Answer, frozen=True, kw_only=True):
 
 
 class DamagedByte(msgspec.Struct, frozen=True):
-    """One byte of a file of the provider: in the block `cid`, which has `size` bytes."""
+    """One byte of the block `cid`, which has `size` bytes, in a file of the provider."""
 
     file: Path
     offset: int
@@ -115,7 +114,7 @@ class DamagedByte(msgspec.Struct, frozen=True):
     size: int
 
     def flip(self) -> None:
-        """Change one bit of it. A second call restores it."""
+        """Flip one bit. A second call restores the byte."""
         with self.file.open("r+b") as file:
             file.seek(self.offset)
             old = file.read(1)[0]
@@ -124,7 +123,8 @@ class DamagedByte(msgspec.Struct, frozen=True):
 
 
 class Demo:
-    """The demonstration in a folder: `a` and `b` below it are the homes of the two devices, `provider` is what both reach."""
+    """The demonstration in a folder: `a` and `b` below it are the home directories of the two devices, `provider` is their shared
+    provider."""
 
     def __init__(self, folder: Path, blob: Blob, *, source: str = "the sample") -> None:
         self.folder = folder
@@ -149,7 +149,7 @@ class Demo:
         self._b: Memory
 
     def steps(self) -> Iterator[DemoStep]:
-        """Run every step. An error of ours becomes a claim that did not hold, and its step is the last."""
+        """Run all steps. An IpfsmemError becomes a failed claim and ends the demonstration."""
         actions: list[tuple[str, Callable[[], tuple[str, dict[str, Any]]]]] = [
             ("A creates a wallet", self._make_wallet),
             ("A creates a vault", self._make_memory),
@@ -205,7 +205,7 @@ class Demo:
             home=Home(folder=self.home_a, label="A"),
         )
         _sync(self._a)
-        # The provider holds no memory yet, so these words come from the format itself.
+        # The provider has no memory yet, so these words are from the format itself.
         self._words_of_the_format = _words_in(_all_files(self.provider))
         words = self._a.recovery_words or []
         self._claim("a recovery phrase of 24 words was generated", len(words) == 24)
@@ -286,7 +286,8 @@ class Demo:
         )
 
     def _write_on_both(self) -> tuple[str, dict[str, Any]]:
-        """Five memories: two places of one, the same line of one, forget against edit, and one each alone."""
+        """Edit five memories concurrently: one in two places, one in the same line, one forgotten and edited, and one on each
+        device alone."""
         chosen = sorted(self.files, key=lambda key: (-len(parse_memory(self.files[key]).body), key))[
             : len(SPARE)
         ]
@@ -344,7 +345,7 @@ class Demo:
         )
 
     def _largest_new_block(self) -> DamagedByte:
-        """The largest sealed block at the provider that B does not have."""
+        """Return the largest sealed block at the provider that B does not have."""
         candidates: list[DamagedByte] = []
         for car in sorted(self.provider.glob("packs/*.car")):
             data = car.read_bytes()
@@ -493,7 +494,7 @@ def _facts(report: SyncReport) -> dict[str, Any]:
 
 
 def _all_files(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, and the names of all of them as one more."""
+    """Return the bytes of every file below a folder, and a list of all file names."""
     contents = {str(path): _bytes_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
     return {
         **contents,
@@ -502,7 +503,8 @@ def _all_files(folder: Path) -> dict[str, bytes]:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """A file's bytes. SQLite's files are read by another process: closing a descriptor here would drop SQLite's locks."""
+    """Read a file. SQLite's files are read by another process, because closing a descriptor in this process would release SQLite's
+    locks."""
     if path.name not in DATABASE_FILES:
         return path.read_bytes()
     command = [sys.executable, "-I", "-S", "-c", _PRINT_FILE, str(path)]
@@ -513,7 +515,7 @@ _PRINT_FILE = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(
 
 
 def _words_in(stored: Mapping[str, bytes]) -> set[str]:
-    """Every run of six or more letters, but for those in CIDs and IPNS names, which spell words by chance."""
+    """Return all words of six or more letters, except for those in CIDs and IPNS names, which spell words by chance."""
     return {
         run.decode("ascii")
         for data in stored.values()

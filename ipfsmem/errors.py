@@ -1,7 +1,7 @@
-"""Every error that ipfsmem raises on purpose: one tree, an exit code each, and what to do next.
+"""The exceptions of ipfsmem: one tree, each class with an exit code and a hint for the next step.
 
-The class docstring is the heading in docs/reference/errors.md, `hint` the advice under the message. Code raises the most
-specific class with a message that says what happened and to what. Nothing here imports anything of ours.
+The class docstring is the heading in docs/reference/errors.md, `hint` the advice under the message. Code raises the most specific
+class with a message that says what happened and to what. Nothing here imports anything of ours.
 
     IpfsmemError
      ├ UsageError                  the call is wrong
@@ -57,11 +57,11 @@ class IpfsmemError(Exception):
 
     @property
     def kind(self) -> str:
-        """The name of its class in the tree above, which docs/reference/errors.md lists: providers refine some for their own use."""
+        """Return the name of its class in the tree above; a subclass of another module has the name of its base class there."""
         return next(one.__name__ for one in type(self).__mro__ if one.__module__ == __name__)
 
     def diagnostics(self) -> str:
-        """The message and, on a line of its own, what to do next."""
+        """Return the message and, on a line of its own, the hint."""
         return f"{self}\n{self.hint}" if self.hint else str(self)
 
 
@@ -239,7 +239,7 @@ class ProviderError(IpfsmemError):
     """A provider, gateway or peer failed"""
 
     exit_code = 40
-    #: True when trying the same again cannot help.
+    #: Whether a retry of the same call cannot succeed.
     permanent = True
     #: Blocks by CID that were read before it failed (ipfsmem.provider.contract, `get_blocks`).
     blocks: Mapping[Any, bytes] = {}
@@ -247,11 +247,11 @@ class ProviderError(IpfsmemError):
     pins: Sequence[Any] = ()
     #: Names of objects that a bucket listed before it failed.
     listed: Sequence[str] = ()
-    #: Seconds for which the provider asked to be left alone; None when it asked for no pause.
+    #: Seconds of the pause that the provider requested; None if it requested none.
     again_after: float | None = None
 
     def in_a_line(self) -> str:
-        """The message, and what helps where trying again does not, for a report about several providers."""
+        """Return the message, with the hint if a retry cannot succeed, as one line of a report about several providers."""
         return f"{self}. {self.hint}" if self.permanent and self.hint else str(self)
 
 
@@ -283,7 +283,7 @@ class NoVaultError(ProviderError):
     hint = "Check the wallet, the vault name and the provider. Create a new vault with: ipfsmem init."
 
     def __init__(self, message: str, *, hint: str | None = None, doubt: str = "") -> None:
-        """`doubt`: why one may stand there all the same; empty when the place could be read for certain."""
+        """`doubt`: why a vault may exist all the same; "" if the provider was read completely."""
         super().__init__(message, hint=hint)
         self.doubt = doubt
 
@@ -295,6 +295,6 @@ class MissingError(ProviderError):
     hint = "Sync a device that has it. List the missing blocks: ipfsmem provider check. Upload them again: ipfsmem provider check --repair."
 
     def __init__(self, message: str, *, missing: list[bytes] | None = None, hint: str | None = None) -> None:
-        """`missing`: SHA-256 digests of the blocks, as far as they are known."""
+        """`missing`: SHA-256 digests of the missing blocks that are known."""
         super().__init__(message, hint=hint)
         self.missing = missing or []

@@ -48,18 +48,19 @@ if TYPE_CHECKING:
 
 
 class MemoryStack(StackMethods):
-    """Several scopes of a memory read as one: the first that has a memory shows it, and each answer names its scope. A text of others
-    hides no own one of a later scope: otherwise a writer of one scope could hide the person's own texts. Nothing is written through it."""
+    """Several scopes of a vault, read as one. A memory of the first scope that has it is shown; results name its scope. A text of
+    others does not hide an own text of a later scope: otherwise a writer of one scope could hide the person's own texts.
+    Read-only."""
 
     def __init__(self, opened: VaultHandle, scopes: Iterable[str]) -> None:
-        """`scopes`: in order of precedence. Scopes that are forgotten show nothing."""
+        """`scopes`: in order of precedence. Forgotten scopes are empty."""
         self._open = opened
-        #: The scopes that are read, in this order.
+        #: The scopes that are read, in order of precedence.
         self.scopes = [*scopes]
 
     @property
     def timeline(self) -> StackTimeline:
-        """The events of all of them."""
+        """The timeline of all these scopes."""
         return StackTimeline(self._view())
 
     def _view(self) -> View:
@@ -88,21 +89,21 @@ class StackTimeline(StackTimelineMethods):
 
 
 class MemoryTimeline(TimelineMethods, _Group):
-    """The events of one scope. What turned out to be this scope is read with it."""
+    """The events of one scope and of the scopes redirected to it."""
 
 
 class Facts(FactMethods, _Group):
     """The facts, procedures and episodes of one scope. Each is a memory file with a category, so `read`, `list` and `recall` find it."""
 
     def keep(self, key: str, *, seen: str | None = None) -> None:
-        """Keep the text of any memory in its history, from which `restore` restores it, before its writer replaces it. A pending text is
-        not kept. Raises NotFoundError, ChangedError."""
+        """Store the text of any memory in its history before its writer replaces it, so that `restore` can restore it. A pending
+        text is not stored. Raises NotFoundError, ChangedError."""
         with self.keeping(key, seen=seen):
             pass
 
     @contextlib.contextmanager
     def keeping(self, key: str, *, seen: str | None = None) -> Iterator[None]:
-        """The same in one transaction with what is written inside: if that fails, nothing is kept."""
+        """Do `keep` in one transaction with the writes inside the block: if they fail, no text is stored."""
         target = self._view().target
         self._open.ingest_file(key, target)
         with self._replica.transaction():
@@ -111,7 +112,7 @@ class Facts(FactMethods, _Group):
 
 
 class Values(ValueMethods, _Group):
-    """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text, or anything that JSON can say."""
+    """The values of one scope. A key is 1 to 256 bytes of any characters; a value is a text or any JSON value."""
 
 
 class Hidden(HiddenMethods, _Group):
@@ -119,10 +120,10 @@ class Hidden(HiddenMethods, _Group):
 
 
 class Graph(GraphMethods, _Group):
-    """The graph of one scope. An entity is named by its key or its name."""
+    """The graph of one scope. Arguments for an entity accept its key or its name."""
 
     def named(self, names: Iterable[str]) -> list[Node]:
-        """The entities of these names or keys, by key; unknown ones are left out."""
+        """Return the entities with these names or keys, by key; unknown ones are left out."""
         from ipfsmem.operations.graph.stored import graph_in, node
 
         graph = graph_in(self._view())
@@ -130,14 +131,14 @@ class Graph(GraphMethods, _Group):
         return [node(graph.entities[key]) for key in sorted(keys)]
 
     def touching(self, keys: Iterable[str], *, limit: int) -> list[Edge]:
-        """The relations that begin or end at one of these entities. Raises NotFoundError."""
+        """Return the relations that begin or end at one of these entities. Raises NotFoundError."""
         from ipfsmem.operations.graph.stored import edge, graph_in, key_in
 
         graph = graph_in(self._view())
         return [edge(one) for one in islice(graph.touching([key_in(graph, key) for key in keys]), limit)]
 
     def called(self, keys: Iterable[str]) -> dict[str, str]:
-        """The names of entities by key, where a name means this entity and no other; else the key."""
+        """Return the name of each entity by key; the key itself if the name belongs to another entity too."""
         from ipfsmem.operations.graph.stored import graph_in
 
         graph = graph_in(self._view())
@@ -145,11 +146,11 @@ class Graph(GraphMethods, _Group):
 
 
 class Dreams(DreamMethods, _Group):
-    """The dreams of one scope. A dream proposes changes that tidy up its memories; they are applied as they were shown, and undone."""
+    """The dreams of one scope. A dream proposes changes that clean up its memories; the proposal can be applied and undone."""
 
 
 class Scopes(ScopeMethods, MemoryScopes):
-    """The scopes of a vault. What is in one is read and written through `memory.scope(name)`."""
+    """The scopes of a vault. `memory.scope(name)` reads and writes the content of one."""
 
     def _view(self) -> View:
         return View(self._open, "")
@@ -186,18 +187,19 @@ class Usage(UsageMethods, _Group):
 
 
 class Sessions(SessionMethods, _Group):
-    """The sessions of one scope. A session is there from its first item on; any printable text is its name."""
+    """The sessions of one scope. A session exists from its first item on; any printable text is a valid name."""
 
     def known(self) -> list[SessionFacts]:
-        """The sessions without their messages, also damaged ones, the last written to first. Raises NotFoundError when one is not fetched."""
+        """Return the sessions without their messages, including damaged ones, last written first. Raises NotFoundError if one is
+        not fetched."""
         return self._sessions().listing()
 
     def told(self, session: str) -> SessionTranscript:
-        """All of a session, with its title and its last summary. Raises NotFoundError when a part of it is not fetched."""
+        """Return a whole session, with its title and last summary. Raises NotFoundError if a part of it is not fetched."""
         return told(self._sessions().entries(session))
 
     def kept(self, session: str) -> StoredSession:
-        """All of a session, for a program that has a history of its own. Raises NotFoundError when a part of it is not fetched."""
+        """Return a whole session, for a program with a history of its own. Raises NotFoundError if a part of it is not fetched."""
         entries = self._sessions().entries(session)
         device = self._replica.device.id
         return StoredSession(
@@ -207,21 +209,22 @@ class Sessions(SessionMethods, _Group):
         )
 
     def seen(self, session: str) -> str:
-        """A hash that stands for all of a session as it is now, for `forget`. Raises NotFoundError when a part of it is not fetched."""
+        """Return a hash of the current content of a session, for `forget`. Raises NotFoundError if a part of it is not fetched."""
         return self._sessions().seen(session)
 
     def model_summariser(self) -> ModelSummariser:
-        """A summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`: what is covered leaves the
-        device. Raises ConfigError where the settings name none."""
-        from ipfsmem.operations.sessions.summaries import ModelSummariser  # few ask one
+        """Return a summariser for `compact` and `conversation` that asks the model of the settings' table `[model]`, which receives
+        the summarised messages. Raises ConfigError if the settings name none."""
+        from ipfsmem.operations.sessions.summaries import ModelSummariser  # rarely needed
 
         return ModelSummariser()
 
     def conversation(self, session: str, *, summarise: Summariser | None = None) -> Conversation:
-        """The session as an agent's loop has it: resumed, saved after each turn, trimmed, compacted by itself; it raises nothing.
+        """Return a session for an agent's loop, with methods to resume it and to save each turn, and automatic compaction. Its
+        methods raise no errors.
 
-        `summarise` makes the summaries; without it their sentences are chosen from what was said. Raises ConfigError for settings that
-        cannot be used.
+        `summarise`: writes the summaries; by default they consist of sentences of the messages. Raises ConfigError for invalid
+        settings.
         """
         from ipfsmem.config import settings
 
@@ -233,6 +236,6 @@ class Sessions(SessionMethods, _Group):
         return Conversation(self, session, settings().sessions, summarise, turn_over)
 
     def _sessions(self) -> AllSessions:
-        """The sessions as they are now, with edits of linked folders."""
+        """Return the sessions after importing edits of linked folders."""
         self._open.ingest_edits()
         return sessions_of(self._view())

@@ -31,20 +31,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 Right = Literal["read", "write", "admin"]
-#: The texts that an operation works on; this decides its options and the HTTP tokens that may call it. `stack`: it reads one scope, or
-#: several as one. `scope`: it reads or writes one scope. `target`: it reads or writes the scope that the named scope leads to. `part`:
-#: it works on the scope that its caller names, or on the whole memory if the caller names none (`View.named`). `memory`: it works on the
-#: whole memory. `scopes`: it lists the scopes that the caller covers, or works on the one that its argument `name` names.
-#: `user`: it works on files of this user, so it can run without a vault (`Operation.run_alone`).
+#: The texts that an operation works on, which decides its options and the HTTP tokens that may call it. `stack`: reads one scope,
+#: or several as one. `scope`: reads or writes one scope. `target`: reads or writes the scope to which the named scope is
+#: redirected. `part`: works on the named scope, or on the whole vault if none is named (`View.named`). `memory`: works on the whole
+#: vault. `scopes`: lists the scopes that the caller's token covers, or works on the scope in its argument `name`. `user`: works on
+#: files of this user, so it can run without a vault (`Operation.run_alone`).
 About = Literal["stack", "scope", "target", "part", "memory", "scopes", "user"]
-#: How a problem of one item of a list begins.
+#: The beginning of a message about one item of a list.
 OF_ITEM = "has an item that "
 Face = Literal["python", "cli", "http", "mcp"]
 JSON = dict[str, Any]
 
 #: Marks a parameter without a default.
 REQUIRED: Final = object()
-#: What Python's compiler says of a coroutine (`inspect.CO_COROUTINE`).
+#: The code flag of a coroutine function (`inspect.CO_COROUTINE`).
 _COROUTINE: Final = 0x80
 
 
@@ -55,7 +55,7 @@ class Except(msgspec.Struct, frozen=True):
 
 
 class Cli(msgspec.Struct, frozen=True):
-    """A parameter on the command line, where this does not follow from its name and type."""
+    """How a parameter differs on the command line from what follows from its name and type."""
 
     #: Name of the option; "" for the name of the parameter.
     name: str = ""
@@ -66,48 +66,49 @@ class Cli(msgspec.Struct, frozen=True):
     joined: bool = False
     #: Whether it is an option, although it is positional in Python.
     option: bool = False
-    #: Its possible values, where they are fewer here.
+    #: Its possible values, if the command line accepts fewer.
     words: tuple[str, ...] = ()
-    #: Whether it is a day or moment in words (`wording.moment_of`). Any other text is refused before the memory is opened.
+    #: Whether it is a day or time in words (`wording.moment_of`). Any other text is refused before the vault is opened.
     moment: bool = False
-    #: Whether it is a path. An empty text is refused before the memory is opened.
+    #: Whether it is a path. An empty text is refused before the vault is opened.
     path: bool = False
 
 
 class Http(msgspec.Struct, frozen=True):
-    """A parameter of a route, where it differs."""
+    """How a parameter differs in a route."""
 
-    #: Another default and type.
+    #: A default and type that replace those in Python.
     default: Any = None
     type: Any = None
     #: Whether it is in the query although the route has a body.
     query: bool = False
     #: Whether an empty text in the query is a value; otherwise the parameter counts as left out.
     empty: bool = False
-    #: Whether a request must give it, although Python need not.
+    #: Whether it is required, although it is optional in Python.
     required: bool = False
-    #: Whether it says what the caller was shown: a request without it is answered with 428.
+    #: Whether it identifies what the caller was shown: a request without it is answered with 428.
     shown: bool = False
-    #: Whether the header `If-Match` gives it: the ETag of a response. `new`: the parameter that is "" if the request has `If-None-Match: *`.
+    #: Whether it is in the header `If-Match`: the ETag of a response. `new`: the parameter that is "" if the request has
+    #: `If-None-Match: *`.
     etag: bool = False
     new: str = ""
-    #: The texts that a call with it works on too: those of the scope that it names, of the one that this leads to and of all that lead there,
-    #: or the whole memory, or those of the named scope alone. A token must be for these.
+    #: Further texts that a call with it works on, which the token must cover: those of the scope that it names with all redirected
+    #: scopes, of the whole vault, or of the named scope alone.
     reaches: Literal["", "named", "all", "itself"] = ""
 
 
 class FileBody(msgspec.Struct, frozen=True):
-    """Marks a parameter that a request gives as its body, byte for byte; its other arguments are in the query."""
+    """Marks a parameter that is the body of a request, byte for byte; the other arguments are in the query."""
 
     #: Maximum bytes; a longer body is refused while it is received.
     most: int
-    #: Summary of the route, and the first paragraph of its description: a body may be fewer things than the argument.
+    #: Summary of the route, and the first paragraph of its description, because a body accepts fewer forms than the argument.
     summary: str
     about: str
 
 
 class Files(msgspec.Struct, frozen=True):
-    """How a route sends a result of bytes: as a file."""
+    """Marks a route that sends its result of bytes as a file."""
 
     #: The parameter that chooses the kind of file.
     by: str
@@ -120,7 +121,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class ForModels(msgspec.Struct, frozen=True):
-    """A parameter of a tool, where it differs. Descriptions are short, as each word costs tokens in every conversation."""
+    """How a parameter differs in a tool. Descriptions are short because each word costs tokens in every conversation."""
 
     description: str = ""
     #: Name of the argument; "" for the name of the parameter.
@@ -132,7 +133,7 @@ class ForModels(msgspec.Struct, frozen=True):
     each: int | None = None
     #: The only values that a model may pass.
     words: tuple[str, ...] = ()
-    #: Whether a model must give it, although Python need not.
+    #: Whether it is required, although it is optional in Python.
     required: bool = False
 
 
@@ -144,7 +145,7 @@ Key = Annotated[
 ]
 #: Maximum characters of a tag, a category or a type.
 MAX_WORD: Final = 200
-#: Filters of the memories that an operation shows.
+#: Types of parameters that filter memories.
 Tag = Annotated[
     str | None,
     msgspec.Meta(min_length=1, max_length=MAX_WORD, description="Only memories with this tag."),
@@ -166,7 +167,7 @@ Reason = Annotated[
 
 
 def check_reason(reason: str) -> str:
-    """Return the reason, before anything is removed: it is recorded afterwards. Raises UsageError if it cannot be recorded."""
+    """Validate a reason before the removal, because it is recorded afterwards. Raises UsageError if it cannot be recorded."""
     if not isinstance(reason, str):
         raise UsageError(f"a reason is text, not {type(reason).__name__}")
     if any("\ud800" <= c <= "\udfff" for c in reason):
@@ -177,7 +178,7 @@ def check_reason(reason: str) -> str:
     return reason
 
 
-#: A callback of long operations (`sync.progress.Progress`); a command shows a meter.
+#: A callback of long operations (`sync.progress.Progress`); commands show a progress bar.
 OnProgress = Annotated[
     Callable[[str, int, int], None] | None,
     msgspec.Meta(description="Called with the activity, the amount done, and the total (0: unknown)."),
@@ -203,12 +204,12 @@ class Items(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
 
 def is_absent(result: object) -> bool:
-    """Whether a result says that nothing was there: None, or a false one. An empty sequence is an answer."""
+    """Return whether a result means "not found": None, or a false value. An empty sequence is a result."""
     return result is None or (not result and not isinstance(result, Items))
 
 
 class Put:
-    """A result, a struct with `created`, of an operation that creates something or changes it. A route answers 201 if it was created."""
+    """A result with a field `created`, of an operation that creates or changes something. A route answers 201 if it was created."""
 
     __slots__ = ()
     created: bool
@@ -235,12 +236,12 @@ class View:
         syncing: Callable[[], Syncing] | None = None,
         named: str | None = None,
     ) -> None:
-        """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes that lead to it.
-        `syncing`: the providers, only for operations on the whole memory. `named`: the scope that the caller named, "" for the default
-        scope; None if it named none."""
+        """`scope`: the scope to write. `scopes`: the scopes to read as one, `scope` first; None for `scope` and the scopes
+        redirected to it. `syncing`: the providers, only for operations on the whole vault. `named`: the scope that the caller
+        named, "" for the default scope; None if it named none."""
         self.opened, self.scope, self._scopes, self._syncing = opened, scope, scopes, syncing
         self.named = named
-        #: What a server remembers as long as nothing changes; None where nobody does.
+        #: The cache of a server, valid until the vault changes; None without a server.
         self.remembered: dict[Any, Any] | None = None
 
     @property
@@ -259,7 +260,7 @@ class View:
 
     @property
     def target(self) -> str:
-        """The scope to which the scope to write leads."""
+        """The scope to which the scope to write is redirected."""
         return self.opened.scopes.target(self.scope) if self.scope else ""
 
     @property
@@ -269,7 +270,7 @@ class View:
         return self._syncing()
 
     def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returns, or returned since the last change to who asked the same, where somebody remembers it."""
+        """Return the result of `make`, from the server's cache if the vault did not change since."""
         if self.remembered is None:
             return make()
         if key not in self.remembered:
@@ -283,7 +284,7 @@ class View:
 
 
 _CLI, _FOR_MODELS, _HTTP = Cli(), ForModels(), Http()
-#: What a `Meta` says here.
+#: The fields of `Meta` that are used.
 _SAID: Final = ("ge", "le", "min_length", "max_length", "description")
 
 
@@ -322,7 +323,7 @@ class Parameter:
         inside = typing.get_args(self.type)
         #: Whether it is a list of values.
         self.is_list = typing.get_origin(self.type) in (Iterable, list, tuple)
-        #: The parameter that each item of a list is checked as.
+        #: The parameter by which each item of a list is checked.
         self.item = Parameter(name, inside[0]) if self.is_list else None
         self._is_sized = bool(self.item or self.shortest or self.longest is not None)
 
@@ -358,7 +359,7 @@ class Parameter:
 
     @functools.cached_property
     def _accepts(self) -> tuple[Callable[[Any], bool], str] | None:
-        from ipfsmem.open_vault.method_group import check_of  # most calls give a default or two
+        from ipfsmem.open_vault.method_group import check_of  # most calls pass one or two defaults
 
         plain: Any = self.type
         if self.item is not None:
@@ -369,7 +370,7 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        """Its bounds or its values; "" for any of its type."""
+        """Its bounds or its values in words; "" if any value of its type is valid."""
         if self.words:
             return _alternatives(self.words)
         if self.least is None and self.most is not None:
@@ -388,7 +389,7 @@ class Parameter:
         return f"at least {self.shortest} {unit}" if self.shortest else ""
 
     def problem(self, value: Any) -> str:
-        """Why a value is refused; "" if it is accepted."""
+        """Return why a value is refused; "" if it is accepted."""
         if self._accepts is not None and not self._accepts[0](value):
             from ipfsmem.open_vault.method_group import type_of
 
@@ -427,8 +428,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     summary: str
     right: Right
     about: About
-    #: The texts that a token must be for too: `named` for those of the scope that it leads to and of all that lead there, as for every
-    #: operation that writes; `all` for the whole memory.
+    #: Further texts that a token must cover: `named` for those of all redirected scopes, as for every operation that writes; `all`
+    #: for the whole vault.
     reaches: Literal["", "named", "all"] = ""
     #: Whether it reads the default scope too, after the others.
     everybody: bool = False
@@ -436,7 +437,8 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     raises: tuple[str, ...] = ()
     #: The message of an interface if the result is None, with arguments in braces.
     absent: str = ""
-    #: What differs from its name in words: its name in the list of operations, also if it reads, and the words of its command; "" for none.
+    #: Names that do not follow from that of the function: its name in the audit log, also if it only reads, and the words of its
+    #: command; "" for none.
     audit: str | None = None
     command: str | None = None
     #: Method and path of its route; "" for none.
@@ -451,16 +453,16 @@ class operation(msgspec.Struct, kw_only=True, frozen=True):  # noqa: N801  a dec
     for_models: str = ""
     #: Why its tool returns less than the result; "" if it returns all of it.
     less_for_models: str = ""
-    #: Whether it can delete data; whether a repeated call that writes changes nothing more.
+    #: Whether it can delete data; whether a repeated call is idempotent.
     destructive: bool = False
     idempotent: bool = False
-    #: Whether other threads may use the memory while it runs.
+    #: Whether other threads may use the vault while it runs.
     waits: bool = False
-    #: Whether a server runs it on the memory opened once more, as it takes long.
+    #: Whether a server opens the vault a second time to run it, because it takes long.
     beside: bool = False
     #: Whether a server imports the edits of linked folders first, which fails on a damaged disk.
     ingests: bool = True
-    #: The name, if it is not that of the function, after that of its package in `operations`: `sessions.add`.
+    #: The name, if it is not that of the package in `operations` followed by that of the function: `sessions.add`.
     name: str = ""
 
     def __call__(self, function: Callable[P, R]) -> Operation[P, R]:
@@ -480,7 +482,7 @@ class Operation(Generic[P, R]):
         #: The words of its command; "" for none.
         self.command = words if declared.command is None else declared.command
         unsaid = "" if declared.right == "read" else words
-        #: Its name in the list of operations (`vault log --operations`); "" if it is not listed.
+        #: Its name in the audit log (`vault log --operations`); "" if it is not recorded.
         self.audit = unsaid if declared.audit is None else declared.audit
         self.work: Callable[P, R] = function
         self._function = function
@@ -502,12 +504,12 @@ class Operation(Generic[P, R]):
 
     @property
     def is_scoped(self) -> bool:
-        """Whether it works on a scope, or several, that its caller chose before."""
+        """Whether it works on one or several scopes that the caller chose."""
         return self.declared.about not in ("memory", "scopes", "user")
 
     @property
     def method(self) -> str:
-        """The name of its method in Python; a word of the language ends with an underscore there."""
+        """The name of its method in Python, with a trailing underscore if it is a keyword."""
         from keyword import iskeyword  # needed for an error only
 
         short = self.name.rpartition(".")[2]
@@ -573,9 +575,11 @@ class Operation(Generic[P, R]):
         return eval(hint, names | late) if isinstance(hint, str) else hint  # noqa: S307
 
     def run(self, view: View, arguments: Mapping[str, Any], face: Face = "python") -> R:
-        """Run it for an interface: refuse a closed memory and wrong arguments, hold the memory's lock, and add it to the list of operations.
+        """Run it for an interface: refuse a closed vault and wrong arguments, hold the vault's lock, and record the call in the
+        audit log.
 
-        A coroutine is returned, to be awaited. It is checked already, and holds the lock only in its steps.
+        Of an asynchronous operation, returns a coroutine, whose arguments are checked already and which holds the lock only between
+        its suspensions.
 
         Raises ClosedError, PassphraseError, UsageError, and the errors of the operation.
         """
@@ -595,14 +599,14 @@ class Operation(Generic[P, R]):
         return result
 
     def _name_late_types(self) -> None:
-        """Name in the module what the work of the operation imported, so that msgspec can decode an answer by its type."""
+        """Add the types that the operation imported to its module, so that msgspec can resolve the type of the answer."""
         for name, module in self._late.items():
             if module in sys.modules:
                 self._function.__globals__.setdefault(name, getattr(sys.modules[module], name))
 
     def run_alone(self, arguments: Mapping[str, Any], face: Face) -> R:
-        """Run an operation about the user without a vault, so that no list of operations has it. Raises UsageError for wrong arguments, and
-        the errors of the operation."""
+        """Run an operation about the user without a vault, and so without an audit record. Raises UsageError for wrong arguments,
+        and the errors of the operation."""
         assert self.declared.about == "user"
         work: Callable[..., R] = self.work
         return work(None, **self._checked(arguments, face))
@@ -610,12 +614,12 @@ class Operation(Generic[P, R]):
     def refuse(
         self, view: View, arguments: Mapping[str, Any], face: Face, error: IpfsmemError
     ) -> typing.NoReturn:
-        """Raise an error of an interface that looked before, so as not to run it, and record the attempt."""
+        """Raise an error that an interface found before running the operation, and record the attempt."""
         with self._auditing(view, face, arguments):
             raise error
 
     def _checked(self, arguments: Mapping[str, Any], face: Face) -> Mapping[str, Any]:
-        """The arguments, with each iterator as a tuple. Raises UsageError for a wrong one."""
+        """Return the checked arguments, with each iterator as a tuple. Raises UsageError for a wrong argument."""
         for name, value in arguments.items():
             if value is self._defaults.get(name, REQUIRED):
                 continue  # a default is valid, and most arguments are defaults: no type is evaluated for them
@@ -661,10 +665,10 @@ class Operation(Generic[P, R]):
     ) -> contextlib.AbstractContextManager[Callable[[object], None]]:
         from ipfsmem.open_vault.audit import auditing
 
-        # A program with a token reads nothing that is not recorded.
+        # A read by a program with a token is always recorded.
         noted = {**arguments, "preview": False} if face == "http" else arguments
         if face == "http" and any(one.file is not None for one in self.parameters(face)):
-            noted = {**noted, "dry_run": False}  # the counts tell which of the sent texts are here
+            noted = {**noted, "dry_run": False}  # the counts would reveal which of the sent texts exist
         scope = arguments.get("scope") or "" if self.declared.about in ("memory", "user") else view.scope
         if self.declared.about == "scopes":
             scope = arguments["name"]

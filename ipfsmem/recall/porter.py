@@ -1,4 +1,4 @@
-"""The stem of an English word: the algorithm of M. F. Porter (1980) with its later changes, as SQLite FTS5 has it."""
+"""Stems English words with the algorithm of M. F. Porter (1980) and its later changes, as in SQLite FTS5."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FOURTH = dict.fromkeys(
     ],
     "",
 )
-#: Whether each ASCII letter is a vowel, v, or a consonant, c; y depends on the letter before it.
+#: Maps each ASCII letter to v (vowel) or c (consonant); y depends on the letter before it.
 _KINDS = "".join("v" if char in "aeiou" else "y" if char == "y" else "c" for char in map(chr, range(128)))
 
 
@@ -47,7 +47,7 @@ def _by_last(endings: dict[str, str]) -> dict[str, list[tuple[str, str]]]:
 
 
 _second, _third, _fourth = map(_by_last, (_SECOND, _THIRD, _FOURTH))
-#: A word that ends with none of these letters is its own stem.
+#: A word with another last letter is its own stem.
 _LAST = frozenset("sdgyel").union(ending[-1] for ending in (*_SECOND, *_THIRD, *_FOURTH))
 
 
@@ -61,12 +61,12 @@ def _shape(word: str) -> str:
 
 
 def _measure(word: str) -> int:
-    """Return how often consonants follow vowels."""
+    """Return Porter's measure: how often a consonant follows a vowel."""
     return _shape(word).count("vc")
 
 
 def _short(word: str) -> bool:
-    """Return whether it ends with consonant, vowel, consonant, the last none of w, x, y."""
+    """Return whether a word ends with consonant, vowel, consonant, where the last is not w, x or y."""
     return _shape(word).endswith("cvc") and word[-1] not in "wxy"
 
 
@@ -83,7 +83,7 @@ def _replaced(word: str, endings: dict[str, list[tuple[str, str]]], least: int) 
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the stem of a lower-case word; a word of one or two letters is its own."""
+    """Return the stem of a lower-case word; a word of one or two letters is unchanged."""
     if len(word) < 3 or word[-1] not in _LAST:
         return word
     if word.endswith(("sses", "ies")):

@@ -1,8 +1,8 @@
-"""Postings: which entries have a term, and how often, in flat arrays; and BM25 over them as in SQLite FTS5.
+"""Stores postings (which entries contain a term, and how often) in flat arrays, and computes BM25 as SQLite FTS5 does.
 
-The postings of an image stay in three flat arrays. The terms of later entries are appended to one array, and sorted when a question
-needs them: into flat arrays too by NumPy, if they are many, else into a list for each term, one number per occurrence. The row of
-both is made when a question first has its term, and cached until something changes.
+The postings of an image stay in three flat arrays. The terms of later entries are appended to an array, and sorted before the next
+query: many by NumPy into the flat arrays, few into a list for each term with one number per occurrence. The posting list of a term
+is built on first use, and cached until the next change.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ipfsmem.recall.spelling import alike, vocabulary_of
 from ipfsmem.recall.sums import Shares, is_common
 from ipfsmem.recall.terms import terms_of
 
-#: Minimum occurrences that NumPy sorts; if it must be loaded first.
+#: Minimum occurrences that NumPy sorts; the same if NumPy is not imported yet.
 _SORTED, _LOADED = 20_000, 500_000
-#: How soon further occurrences saturate, and how much a long entry is penalised.
+#: BM25's parameters: the saturation of further occurrences (k1), and the penalty for long entries (b).
 _K1, _B = 1.2, 0.75
 FURTHER = _K1 + 1
-#: The weight of a term of more than half of the entries.
+#: The weight of a term that occurs in more than half of the entries.
 _LEAST = 1e-6
-#: Maximum occurrences in cached rows: this many per entry, and as many again at least.
+#: Maximum occurrences in cached posting lists: per entry, and in addition.
 _KEPT, _KEPT_LEAST = 20, 500_000
-#: Maximum terms whose similar terms are cached.
+#: Maximum terms for which similar terms are cached.
 _ALIKE = 1_000
 #: Factor of entries to occurrences at which a dense array of a common term uses as much memory.
 _DENSE = 4
@@ -45,7 +45,7 @@ def numpy_is_there() -> bool:
 
 
 def idf(entries: int, having: int) -> float:
-    """Return the weight of a term that `having` of the entries have."""
+    """Return the weight of a term that occurs in `having` of the entries."""
     return max(_LEAST, log((entries - having + 0.5) / (having + 0.5)))
 
 
@@ -55,17 +55,18 @@ def lowered(length: int, average: float) -> float:
 
 
 def all_lowered(lengths: Iterable[int], average: float) -> list[float]:
-    """Return the length norms of many entries, without a call for each."""
+    """Return the length norms of many entries without a function call for each."""
     return [_K1 * (1 - _B + _B * length / average) for length in lengths]
 
 
 def bm25(worth: float, times: int, against: float) -> float:
-    """Return the share of one term in the score of an entry; `against` is the length norm by `lowered`."""
+    """Return the BM25 of one term for an entry. `worth`: the weight of the term; `times`: its occurrences; `against`: the length
+    norm of the entry by `lowered`."""
     return worth * times * FURTHER / (times + against)
 
 
 class PostingList(Shares):
-    """The entries that have one term, by number, the counts, and the BM25 of each."""
+    """The entries that contain one term: their numbers, counts and BM25."""
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class PostingList(Shares):
         against: array[float],
         most: float | None,
     ) -> None:
-        """`most`: the greatest share, if it was computed before."""
+        """`most`: the greatest BM25, if it was computed before."""
         self.numbers, self.counts, self.worth = numbers, counts, worth
         self._against = against
         if most is not None:
@@ -83,15 +84,15 @@ class PostingList(Shares):
 
     @property
     def shares(self) -> list[float]:
-        """The shares in the order of the numbers: computed each time, as the rounded ones are cached."""
+        """The BM25 of each entry, in the order of the numbers. Not cached, because the rounded values are."""
         worth, against = self.worth, self._against
-        further = FURTHER  # as in `bm25`, without a call for each
+        further = FURTHER  # inlined `bm25`, to avoid a call for each entry
         pairs = zip(self.numbers, self.counts, strict=True)
         return [worth * times * further / (times + against[number]) for number, times in pairs]
 
     def share(self, number: int) -> float:
-        """Return the share of an entry."""
-        few = self.few  # as `times`, without a call for each term and hit
+        """Return the BM25 of an entry, 0 if it lacks the term."""
+        few = self.few  # inlined `times`, to avoid a call for each term and hit
         if few is None:
             times = self.counts[bisect_left(self.numbers, number)] if self._there[number] else 0
         else:
@@ -99,7 +100,7 @@ class PostingList(Shares):
         return bm25(self.worth, times, self._against[number]) if times else 0.0
 
     def times(self, number: int) -> int:
-        """Return how often an entry has it."""
+        """Return the occurrences of the term in an entry."""
         if self.few is not None:
             return self.few.get(number, 0)
         if not self._there[number]:
@@ -118,17 +119,17 @@ class PostingList(Shares):
 
 
 class TermNumbers(dict[str, int]):
-    """The number of the term of each word, looked up once for each word that was ever seen; 0 for a stop word."""
+    """Maps words to term numbers and caches them; 0 for a stop word."""
 
     def __init__(self) -> None:
-        #: The terms by number, and their numbers.
+        #: The terms by number, and the number of each term.
         self.terms = [""]
         self._numbers: dict[str, int] = {}
-        #: The terms of words of several, as in scripts without spaces, of the current entry.
+        #: The term numbers of words with several terms, as in scripts without spaces.
         self._further: list[int] = []
 
     def of(self, words: Iterable[str]) -> array[int]:
-        """Return the numbers of the terms of some words, as `terms.split` returns them, with repetitions."""
+        """Return the term numbers of some words (as returned by `terms.split`), with repetitions."""
         numbers = array("I", list(filter(None, map(self.__getitem__, words))))
         if self._further:
             numbers.extend(self._further)
@@ -158,26 +159,26 @@ class TermNumbers(dict[str, int]):
         return number
 
 
-#: Maximum letters that a stem may have lost of a word typed in part, and minimum letters of the stem.
+#: Maximum letters that a stem may lack of the beginning of a word, and minimum letters of such a stem.
 _ENDING, _STEM = 3, 4
 
 
 class Postings:
-    """The terms of numbered entries. A number is used once, and is at least 1."""
+    """The postings of numbered entries. Numbers begin with 1 and are not reused."""
 
     def __init__(
         self, terms: TermNumbers, flat: Flat | None = None, lengths: array[int] | None = None
     ) -> None:
-        """`terms`: the numbers by which terms are added."""
+        """`terms`: the term numbers that `add` accepts."""
         self._terms = terms
         self._flat = flat or Flat({}, array("I", [0]), array("I"), array("I"))
         self._at = self._flat.places
         self._added: dict[str, list[int]] = {}
         self._removed: set[int] = set()
-        #: Number of terms of each entry; 0 at number 0 and for a removed one.
+        #: Number of terms of each entry; 0 at number 0 and for a removed entry.
         self.lengths = lengths or array("I", [0])
         self._of_flat = len(self.lengths)
-        #: The terms of the entries from the number `_unsorted` on, which are in no row yet.
+        #: The terms of the entries from number `_unsorted` on, which are not sorted into postings yet.
         self._given, self._unsorted = array("I"), len(self.lengths)
         self.total = sum(self.lengths)
         self.entries = len(self.lengths) - 1
@@ -194,7 +195,7 @@ class Postings:
         return self.total / self.entries if self.total else 1.0
 
     def add(self, terms: array[int]) -> None:
-        """Add an entry by the numbers of its terms. Its number is one more than the last."""
+        """Add an entry by its term numbers. Its entry number is one more than the last."""
         length = len(terms)
         self._given += terms
         self.lengths.append(length)
@@ -213,7 +214,7 @@ class Postings:
         self._change()
 
     def _sort(self) -> None:
-        """Move the terms of the entries added last into rows."""
+        """Sort the terms of the entries added last into postings."""
         terms_new, first = self._given, self._unsorted
         if not terms_new:
             return
@@ -233,13 +234,13 @@ class Postings:
             self._added.setdefault(self._terms.terms[term], []).extend(row)
 
     def _merged(self, many: int, numbers: Sequence[int] | None) -> Flat | None:
-        """Return all postings in sequence, sorted by NumPy; None where so `many` occurrences are not worth it. `numbers`: as of
-        `flat`."""
+        """Sort all postings into flat arrays with NumPy; None if NumPy is missing or not worthwhile for `many` occurrences.
+        `numbers`: as in `flat`."""
         if many < _SORTED or not ("numpy" in sys.modules or (many >= _LOADED and numpy_is_there())):
             return None
         try:
             from ipfsmem.recall.postings_arrays import merged
-        except ImportError:  # a NumPy that does not load here
+        except ImportError:  # NumPy is installed but cannot be imported
             return None
         terms, first, of = self._terms.terms, self._unsorted, self.lengths[self._unsorted :]
         return merged(self._flat, self._of_flat, self._added, terms, self._given, first, of, numbers)
@@ -257,7 +258,7 @@ class Postings:
         return self._against
 
     def row(self, term: str) -> PostingList:
-        """Return the entries that have a term."""
+        """Return the posting list of a term."""
         cached = self._rows.get(term)
         if cached is None:
             numbers, counts = self.occurrences(term)
@@ -277,22 +278,22 @@ class Postings:
         return cached
 
     def room(self) -> int:
-        """Return the maximum number of occurrences in cached rows."""
+        """Return the maximum number of occurrences in cached posting lists."""
         return _KEPT * self.entries + _KEPT_LEAST
 
     def having(self, term: str) -> int:
-        """Return how many entries have a term; quick if none has."""
+        """Return the number of entries that contain a term; fast if none does."""
         self._sort()
         return len(self.row(term).numbers) if term in self._at or term in self._added else 0
 
     def among(self, terms: Iterable[str]) -> list[str]:
-        """Return those of many terms that entries have or had."""
+        """Return the terms that occur in current or removed entries."""
         self._sort()
         at, added = self._at.all() if isinstance(self._at, Terms) else self._at, self._added
         return [term for term in terms if term in at or term in added]
 
     def alike(self, term: str) -> list[tuple[str, float]]:
-        """Return the terms that entries have or had that are similar to one."""
+        """Return the terms of current or removed entries that are similar to a term, each with the similarity."""
         self._sort()
         if self._in_vocabulary != len(self._added):
             self._vocabulary = (
@@ -309,7 +310,7 @@ class Postings:
         return self._alike[term]
 
     def occurrences(self, term: str) -> tuple[Sequence[int], Sequence[int]]:
-        """Return the entries that have a term, and how often each."""
+        """Return the entries that contain a term, and the occurrences in each."""
         self._sort()
         at, added = self._at.get(term), self._added.get(term)
         numbers: Sequence[int] = ()
@@ -320,7 +321,7 @@ class Postings:
                 not (numbers and numbers[0] > 0 and numbers[-1] < self._of_flat)
                 or 0 in counts
                 or not all(map(lt, numbers, numbers[1:]))
-            ):  # a damaged image: its rows are checked here
+            ):  # a damaged image, whose postings are checked on access
                 old_numbers, pairs = range(1, self._of_flat), zip(numbers, counts, strict=True)
                 times = dict(
                     sorted((number, count) for number, count in pairs if number in old_numbers and count)
@@ -339,8 +340,8 @@ class Postings:
         return numbers, counts
 
     def beginning_with(self, beginnings: tuple[str, ...]) -> list[str]:
-        """Return the terms that begin with one of these, or that one of these begins with except for an ending that a stem has
-        lost; for a single letter all its pairs."""
+        """Return the terms that begin with one of these beginnings, also if the stem of a term is a few letters shorter than the
+        beginning; for a single letter, all its pairs."""
         self._sort()
         names = {
             term
@@ -358,7 +359,7 @@ class Postings:
         return sorted(term for term in names if len(self.row(term).numbers))
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
-        """Return the BM25 of each entry that has one of the different terms."""
+        """Return the BM25 sum of each entry that contains one of these distinct terms."""
         scores_of: dict[int, float] = {}
         for term in dict.fromkeys(terms):
             row = self.row(term)
@@ -367,7 +368,8 @@ class Postings:
         return scores_of
 
     def flat(self, numbers: Sequence[int]) -> Flat:
-        """Return all postings in sequence, with `numbers[n]` as the number of entry n, in ascending order; 0 for a removed one."""
+        """Return all postings as flat arrays, with the entries renumbered: `numbers[n]` is the new number of entry n, in ascending
+        order, 0 for a removed entry."""
         self._sort()
         many = len(self._flat.numbers) + sum(map(len, self._added.values()))
         merged = self._merged(many, numbers)

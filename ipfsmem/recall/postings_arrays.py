@@ -1,4 +1,4 @@
-"""Many postings sorted by NumPy: those of `postings` in flat arrays, in a twentieth of the time."""
+"""Sorts many postings into flat arrays with NumPy, in a twentieth of the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from ipfsmem.recall.flat_postings import Flat
 
-#: An occurrence is one number: the place of its term, and in the lower bits the number of its entry.
+#: An occurrence is encoded as one number: the position of its term, and in the lower bits the number of its entry.
 _BITS = np.uint64(32)
 _NUMBER = np.uint64((1 << 32) - 1)
 
@@ -26,9 +26,9 @@ def merged(
     lengths: array[int],
     numbers: Sequence[int] | None,
 ) -> Flat | None:
-    """Return all of these postings in sequence; None if those in sequence are damaged, all of entries below `size`. `added`: an entry
-    for each occurrence of a term; `terms_new`: for each entry from `first` on as many terms as `lengths` says, by their numbers in `terms`.
-    `numbers`: by old number the new one, in ascending order, 0 for an entry to leave out; None to leave all as they are."""
+    """Merge postings into flat arrays; None if `flat`, whose entries are below `size`, is damaged. `added`: by term, the entry of
+    each occurrence. `terms_new`: the terms of the entries from `first` on, by their numbers in `terms`; `lengths`: how many each
+    entry has. `numbers`: the new number of each entry, in ascending order, 0 for an entry to omit; None: unchanged."""
     old_terms = list(flat.places)
     names = sorted({*old_terms, *added, *terms})
     place = {name: at for at, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""The priority of a memory file, independent of a question, from its header and the time since its last change or use."""
+"""Computes the priority of a memory file, independent of a query, from its header and the time since its last change or use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from math import exp, log2
 import msgspec
 
 HALF_LIFE_DAYS = 7
-#: How much a confidence grows when the same is said again.
+#: Increase of a confidence when a fact is repeated.
 REINFORCED = 0.05
-#: Daily loss of confidence by the header's `decay`: a third is left after that many days.
+#: Daily loss of confidence by the header's `decay`: 1/e (37%) is left after 30 or 90 days.
 DECAY_RATES = {"never": 0.0, "30d": 1 / 30, "90d": 1 / 90}
-#: The same for a confidence without a `decay`, unless the settings say otherwise: half is left after 70 days.
+#: Default daily loss of a confidence without a `decay`: half is left after 70 days.
 FADING = 0.01
 
 
@@ -25,27 +25,27 @@ def salience(type: str, tags: int, *, important: bool = False) -> float:
 
 
 def recency(days: float, half_life: float = HALF_LIFE_DAYS) -> float:
-    """Return 1 for a change or use now, one half after `half_life` days; a time in the future counts as now."""
+    """Return 1 for a change or use today, 0.5 after `half_life` days; a day in the future counts as today."""
     return float(0.5 ** (max(0.0, days) / half_life))
 
 
 def faded(confidence: float, rate: float, idle_days: float, *, uses: int = 0) -> float:
-    """Return the rest of a confidence (0 to 1) that loses the share `rate` each day without use; uses raise it.
+    """Return a confidence (0 to 1) after fading by the share `rate` per day without use; uses raise it.
 
-    The first day costs nothing. Times in the future subtract nothing.
+    It does not fade within the first day, nor for a time in the future.
     """
     rest = confidence * exp(-rate * idle_days) if idle_days > 1 else confidence
     return min(1.0, rest * (1.0 + log2(max(1, uses))))
 
 
 def reinforced(confidence: float, again: float | None = None) -> float:
-    """Return the confidence after a repetition: a little above the mean of both, at most 1. `again`: the new confidence; None:
-    the old one."""
+    """Return the confidence after a repetition: slightly above the mean of both, at most 1. `again`: the confidence of the
+    repetition; None: the same."""
     return min(1.0, (confidence + (confidence if again is None else again)) / 2 + REINFORCED)
 
 
 def rate_of(decay: str, confidence: float | None, *, important: bool, fading: float = FADING) -> float:
-    """Return the share that fades each day."""
+    """Return the share of a confidence that fades each day."""
     if important:
         return 0.0
     return DECAY_RATES.get(decay, fading if confidence is not None else 0.0)
@@ -63,9 +63,9 @@ def priority(
     expired: bool = False,
     fading: float = FADING,
 ) -> float:
-    """Return the worth of a memory file, 0 to 1: its salience, times its confidence, faded since the last change or use; uses
-    raise it. `decay` sets the rate, and `fading` that of a confidence without one. An important one does not fade; an
-    expired one has 0."""
+    """Return the priority of a memory file, 0 to 1: its salience times its confidence, faded since the last change or use; uses
+    raise it. `decay` sets the rate of fading, and `fading` the rate of a confidence without a decay. An important memory does not
+    fade; an expired memory has 0."""
     if expired:
         return 0.0
     rate = rate_of(decay, confidence, important=important, fading=fading)
@@ -75,7 +75,7 @@ def priority(
 
 
 class PriorityFactors(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The inputs for the worth of a memory on any day, so that its text need not be read again."""
+    """The inputs for the priority of a memory on any day, so that its text need not be read again."""
 
     type: str
     tags: int
@@ -93,7 +93,7 @@ class PriorityFactors(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def confidence_on(
         self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING
     ) -> float | None:
-        """Return the rest of its confidence on a day; None if there is none."""
+        """Return its faded confidence on a day; None without a confidence."""
         if self.confidence is None:
             return None
         last = max(self.changed, used)
@@ -101,8 +101,8 @@ class PriorityFactors(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return faded(self.confidence, rate, today.toordinal() - last if last else 0, uses=uses)
 
     def priority(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
-        """Return its worth on a day, 0 to 1. `used`: the day of the last use, 0 for none, `uses`: their number; `fading`: the
-        daily loss of a confidence without a decay."""
+        """Return its priority on a day, 0 to 1. `used`: the day of the last use, 0 for none; `uses`: the number of uses; `fading`:
+        the daily loss of a confidence without a decay."""
         last = max(self.changed, used)
         return priority(
             self.type,
@@ -117,8 +117,7 @@ class PriorityFactors(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
     def place(self, today: date, *, used: int = 0, uses: int = 0, fading: float = FADING) -> float:
-        """Return the rank of a memory in a list without room for all: the sum of worth and recency, which the ranking of a question
-        weights equally."""
+        """Return the sort key of a memory in a list that has not room for all: the sum of priority and recency."""
         last = max(self.changed, used)
         fresh = recency(today.toordinal() - last) if last else 0.0
         return self.priority(today, used=used, uses=uses, fading=fading) + (

@@ -1,7 +1,7 @@
-"""Ranks entries for a question: a sum of parts, each between 0 and its weight in one table.
+"""Ranks entries for a query by a score, the sum of parts between 0 and their weight.
 
-Of few entries all with any score are examined, of very many only the best by words or by meaning. Upper bounds per group rule out
-the rest, so the hits are those of the whole computation.
+In a small index all entries with any score are examined, in a very large one only the best by words or by meaning. Of these, upper
+bounds rule out entries and groups without changing the hits.
 """
 
 from __future__ import annotations
@@ -52,18 +52,20 @@ __all__ = [
     "weigh",
 ]
 
-#: Above this number of entries only the best by words, or by meaning, and the best groups are examined.
+#: In an index of more entries than the first number, only this many best entries by words or by meaning, and best groups, are
+#: examined.
 _ALL, _BEST, _BEST_GROUPS = 5_000, 1_000, 40
-#: Minimum entries of an index that NumPy ranks; if it must be loaded first, after this many were examined without it.
+#: Minimum entries of an index that is ranked with NumPy; if NumPy is not imported yet, after this many entries were examined
+#: without it.
 _MANY, _LOOKED = 2_000, 20_000
-#: Maximum different terms of a question.
+#: Maximum distinct terms of a query.
 MAX_TERMS = 64
 _asks_when = re.compile(r"\b(?:when|what (?:day|date|month|year|time)|how long ago)\b", re.I)
 _asks_number = re.compile(r"\bhow (?:many|much|old|often|long|far|big|tall|high|heavy|fast|large)\b", re.I)
 
 
 class _Words:
-    """The words of a question, and their BM25 for each entry and group, not yet scaled, and which terms it has."""
+    """The terms of a query, with their unscaled BM25 for entries, passages and groups, and the terms that each contains."""
 
     def __init__(self, index: Index, query_terms: list[str], only: frozenset[int] | None) -> None:
         self.index, self.only = index, only
@@ -72,9 +74,10 @@ class _Words:
         self.entries = ScoreBounds([(1 << bit, row) for bit, row in rarest], len(index.ids))
         self.group_rows = [index.group_row(term) for term in query_terms] if index.has_groups else []
         of_groups = [(1 << bit, row) for bit, row in enumerate(self.group_rows)]
-        #: Of conversations and days, each as one text.
+        #: Scores of groups, each as one text.
         self.groups = ScoreBounds(of_groups, len(index.group_names))
-        #: Of passages: an entry without several by its own number, the others after all entries.
+        #: Scores of passages. An entry that is a single passage has its entry number; other passages are numbered after all
+        #: entries.
         self.passages = self.entries
         self._beyond = len(index.ids) if index.has_passages else 0
         if self._beyond:
@@ -83,21 +86,21 @@ class _Words:
             self.passages = ScoreBounds(of_passages, self._beyond + len(index.owners))
         self._total = sum([row.worth for row in self.rows])
         self._covers: dict[int, float] = {}
-        #: Which of the terms the header of an entry has.
+        #: By entry number: the terms in its header, a bit each.
         self.headers: dict[int, int] = {}
         for bit, term in enumerate(query_terms):
             for number in index.headers.row(term).numbers:
                 self.headers[number] = self.headers.get(number, 0) | 1 << bit
 
     def passages_of(self, number: int) -> Sequence[int]:
-        """Return the passages of an entry."""
+        """Return the numbers of the passages of an entry."""
         if not self._beyond or not self.index.first_passage[number]:
             return (number,)
         there, beyond = self.index.passages_of(number), self._beyond
         return range(beyond + there.start, beyond + there.stop)
 
     def best_passage(self, number: int) -> int:
-        """Return the best passage of an entry; of those that differ only by rounding the first."""
+        """Return the best passage of an entry; the first of those whose scores differ only by rounding."""
         there = self.passages_of(number)
         if len(there) == 1:
             return there[0]
@@ -106,7 +109,7 @@ class _Words:
         return next(one for one, score in zip(there, scores, strict=True) if score >= least)
 
     def passage_beside(self, passage: int, way: int) -> int:
-        """Return the passage before one in its conversation or day (`way` -1), or after it (1); 0 if there is none."""
+        """Return the passage before (`way` -1) or after (1) a passage in its entry or group; 0 if there is none."""
         index, beyond = self.index, self._beyond
         entry = passage
         if beyond and passage >= beyond:
@@ -118,7 +121,8 @@ class _Words:
         return self.passages_of(near)[-1 if way < 0 else 0] if near else 0
 
     def around(self, number: int) -> int:
-        """Return which terms the best passage of an entry has, and the two on either side, the second only beyond a short one."""
+        """Return the terms in the best passage of an entry and its neighbours, a bit each: on each side one, or two if the first is
+        short."""
         passages = self.passages
         middle = self.best_passage(number)
         has = passages.has(middle)
@@ -144,13 +148,13 @@ class _Words:
         return share
 
     def best(self) -> list[int]:
-        """Return the best entries by words, ties by id; of few entries all that have one. In any order."""
+        """Return the best entries by words, ties by id, in any order; in a small index all entries with a term."""
         if len(self.index) <= _ALL:
             return self.entries.seen(self.only)
         return self.entries.best(_BEST, self.index.ids.__getitem__, last=False, only=self.only)
 
     def best_groups(self) -> list[int]:
-        """Return the best groups by words; of few entries all that have one."""
+        """Return the best groups by words; in a small index all groups with a term."""
         if not self.group_rows:
             return []
         if len(self.index) <= _ALL:
@@ -159,7 +163,7 @@ class _Words:
 
 
 def _at_place(values: list[float], place: int) -> float:
-    """Return the `place`-th greatest value; there are at least as many. A sample gives an estimate first."""
+    """Return the `place`-th greatest of at least `place` values. A sample yields an estimate first."""
     few = sorted(values[:: max(1, len(values) // 500)], reverse=True)
     guess = few[min(len(few) - 1, place * len(few) * 3 // (2 * len(values)) + 2)]
     great = [value for value in values if value >= guess]
@@ -169,7 +173,7 @@ def _at_place(values: list[float], place: int) -> float:
 
 
 class _Ranking:
-    """One question to one index: the score of each entry that is examined."""
+    """The ranking of one query on one index."""
 
     def __init__(
         self,
@@ -191,21 +195,21 @@ class _Ranking:
             if self._cut or words.only is not None:
                 there = [one for number in self._by_words for one in words.passages_of(number)]
                 self._top_passage = words.passages.top(there) or 1.0
-            else:  # each passage that has a term belongs to an entry that has it
+            else:  # a passage with a term belongs to an entry with the term
                 self._top_passage = words.passages.top_of_all() or 1.0
-        # If neither has a weight, an entry has no own score.
+        # Without a weight of words and of meaning, an entry has no own score.
         self._weight = (self.weights["words"] + (self.weights["meaning"] if similar else 0.0)) or 1.0
         whole = words.best_groups()
         self._looked = self._look_at(whole)
         of = index.columns.groups
         self._groups = set(map(of.__getitem__, self._looked))
-        #: The entries alone in their groups.
+        #: The entries without a group.
         self._lone = (
             {number for number in self._looked if not of[number]} if 0 in self._groups else set[int]()
         )
         self._groups.discard(0)
         self._top_group = words.groups.top(whole) or 1.0
-        #: The best own score in each group, as far as known.
+        #: The best own score in each group that was computed.
         self._best: dict[int, float] = {}
 
     def _words_of(self, number: int) -> float:
@@ -218,14 +222,14 @@ class _Ranking:
         return (whole + min(1.0, best)) / 2
 
     def own(self, number: int) -> float:
-        """Return the score of an entry by itself."""
+        """Return the own score of an entry, without neighbours."""
         value = self.weights["words"] * self._words_of(number)
         if self.similar:
             value += self.weights["meaning"] * self.similar.get(number, 0.0)
         return value / self._weight
 
     def _own_at_most(self) -> Callable[[int], float]:
-        """Return a quick function of an upper bound of the own score."""
+        """Return a fast function for an upper bound of the own score."""
         at_most, by_words = self.words.entries.at_most, self.weights["words"] / self._top / self._weight
         similar, by_meaning = self.similar, self.weights["meaning"] / self._weight
         if self._several:
@@ -235,7 +239,8 @@ class _Ranking:
         return lambda number: by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
 
     def _own_roughly(self) -> Callable[[int], float]:
-        """Return a function of an upper bound that reads no passage: as if the best of each were the best of all."""
+        """Return a function for an upper bound that examines no passages: it assumes the best passage of each entry to be the best
+        of all."""
         if not self._several:
             return self._own_at_most()
         at_most, similar = self.words.entries.at_most, self.similar
@@ -246,7 +251,7 @@ class _Ranking:
         return lambda number: half + by_words * at_most(number) + by_meaning * similar.get(number, 0.0)
 
     def _own_at_most_of_several(self) -> Callable[[int], float]:
-        """Return the quick upper bound for entries that may have several passages."""
+        """Return `_own_at_most` for an index with entries of several passages."""
         words, similar, bounds = self.words, self.similar, self._at_most
         at_most, of_passage, between = (
             words.entries.at_most,
@@ -269,7 +274,7 @@ class _Ranking:
         return own
 
     def _look_at(self, whole: Iterable[int]) -> set[int]:
-        """Return the entries that can be hits: all with any score, of very many only the best, and their neighbours."""
+        """Return the entries to examine: all with any score, in a very large index only the best, and their neighbours."""
         index, dated = self.index, self.features.dated
         if self._cut and len(dated) > _BEST:
             dated = set(nlargest(_BEST, dated, key=lambda n: (index.columns.days[n], index.ids[n])))
@@ -292,7 +297,7 @@ class _Ranking:
         return best_hits.best()
 
     def _rank_lone(self, best_hits: _Hits) -> None:
-        """Rank entries alone in their groups, while one can be among the best."""
+        """Rank entries without a group, as long as one can be among the best."""
         words, weights = self.words, self.weights
         roughly, own, has = self._own_roughly(), self._own_at_most(), words.entries.has
         by_own = self._weight * own_weight(weights, "alone", bool(self.similar))
@@ -325,17 +330,17 @@ class _Ranking:
         return self.words.entries.in_order(numbers)
 
     def _in_order(self, numbers: Collection[int]) -> list[int]:
-        """Return entries in descending order of their words and meaning."""
+        """Return entries in descending order of `_own_at_most`."""
         if not self.similar and not self._several:
             return self.words.entries.in_order(numbers)
         return sorted(numbers, key=self._own_at_most(), reverse=True)
 
     def _bests_at_most(self) -> dict[int, float]:
-        """Return an upper bound of the best own score in each examined group. An entry that is not among the best is not better
-        than the last of these."""
+        """Return an upper bound of the best own score in each examined group. The score of any other entry is at most that of the
+        last examined one."""
         words, weights, own = self.words, self.weights, self._own_at_most()
         if words.only is not None:
-            # Entries that cannot be hits are not among the best, and may be better than these.
+            # Entries outside `only` are not examined, but may have better scores.
             return {group: max(map(own, self.index.members(group))) for group in self._groups}
         others = 0.0
         if self._cut and len(self._by_words) >= _BEST:
@@ -350,7 +355,7 @@ class _Ranking:
         return {group: max(others, own(best[group])) if group in best else others for group in self._groups}
 
     def _rank_grouped(self, best_hits: _Hits) -> None:
-        """Rank entries of conversations and days, group by group, while one can be among the best."""
+        """Rank entries of groups, group by group, as long as one can be among the best."""
         index, words, weights, groups = self.index, self.words, self.weights, self.words.groups
         marks, before, looked_at = index.columns.marks, index.before, self._looked
         own, sizes, headers = self._own_at_most(), index.columns.sizes, words.headers
@@ -415,7 +420,7 @@ class _Ranking:
         return best
 
     def _beside(self, number: int) -> list[int]:
-        """Return up to two entries of its group before one, and two after."""
+        """Return up to two entries before an entry in its group, and two after."""
         before, after = self.index.before, self.index.after
         one, other = before[number], after[number]
         return [near for near in (before[one], one, other, after[other]) if near]
@@ -461,12 +466,12 @@ class _Hits:
             self.least = self._scores[0] - ROUNDING
 
     def best(self) -> list[Hit]:
-        """Return the best, best first; ties by id."""
+        """Return the hits, best first; ties by id."""
         return best_first(self._found, self._limit)
 
 
 def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
-    """Return the best entries by similarity; ties by id."""
+    """Return the entries with the greatest similarity; ties by id."""
     if len(similar) <= _BEST:
         return list(similar)
     floor = _at_place(list(similar.values()), _BEST)
@@ -475,12 +480,12 @@ def _best_by_meaning(similar: Mapping[int, float], index: Index) -> list[int]:
 
 
 def asks_when(question: str) -> bool:
-    """Return whether a question asks for a time."""
+    """Return whether a query asks for a time."""
     return bool(_asks_when.search(question))
 
 
 def asks_number(question: str) -> bool:
-    """Return whether a question asks for a number."""
+    """Return whether a query asks for a number."""
     return bool(_asks_number.search(question))
 
 
@@ -496,12 +501,12 @@ def rank(
     weighed: RankingWeights = USUAL,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
-    """Return the best entries for a question, best first; ties by id. `wanted`: terms in place of the question's; `weighed`:
-    weights in place of the default; `only`: the numbers of possible hits, else all.
+    """Return the best entries for a query, best first; ties by id. `wanted`: terms in place of the query's; `weighed`: weights in
+    place of the default; `only`: the numbers of possible hits, by default all.
 
-    A term of the question that no entry has is replaced by the most frequent one within one typing error, or else by the most
-    similar one (`spelling`). `similar`: `meaning` by number, in its place. Hits share a term with the question, themselves or by
-    their group, or their day is named in it, or `meaning` has a similarity for their id.
+    A term that occurs in no entry is replaced by the most frequent term within one typing error, or else by the most similar one
+    (`spelling`). `meaning`: similarities by id; `similar`: the same by number. A hit, or its group, shares a term with the query,
+    or the query names its day, or it has a similarity.
     """
     having = index.words.having
 
@@ -537,8 +542,8 @@ def rank(
 
 
 def _by_arrays(index: Index) -> bool:
-    """Return whether NumPy ranks: if it is installed, for many entries, and not for the first questions of a process that has not
-    loaded it, which take less time than loading: with ten thousand messages it pays off from the second."""
+    """Return whether to rank with NumPy: it is installed and the index is large. If it is not imported yet, only after the first
+    queries, which are faster than the import: with ten thousand messages it pays off from the second query."""
     entries_looked_at = (index.asked - 1) * len(index)
     return len(index) >= _MANY and (
         "numpy" in sys.modules or (entries_looked_at >= _LOOKED and numpy_is_there())
@@ -546,7 +551,7 @@ def _by_arrays(index: Index) -> bool:
 
 
 def _between(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scale scores to between the least, 0, and the greatest, 1; all 1 if they are equal."""
+    """Scale scores so that the least is 0 and the greatest is 1; all are 1 if they are equal."""
     low, top = min(scores.values(), default=0.0), max(scores.values(), default=0.0)
     if top <= low:
         return dict.fromkeys(scores, 1.0)

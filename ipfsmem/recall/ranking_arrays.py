@@ -1,7 +1,7 @@
-"""The ranking of `ranking` with NumPy, for many questions to a large index: the same hits, each step over many entries at once.
+"""Ranks a large index with NumPy: the same hits as `ranking`, with each step vectorised over many entries.
 
-Sums are in another order here and only select the candidates; the score of a hit and its parts come from `recipe`, as there.
-Nothing here is loaded without NumPy, or for a process with a single question.
+Sums are computed in another order, so they only select candidates; the scores of hits are computed by `recipe`, as in `ranking`.
+Imported only if NumPy is installed and pays off.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _LONG = np.log10(np.maximum(np.arange(LONGEST + 1), USUAL_SIZE) / USUAL_SIZE)
 
 
 class _PostingArrays:
-    """The entries that have one term, as `PostingList`, and the BM25 of each."""
+    """The posting list of a term, with the BM25 of each entry."""
 
     def __init__(self, row: PostingList, against: Any) -> None:
         self.worth = row.worth
         self.numbers = np.array(row.numbers, dtype=np.intp)
-        counted = row.counts  # bytes in an image
+        counted = row.counts  # bytes if read from an image
         occurrences = (
             np.frombuffer(counted, dtype=np.uint8) if isinstance(counted, bytes) else np.array(counted)
         )
@@ -46,7 +46,7 @@ class _PostingArrays:
 
 
 class _GroupArrays:
-    """The groups that have one term: its weight among them, and its BM25 for each conversation or day."""
+    """The groups that contain a term: its weight among groups, and its BM25 for each group."""
 
     def __init__(self, row: _PostingArrays, arrays: _Arrays) -> None:
         groups, average = arrays.index.group_average()
@@ -69,7 +69,7 @@ def _bm25(worth: float, times: Any, against: Any) -> Any:
 
 
 class _Arrays:
-    """An index in NumPy arrays, until it changes."""
+    """An index as NumPy arrays, valid until it changes."""
 
     def __init__(self, index: Index) -> None:
         self.index = index
@@ -80,7 +80,7 @@ class _Arrays:
         self.sizes, self.marks = np.array(sizes, dtype=np.intp), np.array(marks)
         self.salience = np.clip(np.nan_to_num(np.array(salience)), 0.0, 1.0)  # NaN is 0, as in `hits_of`
         self.against = np.array(index.words.against)
-        #: The day of each last change, 0 for none.
+        #: The day of each entry, 0 for none.
         self.changed = np.array(days, dtype=np.int64)
         self._rows: dict[str, _PostingArrays] = {}
         self._groups: dict[str, _GroupArrays] = {}
@@ -90,8 +90,7 @@ class _Arrays:
         self._take_passages()
 
     def _take_passages(self) -> None:
-        """Load the passages, an entry without several by its own number, the others after all entries; their neighbours, and
-        which are short."""
+        """Load the passages, numbered as in `Index.passage_row`, their neighbours, and which are short."""
         index, beyond = self.index, len(self.of)
         owners = np.array(index.owners, dtype=np.intp)
         there = np.flatnonzero(owners)
@@ -127,7 +126,7 @@ class _Arrays:
         return arrays
 
     def headed(self, term: str) -> Any:
-        """Return the entries whose header has a term."""
+        """Return the entries whose header contains a term."""
         return np.array(self.index.headers.row(term).numbers, dtype=np.intp)
 
     def group_row(self, term: str) -> _GroupArrays:
@@ -158,8 +157,8 @@ def hits_by_arrays(
     limit: int,
     only: frozenset[int] | None = None,
 ) -> list[Hit]:
-    """Return the best entries that have one of the terms, or another part of a score, best first; ties by id. `similar`: by
-    number; `only`: the numbers of possible hits, also in `similar` and `features`."""
+    """Return the best entries with one of the terms or another part of a score, best first; ties by id. `similar`: similarities by
+    number; `only`: the numbers of possible hits, which `similar` and `features` are restricted to already."""
     if index.arrays is None:
         index.arrays = _Arrays(index)
     return (
@@ -170,7 +169,7 @@ def hits_by_arrays(
 
 
 class _ArrayRanking:
-    """One question to one index."""
+    """The ranking of one query on one index."""
 
     def __init__(
         self,
@@ -187,7 +186,7 @@ class _ArrayRanking:
         rows = [arrays.row(term) for term in terms]
         self.worths = [row.worth for row in rows]
         self.total = sum(self.worths)
-        #: By number of the entry: BM25, and which of the terms it has, and which its header, a bit each.
+        #: By entry number: the BM25; the terms in the entry, and those in its header, a bit each.
         self.scores, self.has = _summed(rows, entries), _marked([row.numbers for row in rows], entries)
         self.headers = _marked(map(arrays.headed, terms), entries)
         self.passage_rows = [arrays.passage_row(term) for term in terms] if index.has_passages else []
@@ -209,7 +208,7 @@ class _ArrayRanking:
         self.dated = np.zeros(entries, dtype=bool)
         self.dated[list(features.dated)] = True
         self.looked = self._look_at(best, close)
-        #: For each examined entry and all entries of its group: the score of its words, and its own score.
+        #: For each examined entry and all entries of its group: the score of words, and the own score.
         there, self.words, self.own = self._with_groups(), np.zeros(entries), np.zeros(entries)
         self.words[there] = self._words_of(there, best)
         self.own[there] = self._own_of(there)
@@ -228,7 +227,7 @@ class _ArrayRanking:
         return (whole + np.minimum(1.0, self._best_passages(numbers)[0] / top)) / 2
 
     def _own_of(self, numbers: Any) -> Any:
-        """Return the score of some entries by themselves."""
+        """Return the own scores of some entries."""
         own, weight = self.weighed.weights["words"] * self.words[numbers], self.weighed.weights["words"]
         if self.similar is not None:
             own += self.weighed.weights["meaning"] * self.similar[numbers]
@@ -236,7 +235,7 @@ class _ArrayRanking:
         return own / (weight or 1.0)
 
     def _best_passages(self, numbers: Any) -> tuple[Any, Any]:
-        """Return the BM25 of the best passage of each of some entries, and that passage: the first of those that differ only by
+        """Return the BM25 and the number of the best passage of each entry; the first of those whose scores differ only by
         rounding."""
         first = self.arrays.first[numbers]
         many = self.arrays.last[numbers] - first + 1
@@ -249,7 +248,7 @@ class _ArrayRanking:
         return best, passages[np.minimum.reduceat(near, ends - many)]
 
     def _group_scores(self, terms: Sequence[str]) -> Any:
-        """Return the BM25 of each conversation and day, by its number."""
+        """Return the BM25 of each group, by number."""
         arrays = self.arrays
         groups = np.zeros(len(arrays.group_lengths))
         for term in terms if arrays.index.has_groups else ():
@@ -258,7 +257,7 @@ class _ArrayRanking:
         return groups
 
     def _first(self, numbers: Any, values: Any) -> Any:
-        """Return the entries with the greatest values among very many, ties by id."""
+        """Return the entries with the greatest values, ties by id."""
         if not self.cut or len(numbers) <= self.limits.best:
             return numbers
         ids = self.arrays.index.ids
@@ -267,7 +266,7 @@ class _ArrayRanking:
         )
 
     def _look_at(self, best: Any, close: Any) -> Any:
-        """Return the entries that can be hits, as in `ranking`."""
+        """Return the entries to examine, as in `ranking`."""
         arrays, dated = self.arrays, self.dated
         of, before, after = arrays.of, arrays.before, arrays.after
         looked_at = np.zeros(len(of), dtype=bool)
@@ -325,7 +324,7 @@ class _ArrayRanking:
         return share
 
     def _around(self, numbers: Any) -> Any:
-        """Return which terms the best passage of each entry has, and those on either side. The unused number 0 has none."""
+        """Return the terms in the best passage of each entry and its neighbours, a bit each. The unused number 0 has none."""
         arrays, has, middle = self.arrays, self.has, numbers
         if arrays.index.has_passages:
             has = _marked([row.numbers for row in self.passage_rows], len(arrays.short))
@@ -416,7 +415,7 @@ def _summed(rows: Sequence[_PostingArrays], size: int) -> Any:
 
 
 def _marked(rows: Iterable[Any], size: int) -> Any:
-    """Return which of the rows each of `size` entries or passages is in, a bit each."""
+    """Return the terms in each of `size` entries or passages, a bit each."""
     has = np.zeros(size, dtype=np.uint64)
     for bit, numbers in enumerate(rows):
         has[numbers] |= np.uint64(1 << bit)
@@ -424,13 +423,13 @@ def _marked(rows: Iterable[Any], size: int) -> Any:
 
 
 def _between(values: Any) -> Any:
-    """Scale values to between the least, 0, and the greatest, 1, as in `ranking`."""
+    """Scale values so that the least is 0 and the greatest is 1, as in `ranking`."""
     low, top = values.min(), values.max()
     return (values - low) / (top - low) if top > low else np.ones(len(values))
 
 
 def _greatest(numbers: Any, values: Any, most: int, in_order: Any) -> Any:
-    """Return the `most` numbers with the greatest values; ties in the order of `in_order`."""
+    """Return the `most` numbers with the greatest values; ties by `in_order`."""
     least = np.partition(values, len(values) - most)[len(values) - most]
     above, equal = numbers[values > least], numbers[values == least]
     missing = most - len(above)

@@ -1,6 +1,6 @@
-"""The score: each part and its weight in one table, and the sum.
+"""Defines the score of an entry: its parts, their weights, and their sum.
 
-Which entries are examined, and how the parts are computed, is in `ranking` and `ranking_arrays`.
+`ranking` and `ranking_arrays` select the entries and compute the parts.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ from ipfsmem.errors import ConfigError
 from ipfsmem.recall.index import GROUPED, MEMORY, NUMBER, QUESTION, TIME, Index, too_long
 from ipfsmem.recall.priority import HALF_LIFE_DAYS
 
-#: Each part and its weight. Those of entries of a group were fitted on one half of two kinds of conversations, between two people
-#: and of people with agents, `file` on the set of `bench/retrieval_set.py`; salience and recency are chosen, not fitted.
+#: The weight of each part. Weights for entries of a group were fitted on half of two data sets, conversations between two people
+#: and of people with agents; `file` on the set of `bench/retrieval_set.py`. Salience and recency were chosen, not fitted.
 WEIGHTS = {
     "words": 2.5,  # mean BM25 of the entry and of its best passage
-    "meaning": 2.5,  # its similarity, if one is given
-    "own": 3.5,  # of an entry of a group: words and meaning together, weighted
+    "meaning": 2.5,  # similarity of the embedding, if there is one
+    "own": 3.5,  # of an entry of a group: weighted mean of words and meaning
     "alone": 7.5,  # the same of an entry without a group
-    "beside": 1.5,  # mean own score of the two entries before it in its group and the two after; its own if there are none
-    "answer": 1.0,  # own score of the entry right before it, if that one is a question
+    "beside": 1.5,  # mean own score of the two entries before and the two after it in its group; its own score if it has none
+    "answer": 1.0,  # own score of the preceding entry, if that is a question
     "best": 2.25,  # the best own score in its group
-    "cover": 3.0,  # share, by idf, of the question's terms that its best passage has, or those on either side
+    "cover": 3.0,  # share, by idf, of the query's terms in its best passage and the neighbouring ones
     "group": 0.5,  # BM25 of the whole group
-    "by": 1.0,  # the question names its speaker
-    "date": 1.0,  # the question names its day, month or year
-    "when": 1.0,  # the question asks when, and the entry has a time
-    "number": 1.0,  # it asks how many, and the entry has a number
+    "by": 1.0,  # the query names its speaker
+    "date": 1.0,  # the query names its day, month or year
+    "when": 1.0,  # the query asks for a time, and the entry has one
+    "number": 1.0,  # the query asks for a number, and the entry has one
     "question": -0.5,  # the entry is itself a question
-    "long": -2.0,  # the logarithm of how many times it has 400 characters
+    "long": -2.0,  # logarithm of its length in units of 400 characters
     "day": 2.0,  # of an entry without a group, in place of `date`
-    "file": 2.5,  # of a memory file, so that it is not behind entries of groups because more parts apply to these
-    "header": 2.0,  # of a memory file: share, by idf, of the terms that its header has
-    "salience": 0.5,  # of a memory file: its salience, independent of the question
-    "recency": 0.5,  # of a memory file: halved each 7 days since its last update
+    "file": 2.5,  # of a memory file: compensates for the parts that only entries of groups have
+    "header": 2.0,  # of a memory file: share, by idf, of the query's terms in its header
+    "salience": 0.5,  # of a memory file: its salience, independent of the query
+    "recency": 0.5,  # of a memory file: halved for each 7 days since its last update
 }
 #: Upper bound of the difference of sums of the same numbers in another order.
 ROUNDING: Final = 1e-9
-#: Decimal places of a part of a score, so that rounding all parts changes less than that bound.
+#: Decimal places of the parts of a score, so that rounding all parts changes less than `ROUNDING`.
 _DIGITS: Final = 10
 #: Parts with negative weights.
 _AGAINST = frozenset({"question", "long"})
-#: The weights of words and meaning together, of an entry of a group and of any other.
+#: The parts that combine words and meaning: of an entry of a group, and of any other entry.
 Together = Literal["own", "alone"]
-#: Former parts: settings that name them stay valid, without effect.
+#: Removed parts, which settings may still name, without effect.
 _GONE = frozenset({"before", "length"})
 
 
 class Hit(NamedTuple):
-    """An entry that was found. The score is the sum of its parts."""
+    """An entry that was found. `score` is the sum of `parts`."""
 
     id: str
     score: float
@@ -60,13 +60,13 @@ class Hit(NamedTuple):
 
 
 class RankingWeights(NamedTuple):
-    """The weight of each part: at least 0, except for `question` and `long`. And the half-life of recency in days."""
+    """The weight of each part (at least 0, except for `question` and `long`), and the half-life of recency in days."""
 
     weights: Mapping[str, float] = WEIGHTS
     half_life: float = HALF_LIFE_DAYS
 
     def with_meaning(self, share: float) -> RankingWeights:
-        """Return the same with a share of the weight of meaning, 0 to 1."""
+        """Return the weights with that of meaning multiplied by `share`, 0 to 1."""
         return self._replace(weights={**self.weights, "meaning": self.weights["meaning"] * share})
 
 
@@ -74,8 +74,7 @@ USUAL: Final = RankingWeights()
 
 
 def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> RankingWeights:
-    """Return the default weights with some replaced. Raises ConfigError for an unknown part, or a negative weight where none is
-    allowed."""
+    """Return the default weights with some replaced. Raises ConfigError for an unknown part or an invalid negative weight."""
     unknown = sorted(weights.keys() - WEIGHTS.keys() - _GONE)
     if unknown:
         raise ConfigError(
@@ -90,7 +89,7 @@ def weigh(weights: Mapping[str, float], half_life: float = HALF_LIFE_DAYS) -> Ra
 
 
 class CandidateLimits(msgspec.Struct, frozen=True):
-    """Of more than `all` entries only the `best` by words, or by meaning, and this many `groups` are examined."""
+    """In an index of more than `all` entries, only the `best` entries by words or by meaning, and `groups` groups, are examined."""
 
     all: int
     best: int
@@ -98,7 +97,7 @@ class CandidateLimits(msgspec.Struct, frozen=True):
 
 
 class QueryFeatures(msgspec.Struct, frozen=True):
-    """Features of a question besides its words."""
+    """Features of a query in addition to its terms."""
 
     today: int
     dated: set[int]
@@ -122,7 +121,7 @@ class MatchFeatures(msgspec.Struct, frozen=True):
 def hit_of(
     index: Index, number: int, match: MatchFeatures, features: QueryFeatures, weighed: RankingWeights
 ) -> Hit:
-    """Return an entry with its score, from its parts."""
+    """Compute the score of an entry from its parts."""
     return hits_of(index, [(number, match)], features, weighed)[0]
 
 
@@ -132,7 +131,7 @@ def hits_of(
     features: QueryFeatures,
     weighed: RankingWeights,
 ) -> list[Hit]:
-    """Return some entries, by number, with their scores."""
+    """Compute the scores of some entries, by number."""
     columns, weights, hits = index.columns, weighed.weights, list[Hit]()
     own_weights = dict[tuple[Together, bool], float]()
     for number, match in matches:
@@ -150,7 +149,7 @@ def hits_of(
             parts["header"] = match.header
             parts["salience"] = min(1.0, max(0.0, columns.salience[number]))
             day = columns.days[number]
-            # `recency`, without a call for each entry
+            # inlined `recency`, to avoid a call for each entry
             parts["recency"] = 0.5 ** (max(0.0, features.today - day) / weighed.half_life) if day else 0.0
         elif is_grouped:
             parts["beside"] = match.beside
@@ -174,8 +173,8 @@ _score = attrgetter("score")
 
 
 def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
-    """Return the best `limit` hits, best first; ties by id. Sums of the same numbers in another order differ in their last
-    digits, so each part and the sum are rounded: every implementation gives the same answer."""
+    """Return the best `limit` hits, best first; ties by id. The parts and the sum are rounded, so that every implementation returns
+    the same order although floating-point sums differ in their last digits."""
     ranked = sorted(hits, key=_score, reverse=True)
     if not ranked or limit <= 0:
         return []
@@ -195,5 +194,6 @@ def best_first(hits: Iterable[Hit], limit: int) -> list[Hit]:
 
 
 def own_weight(weights: Mapping[str, float], together: Together, with_meaning: bool) -> float:
-    """Return the factor for the weights of words and meaning of an entry, so that both together have the weight of that part."""
+    """Return the factor by which to scale the weights of words and meaning so that their sum is the weight of the part
+    `together`."""
     return weights[together] / (weights["words"] + (weights["meaning"] if with_meaning else 0.0) or 1.0)

@@ -1,16 +1,15 @@
-"""Replaces a question's terms that no entry has by the one within one typing error: a letter missing, added, changed, or two
-swapped (Damerau 1964); else by the most similar one, such as the same word in another language. A term that some entry has is
-never changed."""
+"""Replaces the terms of a query that occur in no entry: by the most frequent term within one typing error (a letter missing, added,
+changed, or two swapped: Damerau 1964), else by the most similar term, such as the same word in another language."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-#: Letters of a term: shorter ones are near to too many others, and longer ones nobody types.
+#: Minimum and maximum letters of a term to correct: shorter terms are near to too many others, longer ones are not typed.
 LEAST_LETTERS, MOST_LETTERS = 5, 30
-#: In a question of more different terms none is changed: it says enough without.
+#: A query with more distinct terms is not corrected.
 MOST_TERMS = 12
-#: Two terms are similar if they share more than this fraction of the trigrams of the shorter one, and at least this number.
+#: Two terms are similar if they have more than this share of the shorter one's trigrams in common, and at least this number.
 LIKE, LEAST_THREES = 0.5, 3
 _ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "абвгдежзиклмнопрстуфхцчшщъыьэюя", "αβγδεζηθικλμνξοπρστυφχψω")
 
@@ -20,9 +19,9 @@ def spelled(
     having: Callable[[str], int],
     among: Callable[[Iterable[str]], Iterable[str]] = iter,
 ) -> list[str]:
-    """Return the terms, each that no entry has replaced by the most frequent one within one typing error, ties by order.
-    `having`: returns how many entries have a term; `among`: filters out of hundreds of terms those that none has, or some of
-    them."""
+    """Return the terms, with each term that occurs in no entry replaced by the most frequent one within one typing error, ties by
+    order. `having`: returns the number of entries with a term. `among`: drops terms that occur in no entry, to avoid hundreds of
+    lookups; may keep some."""
     if len(set(terms)) > MOST_TERMS:
         return list(terms)
     return [_near(term, having, among) if _is_to_change(term, having) else term for term in terms]
@@ -33,8 +32,8 @@ def likened(
     having: Callable[[str], int],
     alike: Callable[[str], Sequence[tuple[str, float]]],
 ) -> list[str]:
-    """Return the terms, each that no entry has replaced by the most similar one, ties by frequency, then by order. `alike`: as
-    the function of that name, for the terms that entries have or had; called only if a term needs it."""
+    """Return the terms, with each term that occurs in no entry replaced by the most similar one, ties by frequency, then by order.
+    `alike`: returns the similar terms of the index; called only for such a term."""
     if len(set(terms)) > MOST_TERMS:
         return list(terms)
     return [
@@ -44,12 +43,12 @@ def likened(
 
 
 def vocabulary_of(terms: Iterable[str]) -> str:
-    """Return some terms with a line break before and after each."""
+    """Join terms with a line break before and after each."""
     return "\n".join(("", *terms, ""))
 
 
 def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
-    """Return the terms of a vocabulary similar to one, and the share of the shorter one's trigrams that both have."""
+    """Return the terms of a vocabulary that are similar to a term, each with the share of common trigrams."""
     trigrams = threes(term)
     times: dict[int, int] = {}
     for three in trigrams:
@@ -71,7 +70,7 @@ def alike(term: str, vocabulary: str) -> list[tuple[str, float]]:
 
 
 def threes(term: str) -> set[str]:
-    """Return the trigrams of a term; its ends count as a letter."""
+    """Return the trigrams of a term, with a mark at each end."""
     padded = f"\n{term}\n"
     return {padded[at : at + 3] for at in range(len(term))}
 
@@ -95,7 +94,7 @@ def _near(term: str, having: Callable[[str], int], among: Callable[[Iterable[str
 
 
 def _slips(term: str) -> Iterator[str]:
-    """Yield the terms within one typing error, for words of the known alphabet."""
+    """Yield all terms within one typing error of a word in a known alphabet."""
     letters = next((letters for letters in _ALPHABETS if term[0] in letters), "")
     if not all(char in letters for char in term):
         return

@@ -1,8 +1,8 @@
-"""Score sums over a question's terms: for all entries at once within bounds, exactly on request.
+"""Sums the scores of a query's terms: bounds for all entries at once, exact sums on request.
 
-The share of each term is rounded to a few bits, packed with sixteen bits per entry in one big integer: adding two takes the time
-of a loop over a hundredth of the entries. The bounds rule out entries that cannot be among the best, the exact sums decide among
-the others: the best are those of the whole computation.
+The scores of each term are rounded to a few bits and packed into one big integer, sixteen bits per entry, so that one addition
+handles all entries, a hundred times faster than a loop. The bounds rule out entries that cannot be among the best; exact sums
+decide among the others, so the result is exact.
 """
 
 from __future__ import annotations
@@ -15,56 +15,56 @@ from itertools import compress
 from math import frexp
 from typing import Any
 
-#: Bits to which the greatest share of a term is rounded, and the sum of the greatest of all terms.
+#: Bits to which the greatest score of a term is rounded, and bits of the sum of the greatest scores of all terms.
 _BITS, _LANE = 12, 16
-#: A term of fewer than one in this many entries is added to each of these separately, which is quicker then.
+#: A term that occurs in fewer than one in this many entries is added entry by entry, which is then faster.
 _RARE = 128
-#: About this many entries give an estimate of the limit of the best.
+#: About this many entries are sampled to estimate the score of the last of the best.
 _SAMPLE = 1_000
-#: If fewer than one in this many entries may be hits, they are examined one by one.
+#: If fewer than one in this many entries may be hits, they are summed one by one.
 _FEW = 16
-#: Above this number of undecided entries the sums of all are computed, term by term.
+#: Above this number of undecided entries, the exact sums of all are computed, term by term.
 _UNDECIDED = 3_000
 
 
 class Shares:
-    """The shares of one term for each of the numbered entries that have it."""
+    """The scores of one term for the numbered entries that contain it."""
 
-    #: The entries that have it.
+    #: The numbers of these entries.
     numbers: Sequence[int]
     _dense: array[int] | None = None
     _lanes: int | None = None
-    #: The shares, between the requests for the greatest and for the rounded ones: computed once for both.
+    #: The scores, cached between the computation of the greatest and of the rounded ones.
     _counted: Collection[float] | None = None
 
     @property
     def shares(self) -> Collection[float]:
-        """The shares, in the order of the numbers."""
+        """The scores, in the order of the numbers."""
         raise NotImplementedError
 
     def share(self, number: int) -> float:
-        """Return the share of an entry, 0 if it lacks the term."""
+        """Return the score of an entry, 0 if it lacks the term."""
         raise NotImplementedError
 
     @cached_property
     def few(self) -> Mapping[int, int] | None:
-        """The entries that have it, if they are few and can be looked up; None if `share` has to find out."""
+        """The set of these entries if they are few; None if membership must be found with `share`."""
         return None
 
     @cached_property
     def most(self) -> float:
-        """The greatest share."""
+        """The greatest score."""
         self._counted = self.shares
         return max(self._counted, default=0.0)
 
     @cached_property
     def exponent(self) -> int:
-        """In units of two to the power of this the greatest share is rounded to `_BITS` bits."""
+        """The exponent of the power of two that is the unit of rounded scores, so that the greatest has `_BITS` bits."""
         return frexp(self.most)[1] - _BITS
 
     @cached_property
     def rounded(self) -> array[int]:
-        """The shares in such units, rounded up to a whole number. Powers of two divide exactly."""
+        """The scores in this unit, rounded up to integers. Division by a power of two is exact."""
         scale = 2.0**-self.exponent
         counted, self._counted = self._counted, None
         shares = self.shares if counted is None else counted
@@ -72,11 +72,11 @@ class Shares:
 
     @cached_property
     def greatest(self) -> int:
-        """The greatest of these."""
+        """The greatest rounded score."""
         return max(self.rounded, default=0)
 
     def dense(self, size: int) -> array[int]:
-        """Return the rounded share of each of `size` entries, 0 for one without it. Always called with one size."""
+        """Return the rounded score of each of `size` entries, 0 for an entry without the term. Cached for one size."""
         if self._dense is None:
             self._dense = array("H", bytes(2 * size))
             for number, value in zip(self.numbers, self.rounded, strict=True):
@@ -84,22 +84,22 @@ class Shares:
         return self._dense
 
     def packed_scores(self, size: int) -> int:
-        """Return the same as one integer."""
+        """Return `dense` packed into one integer."""
         if self._lanes is None:
             self._lanes = int.from_bytes(self.dense(size).tobytes(), sys.byteorder)
         return self._lanes
 
 
 def is_common(having: int, size: int) -> bool:
-    """Return whether a term that `having` of the entries have is added to all at once."""
+    """Return whether a term that occurs in `having` entries is added to all entries at once."""
     return having * _RARE >= size
 
 
 class ScoreBounds:
-    """The sums of the shares of a question's terms."""
+    """The sums of the scores of a query's terms."""
 
     def __init__(self, rows: Sequence[tuple[int, Shares]], size: int) -> None:
-        """`rows`: each term with its bit, in the order of addition; `size`: one more than the greatest number."""
+        """`rows`: (bit, scores) of each term, in the order of addition. `size`: one more than the greatest entry number."""
         self._rows, self._size = rows, size
         self._bounds: dict[int, tuple[float, int]] = {}
         self._all: list[float] | None = None
@@ -107,13 +107,13 @@ class ScoreBounds:
         exponents = [row.exponent for row in having]
         greatest = [(row.greatest, row.exponent) for row in having]
         unit = max(exponents, default=0) + _BITS - _LANE
-        # Lists, not generators, which cost a call for each row.
+        # Lists, because generators cost a call for each row.
         while sum([most << at - unit if at >= unit else most >> unit - at for most, at in greatest]) >> _LANE:
             unit += 1
-        #: The unit of sums is two to the power of this.
+        #: The exponent of the power of two that is the unit of sums.
         self._unit = unit
         self._sums = self._added(having)
-        #: How far the exact sum of an entry may be above the rounded one, and how far below.
+        #: How far the exact sum of an entry can be above the rounded one, and how far below.
         self._above = 1 + sum([at < unit for at in exponents])
         self._below = 1 + sum([1 << max(0, at - unit) for at in exponents])
         self._worth = 2.0**unit
@@ -148,7 +148,7 @@ class ScoreBounds:
         return (max(self._sums[first:end]) + self._above) * self._worth
 
     def at_most_of(self, numbers: Iterable[int]) -> list[tuple[int, float]]:
-        """Return each of these entries with an upper bound of its sum."""
+        """Return (entry, upper bound of its sum) for each of these entries."""
         sums, above, worth = self._sums, self._above, self._worth
         return [(number, (sums[number] + above) * worth) for number in numbers]
 
@@ -165,7 +165,7 @@ class ScoreBounds:
         return self._of(number)[0] if self._all is None else self._all[number]
 
     def has(self, number: int) -> int:
-        """Return which of the terms an entry has, a bit each."""
+        """Return the terms in an entry, a bit each."""
         return self._of(number)[1]
 
     def _of(self, number: int) -> tuple[float, int]:
@@ -183,12 +183,12 @@ class ScoreBounds:
         return bounds
 
     def seen(self, only: frozenset[int] | None = None) -> list[int]:
-        """Return the entries that have one of the terms. `only`: among these."""
+        """Return the entries with one of the terms. `only`: restrict to these."""
         numbers = set[int]().union(*(row.numbers for _, row in self._rows))
         return list(numbers if only is None else numbers & only)
 
     def top(self, numbers: Collection[int]) -> float:
-        """Return the greatest sum of these entries, 0 of none."""
+        """Return the greatest sum of these entries, 0 without entries."""
         sums = self._sums
         least = max(map(sums.__getitem__, numbers), default=0) - self._above - self._below
         return max((self.exact(number) for number in numbers if sums[number] >= least), default=0.0)
@@ -204,8 +204,8 @@ class ScoreBounds:
     def best(
         self, most: int, key: Callable[[int], Any], *, last: bool, only: frozenset[int] | None = None
     ) -> list[int]:
-        """Return up to `most` entries that have one of the terms, those with the greatest sums, in any order; ties by the least
-        keys, or with `last` by the greatest. `only`: among these."""
+        """Return the up to `most` entries with the greatest sums, in any order; ties by the least keys, or with `last` by the
+        greatest. `only`: restrict to these entries."""
         numbers = self._near(most, only)
         if len(numbers) <= most:
             return numbers
@@ -221,13 +221,13 @@ class ScoreBounds:
         return sure + open_[: most - len(sure)]
 
     def _near(self, most: int, only: frozenset[int] | None) -> list[int]:
-        """Return all entries that can be among the best, and perhaps some more."""
+        """Return all entries that can be among the best, and possibly others."""
         high = self._sums.tobytes()[sys.byteorder == "little" :: 2]
         if only is not None and len(only) * _FEW < self._size:
             return self.seen(only)
         some = sorted(high[:: max(1, len(high) // _SAMPLE)], reverse=True)
         least = some[min(len(some) - 1, most * len(some) // len(high) + 2)]
-        # The sum at the limit of the best may be one lower, and undecided ones lower by the distance of the bounds.
+        # The sum of the last of the best may be one lower, and those of undecided entries lower by the distance of the bounds.
         apart = 1 + (self._above + self._below >> 8)
         least -= 1 + apart
         while least > 0:
@@ -240,7 +240,7 @@ class ScoreBounds:
         return self.seen(only)
 
     def _add_all(self) -> None:
-        """Compute the sums of all entries, term by term: in the order of the terms, as for a single one."""
+        """Compute the exact sums of all entries, term by term, in the same order as for a single entry."""
         if self._all is None:
             self._all = [0.0] * self._size
             for _, row in self._rows:
@@ -250,12 +250,12 @@ class ScoreBounds:
 
 @lru_cache(maxsize=2 * _BITS)
 def _mask(shift: int, size: int) -> int:
-    """Return the mask of the own bits of `size` scores after a shift down."""
+    """Return the mask that clears bits shifted in from the neighbouring scores, for `size` packed scores."""
     return int.from_bytes(array("H", [0xFFFF >> shift]) * size, sys.byteorder)
 
 
 def _at_least(values: bytes, least: int) -> list[int]:
-    """Return the places of the values that are at least `least`."""
+    """Return the indexes of the values that are at least `least`."""
     great = values.translate(bytes(least) + b"\1" * (256 - least))
     many = great.count(1)
     if many * 8 > len(great):

@@ -1,8 +1,8 @@
-"""The vectors of entries by one model: stored as bytes, compared with the vector of a question.
+"""Stores the embeddings of entries as bytes, and compares them with the embedding of a query.
 
-Each number is one signed byte, scaled by the largest of its vector, which does not affect ranking. All vectors have one model and
-one length. With NumPy all are compared, of very many those whose signs agree best with the question's; without it, of many only
-these exactly, the others by how many signs agree.
+Each number is quantised to a signed byte, scaled by the largest number of its vector. All vectors have the same model and
+dimension. In a large store, vectors are preselected by how many signs agree with the query's; without NumPy, only a limited number
+is compared exactly.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from ipfsmem.recall.embedder import EmbedderIdentity
 
 #: Bytes of an entry's id.
 ID_SIZE = 16
-#: Maximum numbers of a vector.
+#: Maximum dimension of a vector.
 MAX_DIMENSION = 4096
 _VERSION = 1
-#: Maximum vectors compared number by number without NumPy.
+#: Maximum vectors that are compared exactly without NumPy.
 _EXACT = 400
-#: With NumPy: above this number vectors are compared by their signs first, and this many times the wanted number then exactly.
+#: With NumPy: a store of more vectors than the first number is preselected by signs; the second number is the factor of preselected
+#: to requested vectors.
 _MANY, _FACTOR = 20_000, 3
-#: Rows of erased vectors stay while there are at most this many times as many rows as vectors.
+#: Rows of erased vectors are kept up to this many times as many rows as vectors.
 _SPARE = 1.25
-#: Rows that are compared with all at once when each is compared with each.
+#: Rows per block when all pairs are compared.
 _BLOCK = 512
 _signs = bytes(b"0"[0] if value < 128 else b"1"[0] for value in range(256))
 
@@ -47,15 +48,15 @@ _decode = msgspec.msgpack.Decoder(_Stored).decode
 
 
 class Vectors:
-    """Vectors by the id of their entry, 16 bytes each. Not for several threads at once."""
+    """The vectors by the id of their entry (16 bytes). Not thread-safe."""
 
     def __init__(self, identity: EmbedderIdentity) -> None:
         self.identity = identity
-        #: Numbers in each; 0 while there is none.
+        #: Dimension of the vectors; 0 while there are none.
         self.dimension = 0
         self._rows: dict[bytes, bytes] = {}
         self._ready: Comparable | None = None
-        #: Vectors added and erased since that was made.
+        #: Vectors added and erased since `_comparable` was built.
         self._added: dict[bytes, bytes] = {}
         self._erased: set[bytes] = set()
 
@@ -67,12 +68,12 @@ class Vectors:
 
     @property
     def ids(self) -> Collection[bytes]:
-        """The ids of the entries that have vectors."""
+        """The ids of the entries with a vector."""
         return self._rows.keys()
 
     def add(self, vectors: Mapping[bytes, Sequence[float]]) -> None:
-        """Add or replace vectors. Raises FormatError, and adds none, if one has another length than the existing ones, or no
-        direction."""
+        """Add or replace vectors. Raises FormatError, and adds none, if one has another dimension than the existing ones, or is
+        zero."""
         rows_new = {}
         dimension = self.dimension
         for id, vector in vectors.items():
@@ -111,7 +112,7 @@ class Vectors:
         return copies
 
     def take(self, other: Vectors) -> None:
-        """Add the vectors missing here from another store of the same model and length; none of any other."""
+        """Add the missing vectors from another store; ignored if it has another model or dimension."""
         if other.identity == self.identity and self.dimension in (0, other.dimension):
             self.dimension = other.dimension
             new = {id: row for id, row in other._rows.items() if id not in self._rows}
@@ -119,11 +120,11 @@ class Vectors:
             self._rows.update(new)
 
     def of(self, ids: Iterable[bytes]) -> Comparable:
-        """Return those of some entries, for comparing."""
+        """Return the vectors of some entries, prepared for comparing."""
         return Comparable({id: self._rows[id] for id in ids if id in self._rows})
 
     def comparable(self) -> Comparable:
-        """Return the current ones for comparing: the same object until something changes."""
+        """Return the current vectors, prepared for comparing: the same object until the next change."""
         if self._ready is None or len(self._added) + len(self._erased) > len(self._rows) // 4:
             self._ready = Comparable(self._rows)
         elif self._added or self._erased:
@@ -132,14 +133,14 @@ class Vectors:
         return self._ready
 
     def cosines(self, question: Sequence[float]) -> dict[bytes, float]:
-        """Return how similar each entry is to a question, from -1 to 1. Raises FormatError for a vector of another length."""
+        """Return the cosine of each entry to a query, -1 to 1. Raises FormatError for a vector of another dimension."""
         ready = self.comparable()
         ids = list(ready.at)
         cosines_of = ready.nearest(question, list(ready.at.values()), -1.0, len(ids))
         return {ids[row]: cosine for row, cosine in cosines_of.items()}
 
     def dump(self) -> bytes:
-        """Encode all of it as bytes."""
+        """Encode the store as bytes."""
         return msgspec.msgpack.encode(
             _Stored(
                 _VERSION,
@@ -172,7 +173,7 @@ class Vectors:
 
 
 def quantised(vector: Sequence[float]) -> bytes:
-    """Return a vector as signed bytes; its length is lost, its direction stays. Raises FormatError if it has none."""
+    """Quantise a vector to signed bytes, which keeps its direction only. Raises FormatError for a zero vector."""
     top = max(map(abs, vector), default=0.0) if all(map(isfinite, vector)) else 0.0
     if not 0 < top < 1e30 or 127 / top == float("inf"):
         raise FormatError("a vector is of numbers that are not finite, or all 0")
@@ -181,16 +182,16 @@ def quantised(vector: Sequence[float]) -> bytes:
 
 
 class Comparable:
-    """The vectors of one moment, in a form for comparing. Immutable, so usable from several threads at once."""
+    """An immutable snapshot of vectors, prepared for comparing. Thread-safe."""
 
     def __init__(self, rows: Mapping[bytes, bytes]) -> None:
-        #: The row of each entry.
+        #: The row of each entry's vector.
         self.at: Mapping[bytes, int] = {id: row for row, id in enumerate(rows)}
         self._rows = list(rows.values())
         self._bits: list[int] = []
         self._numbers: _Matrix | None = None
         try:
-            import numpy  # noqa: F401  whether it is there
+            import numpy  # noqa: F401 whether NumPy is installed
         except ImportError:
             if len(self._rows) > _EXACT:
                 self._bits = [int(row.translate(_signs), 2) for row in self._rows]
@@ -198,15 +199,15 @@ class Comparable:
             self._numbers = _Matrix(self._rows) if self._rows else None
 
     def changed(self, added: Mapping[bytes, bytes], erased: Collection[bytes]) -> Comparable:
-        """Return the same with some more and without others, whose rows stay until there are many: a complete rebuild takes ten
-        times as long."""
+        """Return a snapshot with some vectors added and others erased. Rows of erased vectors are kept until there are many,
+        because a rebuild takes ten times as long."""
         if len(self._rows) + len(added) > _SPARE * (len(self.at) + len(added) - len(erased)):
             there = {id: self._rows[row] for id, row in self.at.items() if id not in erased}
             return Comparable({**there, **added})
         comparable = Comparable({})
         at = {id: row for id, row in self.at.items() if id not in erased} if erased else dict(self.at)
         old, bits = self._rows, self._bits
-        if self._numbers is None and erased:  # nothing is built yet that would have to be moved
+        if self._numbers is None and erased:  # no matrix is built yet
             old, bits = [old[row] for row in at.values()], [bits[row] for row in at.values()] if bits else []
             at = {id: row for row, id in enumerate(at)}
         at.update(zip(added, range(len(old), len(old) + len(added)), strict=True))
@@ -218,8 +219,8 @@ class Comparable:
         return comparable
 
     def asked(self, question: Sequence[float] | bytes) -> bytes:
-        """Return a question's vector in the stored form; a result of this function stays as it is. Raises FormatError for another
-        length, or no direction."""
+        """Quantise the vector of a query; a quantised vector is unchanged. Raises FormatError for another dimension, or a zero
+        vector."""
         if self._rows and len(question) != len(self._rows[0]):
             raise FormatError(f"a vector has {len(question)} numbers, those kept have {len(self._rows[0])}")
         return question if isinstance(question, bytes) else quantised(question)
@@ -227,8 +228,8 @@ class Comparable:
     def nearest(
         self, question: Sequence[float] | bytes, rows: Sequence[int], least: float, most: int
     ) -> dict[int, float]:
-        """Return those of some rows (-1 for none) whose cosine to a question, -1 to 1, is at least `least`: the place of each in
-        `rows`, and its cosine. At most the `most` most similar. Raises as `asked`."""
+        """Return the up to `most` rows most similar to a query whose cosine (-1 to 1) is at least `least`, as (index in `rows`,
+        cosine). A row of -1 has no vector. Raises as `asked`."""
         if not self._rows or not rows:
             return {}
         query = self.asked(question)
@@ -243,8 +244,8 @@ class Comparable:
         return nearest_of
 
     def pairs(self, rows: Sequence[int], least: float) -> list[tuple[int, int, float]]:
-        """Return the pairs among some different rows whose cosine is at least `least`: their places, in ascending order, and the
-        cosine. Empty without NumPy, or for more than 20,000 rows: comparing each with each would take minutes."""
+        """Return the pairs of distinct rows whose cosine is at least `least`, as (index, index, cosine), in ascending order. Empty
+        without NumPy, and for more than 20,000 rows, for which comparing all pairs would take minutes."""
         if self._numbers is None or len(self._rows) > _MANY:
             return []
         return self._numbers.pairs(rows, least)
@@ -266,11 +267,11 @@ class Comparable:
 
 
 class _Matrix:
-    """Vectors in NumPy. Of very many only those whose signs agree best with the question's are compared number by number: all
-    numbers of 100,000 are 150 MB, which takes noticeably long to read."""
+    """Vectors as a NumPy matrix. In a large matrix, only the rows whose signs agree best with the query's are compared exactly:
+    100,000 vectors have 150 MB, which takes noticeably long to read."""
 
     def __init__(self, rows: Sequence[bytes], *, signs: bool = False) -> None:
-        """`signs`: also for few."""
+        """`signs`: preselect by signs also in a small matrix."""
         import numpy
 
         self._bytes = numpy.frombuffer(b"".join(rows), dtype=numpy.int8).reshape(len(rows), -1)
@@ -286,11 +287,11 @@ class _Matrix:
         else:
             self._numbers = self._bytes.astype(numpy.float32)
             lengths = numpy.linalg.norm(self._numbers, axis=1)
-        # A row of a damaged file may be all 0: it is similar to nothing.
+        # A row of a damaged file may be zero, which is not similar to any vector.
         self._lengths = numpy.maximum(lengths, 1.0)
 
     def longer(self, rows: Sequence[bytes], added: int) -> _Matrix:
-        """Return the same with the last `added` of `rows` appended."""
+        """Return a matrix with the last `added` of `rows` appended."""
         if not added:
             return self
         more = _Matrix(rows[-added:], signs=self._signs is not None)
@@ -319,8 +320,7 @@ class _Matrix:
                 apart += numpy.bitwise_count(mine ^ its)
             places = places[numpy.argpartition(apart[row_numbers[places]], _FACTOR * most)[: _FACTOR * most]]
             places.sort()
-        # Not `@`: that wakes threads for each question, which on a busy machine wait longer for each other than one of them
-        # computes.
+        # Not `@`, which uses several threads: on a busy machine these wait for each other longer than one thread computes.
         if self._numbers is not None:
             products = numpy.einsum("ij,j->i", self._numbers, question)
             cosines = (products / self._lengths)[row_numbers[places]]
@@ -352,7 +352,7 @@ class _Matrix:
 
 
 def _packed(numbers: Any) -> Any:
-    """Return the signs of each row, a bit each, in whole words of 64: first the first word of each row."""
+    """Return the signs of each row as bits in 64-bit words, one column of words after the other."""
     import numpy
 
     bits = numpy.packbits(numbers < 0, axis=1)
