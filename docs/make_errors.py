@@ -27,9 +27,9 @@ In Python the same errors are exceptions, all below `IpfsmemError`; `exit_code`,
 | --- | --- | --- | --- |
 | 0 | | done | |
 """
-TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A fault of ipfsmem itself | Run it again with `IPFSMEM_DEBUG=1` for the traceback, and report it. |
+TAIL = f"""| {app.UNEXPECTED} | `Unexpected` | A bug in ipfsmem | Run it again with `IPFSMEM_DEBUG=1` for the traceback, and report it. |
 | {app.INTERRUPTED} | `Interrupted` | Ctrl-C (143: SIGTERM, 129: the terminal was closed) | Nothing that was acknowledged is lost. |
-| {app.BROKEN_PIPE} | | Whoever read the output stopped reading | |
+| {app.BROKEN_PIPE} | | The reader of standard output closed it | |
 
 Exit code 1 without an error line means that a check failed: `ipfsmem demo` when a claim was false,
 `ipfsmem vault check` when data is lost or cannot be used.

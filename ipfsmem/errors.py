@@ -84,7 +84,7 @@ class ConfigError(IpfsmemError):
 
 
 class OtherKindError(ConfigError):
-    """The vault has the other kind, encrypted or public"""
+    """The vault is public where an encrypted one was expected, or vice versa"""
 
 
 class NotFoundError(IpfsmemError):
@@ -94,7 +94,7 @@ class NotFoundError(IpfsmemError):
 
 
 class ConcurrencyError(IpfsmemError):
-    """A concurrent operation was first"""
+    """A concurrent operation came first"""
 
     exit_code = 5
 
@@ -223,7 +223,7 @@ class StorageError(IpfsmemError):
 
 
 class PublicError(IpfsmemError):
-    """This would be public permanently, and is not confirmed yet"""
+    """Permanent publication in public is not confirmed yet"""
 
     exit_code = 31
     hint = "Confirm once with: ipfsmem sync --yes-public (in Python: sync(public_ok=True)). Or use mode encrypted-ipfs."

@@ -689,7 +689,7 @@ class SessionMethods:
         return messages.run(self._view(), {"session": session, "last": last})
 
     def items(self, session: str, *, last: int | None = None) -> SessionItems:
-        """Return the messages of a session in the order in which they were added, on whatever device.
+        """Return the messages of a session in the order in which they were added on all devices.
 
         A pending message, that is, an imported one that nobody approved, has `"own": false`.
 
@@ -860,7 +860,7 @@ class SessionMethods:
     def approve(self, session: str, *, seen: str | None = None) -> SessionApproved:
         """Approve the pending messages of a session, that is, the imported ones, whichever program they came from.
 
-        A person's act: agents are given these messages from then on. Read them first.
+        Read the messages first: agents receive approved messages, so a person decides, not a model.
 
         Args:
             session: Its name: 1 to 256 characters, no control characters.
@@ -909,7 +909,7 @@ class FactMethods:
     def list(self, kind: Literal['fact', 'procedure', 'episode'] | None = None, category: str | None = None, *, limit: int | None = None, cursor: str = '', hidden: bool = False) -> FactPage:
         """List entries: facts, procedures and episodes, newest first.
 
-        Entries that are hidden on this device, expired, or not fetched are omitted.
+        Entries that are hidden on this device, expired, or not on this device yet are omitted.
 
         Args:
             kind: Only entries of this kind.
@@ -940,8 +940,7 @@ class FactMethods:
         return get.run(self._view(), {"key": key})
 
     def history(self, key: str | None = None) -> EarlierFacts:
-        """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be
-        restored.
+        """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be restored.
 
         Each has a number, the time of its replacement and the reason.
 
@@ -1146,7 +1145,7 @@ class ValueMethods:
 
         Raises:
             UsageError: nothing is selected, or a key is invalid; nothing was deleted.
-            ChangedError: some values changed meanwhile and stay; all others were deleted.
+            ChangedError: some values changed meanwhile and were kept; all others were deleted.
             UsageError: an argument is out of bounds; allowed: `prefix` at most 256 characters; `level` user, session
                 or agent; `keys` at most 10,000 items.
         """
@@ -1247,7 +1246,7 @@ class GraphMethods:
         def _view(self) -> View: ...
 
     def list(self, kind: str | None = None, *, limit: int = 1000) -> Entities:
-        """List entities: key, kind, name, observations. An entity was created as one, or has a relation.
+        """List entities: key, kind, name, observations. An entity is a memory that was created as one or has a relation.
 
         Args:
             kind: Only entities of this kind.
@@ -1338,8 +1337,7 @@ class GraphMethods:
         return path.run(self._view(), {"begin": begin, "end": end})
 
     def around(self, entity: str | None = None, depth: int = 1, *, limit: int = 100) -> Subgraph:
-        """Return the entities near one entity, nearest first, and the relations among them; without an
-        entity, the whole graph.
+        """Return the entities near one entity, nearest first, and the relations among them; without an entity, the whole graph.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1356,8 +1354,7 @@ class GraphMethods:
         return around.run(self._view(), {"entity": entity, "depth": depth, "limit": limit})
 
     def drawn(self, entity: str | None = None, *, format: Literal['graphml', 'mermaid', 'html'] = 'graphml', depth: int = 2) -> GraphDrawing:
-        """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a
-        picture.
+        """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a picture.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1512,7 +1509,7 @@ class DreamMethods:
         return run.run(self._view(), {"apply": apply, "progress": progress})
 
     def propose(self, *, progress: Callable[[str], None] | None = None) -> Proposed:
-        """Propose changes that tidy up the memories of one scope. No memory is changed.
+        """Propose changes that clean up the memories of one scope. No memory is changed.
 
         Args:
             progress: Called with the name of each phase.
@@ -1554,8 +1551,7 @@ class DreamMethods:
         return run_due.run(self._view(), {})
 
     def proposed(self) -> Proposed | None:
-        """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are
-        not applied yet.
+        """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are not applied yet.
         """
         from ipfsmem.operations.dreams import proposed
 
@@ -1638,8 +1634,7 @@ class ScopeMethods:
         return list_.run(self._view(), {"forgotten": forgotten})
 
     def show(self, name: str) -> ScopeFacts:
-        """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it
-        are not counted.
+        """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it are not counted.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1822,8 +1817,7 @@ class UsageMethods:
         return csv.run(self._view(), {"since": since, "until": until, "tz": tz})
 
     def budgets(self) -> Budgets:
-        """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop
-        anything.
+        """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop anything.
         """
         from ipfsmem.operations.usage.budgets import budgets
 
@@ -2522,10 +2516,10 @@ class MaintenanceMethods:
         return vacuum.run(self._view(), {})
 
     def cleanup(self, older_than: float, *, dry_run: bool = False) -> Cleaned:
-        """Delete data that is rebuilt when needed, or only tells of the past.
+        """Delete data that is rebuilt when needed, or that only records the past.
 
-        These are saved indexes, files that ended processes left, entries of the list of operations, and notices of earlier syncs. No
-        text, no version and nothing that can be undone is deleted.
+        These are saved indexes, files left by ended processes, entries of the audit log, and notices of earlier syncs. No text,
+        no version and nothing that can be undone is deleted.
 
         Args:
             older_than: Minimum age in seconds of the deleted data.
@@ -2545,8 +2539,8 @@ class MaintenanceMethods:
         Texts that hashes prove are restored automatically, as writes of this device, and published; newer
         texts here are kept.
 
-        Texts that are only signed by their writer are listed, because the lost part may contain newer
-        revisions of them. `pick` restores them.
+        Texts that are only signed by their writer are listed and can be picked: the lost part may contain
+        newer revisions of them.
 
         Args:
             dry_run: Only show what would be restored.
@@ -2585,7 +2579,7 @@ class MaintenanceMethods:
     def trust_clock(self) -> ClockBack:
         """Date new writes by this machine's clock again, although this device once wrote far in its future.
 
-        Earlier writes keep their date, and go before those of others until they are written over.
+        Earlier writes keep their date, and win over writes of others until they are overwritten.
 
         Raises:
             UsageError: writes are dated at most a day ahead of the clock; time catches up with that.

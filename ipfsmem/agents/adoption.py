@@ -122,7 +122,7 @@ def plan_all(memory: Memory, claude: ClaudeHome) -> tuple[list[AdoptionPlan], li
         try:
             plan = plan_project(memory, claude, folder)
         except (OSError, ValueError) as error:
-            unplanned[folder] = NotPlanned(folder, f"it cannot be looked at: {error}")
+            unplanned[folder] = NotPlanned(folder, f"it cannot be inspected: {error}")
             continue
         except (UsageError, NotFoundError, StorageError) as error:
             place = _place_without_question(claude, folder)

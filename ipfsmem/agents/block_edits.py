@@ -249,7 +249,7 @@ def _merge(target: dict[str, Any], more: Mapping[str, Any], so_far: tuple[str, .
             continue
         if not isinstance(there, dict) or not isinstance(value, Mapping):
             where = ".".join((*so_far, key))
-            what = "is not a table" if isinstance(value, Mapping) else "is there already"
+            what = "is not a table" if isinstance(value, Mapping) else "exists already"
             raise FormatError(f"{where} {what}")
         _merge(there, value, (*so_far, key))
 

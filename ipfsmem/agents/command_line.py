@@ -84,7 +84,7 @@ def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
         return (where.as_posix(),)
     if cached:
         raise ConfigError(
-            "this program runs from a cache that is cleaned at some time; programs could not start it then",
+            "this program runs from a cache that may be cleaned, and programs could then not start it",
             hint="Install it, then connect with that one: uv tool install 'ipfsmem[mcp]', or pipx install 'ipfsmem[mcp]'.",
         )
     # -P: it starts in the folder of a project, where nothing may shadow our modules.

@@ -76,7 +76,7 @@ def add(text: str, path: tuple[str, ...], value: Any) -> tuple[str, Added]:
         _put(expected, path[: place + 1], new)
         _compare(edited, expected)
         return edited, added
-    raise FormatError(f"{'.'.join(path)} is there already")
+    raise FormatError(f"{'.'.join(path)} exists already")
 
 
 def remove(text: str, added: Added) -> str:
@@ -179,9 +179,7 @@ def _take_out(
         except FormatError:
             continue  # a comment without a line end would include the text after it
         return edited
-    raise FormatError(
-        f"{node.parts[at].key or 'an item'} cannot be taken out without changing something else"
-    )
+    raise FormatError(f"{node.parts[at].key or 'an item'} cannot be removed without changing something else")
 
 
 # -- finding --------------------------------------------------------------------------------------------------------------
@@ -191,7 +189,7 @@ def _expect(node: JsonNode, step: str, so_far: tuple[str, ...]) -> None:
     kind = "[" if step == APPEND else "{"
     if node.kind != kind:
         what = "an array" if step == APPEND else "an object"
-        raise FormatError(f"{'.'.join(so_far) or 'what stands there'} is not {what}")
+        raise FormatError(f"{'.'.join(so_far) or 'the value there'} is not {what}")
 
 
 def _member(node: JsonNode, key: str) -> Part | None:

@@ -132,7 +132,7 @@ def _refuse_others(manager: Manager, service: Service, file: Path, there: bytes 
         there.startswith(before) and there.endswith(after) and re.fullmatch(rb"[0-9.]{1,12}[smhd]?", time)
     ):
         raise ConfigError(
-            f"{file} is not the file for this vault: it was changed, or the program was installed elsewhere then",
+            f"{file} is not the file for this vault: it was changed, or the program was installed elsewhere at that time",
             hint="Check it. To replace or remove it, add --force.",
         )
 

@@ -222,7 +222,7 @@ def read_query(
         if parameter.several:
             values.setdefault(name, []).append(value)
             if len(values[name]) > parameter.schema["maxItems"]:
-                raise UsageError(f"{name} is given too often")
+                raise UsageError(f"{name} is given too many times")
         elif name in values:
             raise UsageError(f"{name} is given twice")
         else:

@@ -35,14 +35,14 @@ class Metrics:
         """Return all metrics. `locked` of the served `memories` are locked."""
         lines = [
             "# TYPE ipfsmem_http_requests counter",
-            "# HELP ipfsmem_http_requests Answers by route and status.",
+            "# HELP ipfsmem_http_requests Requests by route and status.",
             *(
                 f'ipfsmem_http_requests_total{{route="{route}",status="{status}"}} {number}'
                 for (route, status), number in sorted(self._requests.items())
             ),
             "# TYPE ipfsmem_http_request_seconds histogram",
             "# UNIT ipfsmem_http_request_seconds seconds",
-            "# HELP ipfsmem_http_request_seconds What answers take; streams of changes are not in it.",
+            "# HELP ipfsmem_http_request_seconds Duration of requests, without streams of changes.",
             *(
                 f'ipfsmem_http_request_seconds_bucket{{le="{bound}"}} {self._within[bound]}'
                 for bound in _BOUNDS
@@ -51,13 +51,13 @@ class Metrics:
             f"ipfsmem_http_request_seconds_count {self._count}",
             f"ipfsmem_http_request_seconds_sum {self._seconds:.6f}",
             "# TYPE ipfsmem_listeners gauge",
-            "# HELP ipfsmem_listeners Streams of changes that are open.",
+            "# HELP ipfsmem_listeners Open streams of changes.",
             f"ipfsmem_listeners {self.listeners}",
             "# TYPE ipfsmem_memories gauge",
-            "# HELP ipfsmem_memories Memories that are served.",
+            "# HELP ipfsmem_memories Vaults that are served.",
             f"ipfsmem_memories {memories}",
             "# TYPE ipfsmem_memories_locked gauge",
-            "# HELP ipfsmem_memories_locked Of these, memories whose keys are locked.",
+            "# HELP ipfsmem_memories_locked Served vaults whose keys are locked.",
             f"ipfsmem_memories_locked {locked}",
             "# EOF",
         ]

@@ -197,7 +197,7 @@ class ServedMemory:
     def _failed_to_look(self, error: Exception) -> None:
         """Log an unexpected error. The checks continue: they also drop the keys of locked memories."""
         if not isinstance(error, IpfsmemError):
-            _log.warning("a look at the memory %s failed: %s", self.namespace, type(error).__name__)
+            _log.warning("checking the vault %s failed: %s", self.namespace, type(error).__name__)
         self._lose_track()
 
     def _lose_track(self) -> None:

@@ -233,7 +233,7 @@ class Api:
         scope_name, stack = query.pop("scope", None), tuple(query.pop("stack", ()))
         scope = scope_name or ""
         if scope and stack:
-            raise UsageError("scope reads one scope, stack several: give one of both")
+            raise UsageError("pass only one of scope and stack: scope reads one scope, stack several")
         path = dict(request.match_info)
         key = check_key(path.pop("key")) if "key" in path else ""
         seen = None
@@ -443,7 +443,7 @@ class Api:
         that its program cannot use up the streams of all others."""
         of_token = self._streams[identity.digest] if identity.digest else 0
         if self._metrics.listeners >= MAX_LISTENERS or of_token >= MAX_OF_A_TOKEN:
-            raise Refused(problems.said(503, "LimitError", "too many listen already", exit_code=5))
+            raise Refused(problems.said(503, "LimitError", "too many open event streams", exit_code=5))
         self._metrics.listeners += 1
         self._streams[identity.digest] += 1
         try:
@@ -510,7 +510,7 @@ async def _body(request: web.Request, route: Route) -> Any:
 
 async def _bytes(request: web.Request, most: int) -> bytes:
     if request.content_type != "application/json":
-        raise Refused(problems.said(415, "UsageError", "a body is application/json"))
+        raise Refused(problems.said(415, "UsageError", "the body must be application/json"))
     if (request.content_length or 0) > most:
         raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=request.content_length or 0)
     received = BytesIO()  # whose value is its buffer: joined parts would be in memory twice
@@ -521,7 +521,7 @@ async def _bytes(request: web.Request, most: int) -> bytes:
                 if received.tell() > most:
                     raise web.HTTPRequestEntityTooLarge(max_size=most, actual_size=received.tell())
     except TimeoutError:
-        raise Refused(problems.said(408, "UsageError", "the body did not come in time")) from None
+        raise Refused(problems.said(408, "UsageError", "timeout while reading the body")) from None
     return received.getvalue()
 
 

@@ -74,12 +74,12 @@ class Doors:
     def wrong_place(self, hosts: Sequence[str], origins: Sequence[str]) -> tuple[int, str] | None:
         """Return status and message if the host name is not the server's, or the page is of another origin; else None."""
         if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS | self._names:
-            return 421, "this server is not known under that name"
+            return 421, "this server does not have that host name"
         host = hosts[0].strip().lower()
         # A configured name may be behind a TLS proxy; names of this machine never are.
         own = {f"http://{host}"} | ({f"https://{host}"} if host_of(host) in self._names else set())
         if any(origin.lower() not in own for origin in origins):
-            return 403, "pages of other hosts are not answered"
+            return 403, "requests from pages of other hosts are refused"
         return None
 
     # -- tokens ----------------------------------------------------------------------------------------------

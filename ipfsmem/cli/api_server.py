@@ -126,7 +126,7 @@ def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
     """Warn a person who gives other machines access."""
     names = ", ".join(one.namespace for one in served)
     click.echo(
-        f"Other machines reach this at {host}: whoever has a token can read and change {names}. It speaks no TLS: who sees "
-        "the traffic sees texts and tokens, so put a server that does in front of it.",
+        f"Other machines can reach this server at {host}: whoever has a token can read and change {names}. It has no TLS, so anyone "
+        "who sees the traffic sees texts and tokens: put a TLS proxy in front of it.",
         err=True,
     )

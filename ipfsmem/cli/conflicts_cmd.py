@@ -40,14 +40,18 @@ def _print(report: Conflicts, item: Conflict, *, whole: bool, elsewhere: bool) -
     if item.forgotten:
         state = "forgotten, with a concurrent edit"
     elif item.shown is None:
-        state = advice("the newest text is not fetched yet (ipfsmem sync)")
+        state = advice("the newest text is not on this device yet (ipfsmem sync)")
     else:
-        state = f"shown is what {report.writer(item.shown)} wrote"
+        state = f"current text by {report.writer(item.shown)}"
     in_scope = f" (in the scope {item.scope}: ipfsmem conflicts {key} --scope {item.scope})"
     click.echo(f"{style(clean(key), bold=True)}  {clean(state)}{advice(in_scope) if elsewhere else ''}")
     shown = "" if item.shown is None else item.shown.text
     for copy in item.copies:
-        by = f"by {report.writer(copy.reading)}" if copy.reading else advice("not fetched yet (ipfsmem sync)")
+        by = (
+            f"by {report.writer(copy.reading)}"
+            if copy.reading
+            else advice("not on this device yet (ipfsmem sync)")
+        )
         click.echo(f"  {copy.file}  {clean(by)}")
         if whole and copy.reading is not None:
             before, after = shown.splitlines(), copy.reading.text.splitlines()

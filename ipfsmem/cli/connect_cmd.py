@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 @click.option("--print", "as_text", is_flag=True, help="Print the settings to add by hand.")
-@click.option("--replace", is_flag=True, help="Replace an entry of the same name that ipfsmem did not write.")
+@click.option("--replace", is_flag=True, help="Replace an entry of the same name that someone else wrote.")
 @click.option(
     "--project",
     callback=not_empty,
@@ -73,7 +73,7 @@ def command(
     refuse_wrong_projects(program, project, everything, about_one=scope is not None or new)
     if as_list:
         if program is not None:
-            raise UsageError("--list lists all programs and takes no name")
+            raise UsageError("--list lists all programs and accepts no name")
         _list(context)
         return
     if program is None:
@@ -181,7 +181,7 @@ def _list(context: CommandContext) -> None:
         context.emit(programs)
         return
     table(
-        ("program", "here", "connected", "since", "what to know"),
+        ("program", "here", "connected", "since", "problem"),
         [
             (one.program, "yes" if one.here else "no", _state(one), moment(one.since), _to_know(one))
             for one in programs
@@ -197,7 +197,7 @@ def _state(one: ProgramState) -> str:
 def _to_know(one: ProgramState) -> str:
     if one.problem:
         return one.problem
-    return f"changed or gone since: {', '.join(one.changed)}" if one.changed else ""
+    return f"changed or deleted since: {', '.join(one.changed)}" if one.changed else ""
 
 
 def _coloured(line: str) -> str:

@@ -428,7 +428,7 @@ def _scope_notice(scope: str, target: str) -> str:
     """Return a notice on a scope that is another one by now: a program that reads only the written name finds nothing."""
     if target == scope:
         return ""
-    return f"The scope {scope} is {target} now: writes for it go there, and --scope {target} shows both."
+    return f"The scope {scope} redirects to {target}: writes to it go to {target}, and --scope {target} shows both."
 
 
 def _note_unknown_time_zone() -> None:

@@ -119,7 +119,7 @@ def _show(number: int, step: DemoStep) -> None:
         click.echo(" " * _LEFT + line)
     for claim in step.claims:
         if not claim.held:
-            click.echo(style(f"     ✗ not so: {clean(claim.text)}", fg="red"))
+            click.echo(style(f"     ✗ failed: {clean(claim.text)}", fg="red"))
 
 
 def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) -> None:

@@ -13,7 +13,7 @@ from ipfsmem.cli.project_commands import disconnect_projects, refuse_wrong_proje
 @cli_command("disconnect")
 @click.argument("program", metavar="NAME", callback=not_empty)
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
-@click.option("--replace", is_flag=True, help="Remove the entry of ipfsmem even if it was edited since.")
+@click.option("--replace", is_flag=True, help="Remove the entry even if it was edited since.")
 @click.option(
     "--project", callback=not_empty, metavar="DIR", help="Only unlink this project's memory folder."
 )

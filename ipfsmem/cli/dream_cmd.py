@@ -1,4 +1,4 @@
-"""`ipfsmem dream`: propose changes that tidy up memories, apply them, and undo them."""
+"""`ipfsmem dream`: propose changes that clean up memories, apply them, and undo them."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _KINDS = {
     "contradiction": "may contradict",
     "faded": "has faded",
 }
-#: Findings of which each is shown, and how many of a kind stand in full.
+#: Number of findings shown.
 _SHOWN = 20
 
 
 class _RunsByDefault(Subcommands):
-    """A group of which one command is meant when none is named."""
+    """A group with a default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         names_subcommand = args and (
@@ -81,7 +81,7 @@ def _run(context: CommandContext, memory: Memory, arguments: Arguments) -> list[
     if not arguments["if_due"]:
         return [call(run, context, memory, arguments)]
     waits_for = memory.dreams.status().waits_for
-    arguments["none"] = f"No dream: {waits_for or 'another one was just done'}."
+    arguments["none"] = f"No dream: {waits_for or 'another one just ended'}."
     return [*memory.dreams.run_due()]
 
 
@@ -155,7 +155,7 @@ def _nothing_proposed(context: CommandContext, arguments: Arguments) -> NotFound
 
 
 def _noting_sync(op: Operation[..., Any]) -> Callable[[CommandContext, Memory, Arguments], Any]:
-    """Runs an operation, and keeps when other devices learn of it."""
+    """Return a function that runs an operation and records when other devices get its result."""
 
     def called(context: CommandContext, memory: Memory, arguments: Arguments) -> Any:
         arguments["told"] = when_others_learn(memory.mode)
@@ -178,7 +178,7 @@ def _refuse_skipped(context: CommandContext, outcome: Outcome, arguments: Argume
 
 def _show_undone(context: CommandContext, undone: Undoing, arguments: Arguments) -> None:
     back = count(len(undone.back), "memory", "memories")
-    click.echo(f"The dream {undone.id} is undone: {back} as before{arguments['told']}.")
+    click.echo(f"The dream {undone.id} is undone: {back} restored{arguments['told']}.")
 
 
 def _refuse_left(context: CommandContext, undone: Undoing, arguments: Arguments) -> None:
@@ -224,7 +224,7 @@ def _show_status(context: CommandContext, state: DreamStatus, arguments: Argumen
 
 @cli_command("on", short_help="Turn on automatic dreams for this vault")
 def on_command(context: CommandContext) -> None:
-    """Turn on automatic dreams, which tidy up memories, for this vault on this device.
+    """Turn on automatic dreams, which clean up memories, for this vault on this device.
 
     The setting `dream.enabled` must allow them.
     """
@@ -264,10 +264,10 @@ def _print_proposed(proposal: Proposed) -> None:
 
 
 def _print_sum(proposal: Proposed) -> None:
-    summary = f"Looked at {count(proposal.looked_at, 'memory', 'memories')}."
+    summary = f"Scanned {count(proposal.looked_at, 'memory', 'memories')}."
     changes = sum(len(step.changes) for step in proposal.steps)
     if not changes:
-        click.echo(f"{summary} Nothing to tidy up.")
+        click.echo(f"{summary} Nothing to clean up.")
         return
     rest = f", {proposal.left:,} more are left for the next" if proposal.left else ""
     click.echo(
@@ -283,16 +283,16 @@ def _print_outcome(outcome: Outcome, suffix: str) -> None:
     else:
         did = [
             f"{verb} {count(len(keys), 'memory')}"
-            for verb, keys in (("took away", outcome.removed), ("changed", outcome.written))
+            for verb, keys in (("removed", outcome.removed), ("changed", outcome.written))
             if keys
         ]
         click.echo(advice(f"The dream {outcome.id} {' and '.join(did)}{suffix}. Undo: ipfsmem dream undo"))
     for why in outcome.skipped:
-        click.echo(f"  not done, it changed meanwhile: {clean(why)}")
+        click.echo(f"    skipped, changed meanwhile: {clean(why)}")
     for why in outcome.waiting:
-        click.echo(f"  waits for you: {clean(why)}")
+        click.echo(f"    needs your review: {clean(why)}")
     if outcome.waiting:
-        click.echo(advice("Look: ipfsmem dream show. Apply: ipfsmem dream apply"))
+        click.echo(advice("Review: ipfsmem dream show. Apply: ipfsmem dream apply"))
 
 
 def _print_found(proposal: Proposed) -> None:

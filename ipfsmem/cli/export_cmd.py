@@ -159,12 +159,8 @@ def _export_as_it_lies(
             memory = opened.enter_context(context.damaged_memory())
         except StorageError as still:
             raise still if isinstance(error, DatabaseDamagedError) else error from None
-        goes = (
-            "what can still be read"
-            if isinstance(error, DatabaseDamagedError)
-            else "the imported data so far"
-        )
-        click.echo(f"{clean(str(error))}: {goes} goes out", err=True)
+        goes = "the readable part" if isinstance(error, DatabaseDamagedError) else "the imported data so far"
+        click.echo(f"{clean(str(error))}: exporting {goes}", err=True)
         return _export(context, memory, to, form, overwrite)
 
 
@@ -200,7 +196,7 @@ def _missing_scopes(memory: Memory, scope: str, form: str) -> str:
     """Return a note on the scopes that are read with this one by other commands, but that its export does not include."""
     scopes = memory._view().opened.scopes
     if (target := scopes.target(scope)) != scope:
-        return f"The scope {scope} is {target} now: this export does not include later writes, which are in {target}."
+        return f"The scope {scope} redirects to {target}: this export does not include later writes, which are in {target}."
     merged = [] if form in _PROGRAMS else [one for one in scopes.stack(scope) if one != scope]
     if not merged:
         return ""

@@ -43,7 +43,7 @@ def _show_added(context: CommandContext, result: Remembered, arguments: Argument
     }
     click.echo(messages[result.action])
     if result.conflict:
-        other = was if result.action == "added" else "what it said before"
+        other = was if result.action == "added" else "its earlier text"
         click.echo(advice(f"note: it contradicts {other}. See: ipfsmem list --tag conflict"), err=True)
     if result.hidden:
         gone = count(len(result.hidden), "entry", "entries")

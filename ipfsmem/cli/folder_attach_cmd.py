@@ -85,8 +85,8 @@ def left_alone_error(reasons: list[str]) -> IncompleteError:
 
 def _show_made(folder: FolderFacts, notices: list[str], stood: bool) -> None:
     whose = f" of scope {clean(folder.scope)}" if folder.scope else ""
-    was = "is" if stood else "was made, and is"
-    click.echo(f"{clean(folder.path)} {was} a linked folder{whose} now: {count(folder.files, 'file')}.")
+    was = "is" if stood else "was created and is"
+    click.echo(f"{clean(folder.path)} {was} now a linked folder{whose}: {count(folder.files, 'file')}.")
     for text in (*folder.remarks, *notices):
         click.echo(style("note: ", fg="yellow") + advice(text))
 

@@ -90,9 +90,9 @@ def _exit_codes() -> str:
         for one in sorted(_kinds(IpfsmemError), key=lambda kind: kind.exit_code)
     ]
     rows += [
-        (str(UNEXPECTED), "A fault of ipfsmem itself"),
+        (str(UNEXPECTED), "A bug in ipfsmem"),
         (str(INTERRUPTED), "Interrupted by Ctrl-C (143: SIGTERM, 129: the terminal was closed)"),
-        (str(BROKEN_PIPE), "The reader of the output stopped reading"),
+        (str(BROKEN_PIPE), "The reader of standard output closed it"),
     ]
     formatter.write_dl(rows)
     return formatter.getvalue().rstrip("\n")

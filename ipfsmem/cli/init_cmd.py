@@ -92,7 +92,7 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
 @memory_request_options(
     InitRequest,
     (Mode.ENCRYPTED_IPFS, Mode.LOCAL, Mode.IPFS),
-    mode_help="Readers: encrypted-ipfs only you, local whoever can read this disk, ipfs everyone",
+    mode_help="Readers of the vault: only you (encrypted-ipfs), anyone with access to this disk (local), or everyone (ipfs)",
     provider_help="Provider",
 )
 @acting_as("cli")
@@ -313,14 +313,14 @@ def _beside_first_vault(
             )
             if named_unlock is None:
                 may_be_it.hint = (
-                    f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
-                    f"For a vault of its own: ipfsmem init --vault {name} --wallet-vault NAME."
+                    f"Nothing was created on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
+                    f"For a separate vault: ipfsmem init --vault {name} --wallet-vault NAME."
                 )
                 raise may_be_it
             if not (request.create or _may_create(may_be_it)):
                 may_be_it.hint = (
-                    f"Nothing was made on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
-                    "For a vault of its own: --create."
+                    f"Nothing was created on this device. If it is that vault: ipfsmem recover --vault {name} with the same wallet. "
+                    "For a separate vault: --create."
                 )
                 raise may_be_it
     first_vault = FurtherVault(
@@ -424,7 +424,7 @@ def _print_text(result: _Result) -> None:
     if result.restored:
         headline = f"Found this wallet's vault. {what_came_back(status, memory.restored)}"
     elif result.vaults:
-        headline = f"Created a new vault, {status.namespace}: this wallet had none of this name there."
+        headline = f"Created a new vault, {status.namespace}: this wallet had no vault of this name there."
     else:
         headline = "Created a new vault" + (
             ": this wallet had no vault there." if address and not result.keystore else "."

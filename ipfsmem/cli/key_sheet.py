@@ -59,8 +59,8 @@ def page(sheet: RecoverySheet) -> str:
             f"printed {_day(sheet.made_at)} by the device {clean(sheet.device)!r}".replace("'", '"'),
             "",
             *_wrap(
-                f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} bring the vault back on a new device. Without "
-                "words this page is not a secret. With them, anyone who reads it can read and change the vault: keep "
+                f"This page and the 24 words below{', or the wallet,' if sheet.wallet else ''} restore the vault on a new device. Without the "
+                "words, this page is not a secret. With them, anyone who reads it can read and change the vault: keep "
                 "it as you would keep money."
             ),
             "",
@@ -107,7 +107,7 @@ def _providers(sheet: RecoverySheet) -> list[str]:
     if not sheet.providers:
         return [
             *_wrap(
-                "ONLY ON THIS DEVICE: no provider is set (ipfsmem provider add), so this page cannot bring the vault back."
+                "ONLY ON THIS DEVICE: no provider is set (ipfsmem provider add), so this page cannot restore the vault."
             )
         ]
     return [line for one in sheet.providers for line in _provider(one, sheet)]

@@ -54,7 +54,7 @@ def command(context: CommandContext) -> None:
 
 def _say(lost: list[Path], *, err: bool = False) -> None:
     for folder in lost:
-        click.echo(clean(f"Locked: the cached keys of {folder}, where that vault no longer is."), err=err)
+        click.echo(clean(f"Locked: the cached keys of a vault that is no longer in {folder}."), err=err)
 
 
 def _lock(context: CommandContext) -> tuple[bool, list[Path]]:

@@ -181,7 +181,7 @@ def what_came_back(status: Status, restored: SyncReport | None) -> str:
     """Return how much of a vault was restored, and the next step if data is missing."""
     amount = f"{count(status.memories, 'memory')}, {count(status.events, 'event')}."
     if restored is not None and restored.damaged:
-        return advice(f"A part is back: {amount} For more: ipfsmem vault repair")
+        return advice(f"Partly restored: {amount} For more: ipfsmem vault repair")
     if restored is not None and restored.unread:
         return advice(f"Restored, but newer texts may be missing: {amount} Get them: ipfsmem sync")
     if restored is not None and restored.not_fetched:
@@ -214,7 +214,7 @@ def print_vaults(unlisted: str, vaults: list[FurtherVault]) -> None:
         number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
         click.echo(
             advice(
-                f"This wallet has a further vault: {vault.name}. Bring it back: ipfsmem recover --vault {vault.name}{number} --wallet FILE"
+                f"This wallet has a further vault: {vault.name}. Restore it: ipfsmem recover --vault {vault.name}{number} --wallet FILE"
             ),
             err=True,
         )

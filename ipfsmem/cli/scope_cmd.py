@@ -53,7 +53,9 @@ def _show_list(context: CommandContext, scopes: ScopeList, arguments: Arguments)
     rows = []
     for one in scopes:
         into = (
-            f"is {one.card.into} now" if one.card is not None and one.card.into in arguments["live"] else ""
+            f"redirects to {one.card.into}"
+            if one.card is not None and one.card.into in arguments["live"]
+            else ""
         )
         kind = one.card.kind if one.card is not None else ""
         rows.append((one.scope, kind, str(one.memories), one.title, into))
@@ -156,10 +158,10 @@ def _show_restored(context: CommandContext, back: ScopeRestored, arguments: Argu
         texts = (
             f" To restore its texts too, before writing there: ipfsmem scope restore {name} --root {newest}"
         )
-        click.echo(advice(f"The scope {name} is back, and empty.{texts if newest else ''}"))
+        click.echo(advice(f"The scope {name} is restored, without texts.{texts if newest else ''}"))
     elif not gone:
         click.echo(
-            f"The scope {name} is back: {count(back.memories, 'text')}, {count(back.events, 'event')}."
+            f"The scope {name} is restored: {count(back.memories, 'text')}, {count(back.events, 'event')}."
         )
 
 

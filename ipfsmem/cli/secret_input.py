@@ -35,7 +35,7 @@ def from_descriptor(fd: int) -> str:
     except (OverflowError, TypeError):  # a number that cannot be a descriptor
         raise UsageError(f"file descriptor {fd} cannot be read: there is no such descriptor") from None
     if len(data) > MAX_SECRET:
-        raise UsageError(f"file descriptor {fd} gives more than {MAX_SECRET} bytes")
+        raise UsageError(f"file descriptor {fd} has more than {MAX_SECRET} bytes")
     try:
         return data.decode().removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
@@ -53,7 +53,7 @@ def server_token(fd: int | None, variable: str, *, hint: str) -> str | None:
     text = from_fd_or_environment(fd, variable)
     token = text.strip() if text is not None else None  # files and variables have line ends; headers cannot
     if token is not None and len(token) < MIN_TOKEN:
-        raise UsageError(f"a token has at least {MIN_TOKEN} characters", hint=hint)
+        raise UsageError(f"token too short: at least {MIN_TOKEN} characters", hint=hint)
     return token
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Maximum input of `session add` in bytes.
 MAX_INPUT: Final = 64 * 1024 * 1024
-_OF_INPUT: Final = "They come from standard input: a JSON object on each line, or one JSON list of them."
+_OF_INPUT: Final = "Messages come from standard input: one JSON object per line, or a JSON list of objects."
 
 
 @click.group("session", Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -74,7 +74,7 @@ def _scopes(counts: list[ScopeCounts]) -> str:
     more = (
         advice(f" and {len(scopes) - MOST:,} more scopes (ipfsmem scope list)") if len(scopes) > MOST else ""
     )
-    return f"{counts[0].memories:,} in none, {first}{more}"
+    return f"{counts[0].memories:,} in the default scope, {first}{more}"
 
 
 def _unlocked(until: int | None) -> str:
@@ -91,9 +91,9 @@ def _members(state: Status) -> str:
 def _waiting(changes: list[str]) -> str:
     """Return the unpublished data."""
     if not changes:
-        return "nothing waits"
-    verb = "waits" if changes == ["a change of the members"] else "wait"
-    return style(advice(f"{' and '.join(changes)} {verb}: ipfsmem sync"), fg="yellow")
+        return "no unpublished changes"
+    text = " and ".join(changes).removeprefix("a ")
+    return style(advice(f"unpublished {text}; run ipfsmem sync"), fg="yellow")
 
 
 def _dreams(state: Status) -> str:
@@ -109,7 +109,7 @@ def _show(context: CommandContext, state: Status, arguments: Arguments) -> None:
     if state.conflicts:
         notes.append(style(advice(f"{state.conflicts} with conflicts (ipfsmem conflicts)"), fg="yellow"))
     if state.not_fetched:
-        notes.append(style(advice(f"{state.not_fetched} not fetched yet (ipfsmem sync)"), fg="yellow"))
+        notes.append(style(advice(f"{state.not_fetched} not on this device yet (ipfsmem sync)"), fg="yellow"))
     vault = state.vault
     wallet = ""
     if vault is not None:

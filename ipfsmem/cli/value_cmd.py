@@ -66,7 +66,7 @@ def _show_list(context: CommandContext, page: ValuePage, arguments: Arguments) -
         nothing="No values.",
     )
     if page.next is not None:
-        click.echo(style("More: the same with --cursor and the last key.", dim=True), err=True)
+        click.echo(style(clean(f"More: --cursor {shlex.quote(page.next)}"), dim=True), err=True)
 
 
 def _run_delete(context: CommandContext, memory: Memory, arguments: Arguments) -> KeyValue:

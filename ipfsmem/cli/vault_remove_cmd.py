@@ -135,4 +135,4 @@ def _show(result: VaultRemoved, lines: list[str]) -> None:
     for path in (*result.left, *result.folders):
         click.echo(f"stays: {clean(path)}")
     for way in filter(None, (result.with_phrase, result.with_wallet)):
-        click.echo(f"Bring it back with: {clean(way)}")
+        click.echo(f"Restore it with: {clean(way)}")

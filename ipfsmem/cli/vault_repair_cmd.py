@@ -90,17 +90,17 @@ def _show(damage: Salvageable, repair: Salvaged | None) -> None:
             came = repair is not None and change.name in repair.back
             by = ", ".join(sorted({dot[:16] for dot, _ in change.taken}))
             rows.append(
-                ("came back" if came else "here already" if repair else "would be restored", change.name, by)
+                ("restored" if came else "here already" if repair else "would be restored", change.name, by)
             )
         elif change.gone:
             rows.append(("deleted" if repair else "would be deleted", change.name, ""))
     picked = set(repair.back) if repair is not None else set()
     rows += [
-        ("came back" if one.name in picked else "signed only", one.name, one.dot[:16]) for one in damage.loose
+        ("restored" if one.name in picked else "signed only", one.name, one.dot[:16]) for one in damage.loose
     ]
     rows += [("not readable", name, dot[:16]) for name, dot in damage.unread]
     rows += [
-        ("left out", name, "four texts are here: read and merge them")
+        ("left out", name, "the memory has four texts: merge them first")
         for name in (repair.crowded if repair else ())
     ]
     for kind, name, by in rows:

@@ -22,7 +22,7 @@ from ipfsmem.file_durability import flush_to_disk
 
 #: Maximum bytes of a settings file; Claude Code keeps its state there, too.
 LONGEST: Final = 64 * 1024 * 1024
-AGAIN: Final = "Run it again; close the program first when it happens again."
+AGAIN: Final = "Run it again; if this repeats, close the program first."
 
 
 class ConfigFileState(NamedTuple):

@@ -171,7 +171,7 @@ class Connection(sqlite3.Connection):
             return reason
         return StorageError(
             f"cannot use {self.path} any more: {error}; another process reads it and finds it sound",
-            hint=f"Start this program again. Only if it says so again: {reason.hint}",
+            hint=f"Start this program again. Only if the error repeats: {reason.hint}",
         )
 
     @property

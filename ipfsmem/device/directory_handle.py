@@ -55,12 +55,12 @@ class Directory:
                 return Directory(path, fd, os.fstat(fd))
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
-                raise LinkError(errno.ELOOP, "it is a link, or no folder", path) from None
+                raise LinkError(errno.ELOOP, "it is a link, or not a folder", path) from None
             raise
         self._check()
         status = os.lstat(path)
         if not stat.S_ISDIR(status.st_mode) or _is_link(status):
-            raise LinkError(errno.ELOOP, "it is a link, or no folder", path)
+            raise LinkError(errno.ELOOP, "it is a link, or not a folder", path)
         return Directory(path, None, status)
 
     def make(self, name: str, mode: int = 0o700) -> Directory:

@@ -52,7 +52,7 @@ def _refuse_foreign(folder: Path, place: str) -> None:
     if wrong := _what_is_wrong(folder):
         raise UsageError(
             f"no runtime directory of yours to keep the key in: {place.format(folder)} {wrong}",
-            hint="Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE.",
+            hint="Log in through the system's login, which creates one, or pass the passphrase in IPFSMEM_PASSPHRASE.",
         )
 
 

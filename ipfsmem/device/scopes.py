@@ -130,8 +130,8 @@ def check_room(change: ScopeChange, scope: str) -> None:
     own = change.own_scopes
     if scope not in own and len(own) >= MAX_SCOPES:
         raise LimitError(
-            f"this device has made {MAX_SCOPES:,} scopes, the most that one may, so {scope} cannot be made",
-            hint="Forget one that is not needed any more: ipfsmem scope forget SCOPE",
+            f"scope {scope} not created: this device has the maximum of {MAX_SCOPES:,} scopes",
+            hint="Forget an unneeded one: ipfsmem scope forget SCOPE",
         )
     own.add(scope)
     change.live_scopes.add(scope)

@@ -98,8 +98,8 @@ class DamagedStateError(DatabaseDamagedError):
     """A part of the state on this device differs from what was written; a sync restores it from a provider that has it."""
 
     hint = (
-        "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help: what can still be read "
-        "comes out with: ipfsmem export --dir DIR. Then: " + DAMAGED_HINT
+        "Run: ipfsmem sync, which restores it from a provider that has it. If that does not help, export the "
+        "readable part: ipfsmem export --dir DIR. Then: " + DAMAGED_HINT
     )
 
 
@@ -224,7 +224,7 @@ class StateStore:
             raw = None
         if raw is None:
             raise DamagedStateError(
-                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is missing or not as it was written"
+                f"{self.db.path} is damaged: a part of the memory ({prefix or 'top'}) is missing or damaged"
             )
         return raw
 

@@ -39,7 +39,7 @@ _MOST: Final = 64 * 1024
 #: Maximum difference of the two clocks, in milliseconds, where nothing else tells one start of the machine from the next.
 _CLOCK_SLACK: Final = 60_000
 _LOCKED: Final = "the keys of this device were locked again"
-_ENDED: Final = "the time for which the keys of this device were unlocked is over"
+_ENDED: Final = "the keys of this device are locked again: the unlock time is over"
 
 
 class _Span(msgspec.Struct, frozen=True):
@@ -288,7 +288,7 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     data, file = read
     parts = _parts(data)
     if parts is None:
-        return f"{path} is none of what unlock writes"
+        return f"{path} was not written by unlock"
     try:
         key = _get(parts.place, _key_name(path))
     except (OSError, IpfsmemError) as error:

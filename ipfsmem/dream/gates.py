@@ -27,7 +27,7 @@ def closed(gates: Gates, *, enabled: bool, chosen: bool, now: int, last: int, se
     # A clock that was set back must not prevent dreams for years: then the hours count as over.
     passed = (now - last) / _HOUR
     if last and 0 <= passed < gates.hours:
-        return f"the last dream was {passed:.1f} h ago, and {gates.hours:g} h are to pass"
+        return f"the last dream was {passed:.1f} h ago; the minimum interval is {gates.hours:g} h"
     if sessions < gates.sessions:
         return f"{sessions} of {gates.sessions} sessions were written to since the last dream"
     return ""

@@ -330,7 +330,7 @@ def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
     for key, note in of.items():
         if note.expired and key not in gone:
             yield Step(
-                why=f"{key} held until {note.file.expires[:10]}, as it says itself",
+                why=f"{key} was valid until {note.file.expires[:10]}, as it states",
                 changes=(Change(key=key),),
             )
 
@@ -338,7 +338,7 @@ def _expired(of: Mapping[str, Note], gone: Collection[str]) -> Iterator[Step]:
 def _perhaps_expired(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
     for key, note in of.items():
         if note.doubtful and key not in but:
-            why = f"{key} held until {note.file.expires[:10]}, as it says itself; {note.doubtful}"
+            why = f"{key} was valid until {note.file.expires[:10]}, as it states; {note.doubtful}"
             yield Step(why=why, changes=(Change(key=key),), asks=True)
 
 

@@ -86,7 +86,7 @@ def read_typed(data: bytes, decoder: msgspec.json.Decoder[T], what: str) -> T:
         # Encoded again, as values with lazily decoded parts cannot be converted directly.
         return decoder.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, TypeError) as error:
-        raise FormatError(f"{what} is not what it should be: {ascii(str(error))[1:200]}") from None
+        raise FormatError(f"{what} has the wrong form: {ascii(str(error))[1:200]}") from None
 
 
 def read_items(data: bytes, what: str) -> Iterator[bytes | LimitError]:

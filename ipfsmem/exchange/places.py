@@ -104,7 +104,7 @@ def open_place(path: Path) -> Iterator[Files]:
     LimitError."""
     with storage_errors(path, "read"):
         if path.is_symlink():
-            raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
+            raise UsageError(f"{path} is a symbolic link", hint="Pass its target instead.")
         if path.is_dir():
             yield _folder(path)
             return

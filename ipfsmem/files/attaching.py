@@ -68,7 +68,7 @@ def examine_place(
     path = Path(os.path.abspath(expanded(folder)))  # noqa: PTH100
     rows = list(copies)
     if "\0" in str(path):
-        raise UsageError("the name of a folder holds no null character")
+        raise UsageError("a folder name cannot contain a null character")
     with storage_errors(path, "look into"):
         if not _is_usable(path):
             folder_row = next((copy for copy, place in rows if place == path), None)
@@ -156,7 +156,7 @@ def _row_of(
             + (
                 ""
                 if begun
-                else ". Make or restore the memory without --memory-dir (in Python: memory_dir=) first"
+                else ". Create or restore the vault without --memory-dir (in Python: memory_dir=) first"
             ),
             hint=f"If nothing else uses it: {take_over_command(path, scope)}.",
         )

@@ -315,7 +315,7 @@ def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     """
     with storage_errors(folder, "look into"):
         if folder.is_symlink():
-            raise UsageError(f"{folder} is a symbolic link", hint="Give the place that it leads to.")
+            raise UsageError(f"{folder} is a symbolic link", hint="Pass its target instead.")
         is_there = folder.exists()
         if is_there and (not folder.is_dir() or any(folder.iterdir())):
             raise _not_empty(folder)

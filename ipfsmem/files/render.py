@@ -278,7 +278,7 @@ class Rendering:
 
     def _is_behind(self, file: str, error: Exception) -> None:
         self.behind.add(file)
-        self._problems[file] = f"{file} could not be brought up to date: {error}"
+        self._problems[file] = f"{file} could not be updated: {error}"
 
     def _stage(self, file: str, want: _Want, row: FileRow | None) -> _Work | None:
         try:

@@ -59,7 +59,7 @@ class SetAside:
             contents = self._folder.read_aside(row.name, longest(row.file))
             if contents is None:
                 self._problems[row.file] = (
-                    f"{row.file} was replaced, and what stood there cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
+                    f"{row.file} was replaced, and its previous content cannot be read; it is kept in {HIDDEN}/{ASIDE}/{row.name}"
                 )
                 return False
             if (
@@ -124,7 +124,9 @@ class SetAside:
                 continue  # not ours
             contents = self._folder.read_aside(name, longest(file))
             if contents is None:
-                raise StorageError(f"{HIDDEN}/{ASIDE}/{name} cannot be read, and holds what stood in {file}")
+                raise StorageError(
+                    f"{HIDDEN}/{ASIDE}/{name} cannot be read, and has the previous content of {file}"
+                )
             body = contents.sha
             is_known = (row is not None and row.body == body) or self._is_known(file, body)
             if not is_known and contents.data:
@@ -136,7 +138,7 @@ class SetAside:
                     continue
                 there = self._folder.read(name_new, longest(file))
                 if there is None or there.data != contents.data:
-                    raise StorageError(f"{name_new} is in the way of what stood in {file}")
+                    raise StorageError(f"{name_new} is in the place of the previous content of {file}")
             self._folder.drop_aside(name)
         return names
 

@@ -86,7 +86,7 @@ class FolderEye:
         except Exception as error:  # the system's limit of watches is an OSError or one of the package's own
             self._blind = True
             _log.warning(
-                "folders are looked at every few seconds, for the system does not tell of changes: %s", error
+                "folders are polled every few seconds, because the system does not report changes: %s", error
             )
 
 

@@ -371,7 +371,7 @@ class WorkingCopy:
                 with writing(self._replica) as change:
                     self._scanner(change).set_aside.let_go_of_forgotten(self._is_forgotten)
             except StorageError as error:
-                self._say("disk", f"the plain files could not be brought up to date: {error}")
+                self._say("disk", f"the plain files could not be updated: {error}")
 
     def _is_forgotten(self, row: ReplacedFile) -> bool:
         """Return whether a file was set aside of a forgotten text, or of the index or timeline of a forgotten scope; a text next to
@@ -427,7 +427,7 @@ class WorkingCopy:
                 with writing(self._replica) as change:
                     self._scanner(change).set_aside.let_go_of(key)
             except StorageError as error:
-                self._say("disk", f"the plain files could not be brought up to date: {error}")
+                self._say("disk", f"the plain files could not be updated: {error}")
 
     def show_day(self, day: str) -> bool:
         """Update one day of the timeline; returns as `render`."""
@@ -490,7 +490,7 @@ class WorkingCopy:
                     return rendering.needs_look
             except StorageError as error:
                 # The state is safe; files follow when the disk allows it.
-                self._say("disk", f"the plain files could not be brought up to date: {error}")
+                self._say("disk", f"the plain files could not be updated: {error}")
                 return False
 
     def _scanner(self, change: Writing, *, believe: bool = False) -> Scan:

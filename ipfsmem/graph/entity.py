@@ -150,7 +150,7 @@ def entity_key(name: str) -> str:
     """Return the key of a new entity: its name in lower case with `_` for blanks, if that is valid. Raises UsageError."""
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable() or set("[]") & set(name):
         raise UsageError(
-            f"an entity is called by 1 to {MAX_NAME} printable characters without [ and ], and {name[:60]!a} is not"
+            f"an entity name has 1 to {MAX_NAME} printable characters without [ and ], and {name[:60]!a} is not"
         )
     plain = re.sub(r"\s+", "_", name.strip().lower())
     return plain if is_key(plain) else key_of_foreign_name(name.strip()).key

@@ -557,7 +557,7 @@ def _called(
 def unexpected(error: Exception) -> str:
     """Print one line for the operator, and return the message for the client, which has no details."""
     print(f"ipfsmem serve mcp: unexpected {type(error).__name__}: {error}", file=sys.stderr)
-    return f"something unexpected went wrong ({type(error).__name__}); nothing was acknowledged"
+    return f"internal error ({type(error).__name__}); nothing was acknowledged"
 
 
 def _conversation_id(ctx: ServerRequestContext[Any, Any]) -> str:

@@ -39,7 +39,7 @@ def bind(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=MAX_CONNECTIONS)
     except OSError as error:
-        why = "another program does" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
+        why = "another program uses it" if error.errno == errno.EADDRINUSE else os.strerror(error.errno or 0)
         raise ConfigError(
             f"cannot serve on {host}:{port}: {why}", hint="Choose another port; 0 takes a free one."
         ) from error
@@ -142,7 +142,7 @@ def guarded(app: Asgi, token: str) -> Asgi:
 def _refusal(scope: dict[str, Any], token: str) -> tuple[int, str] | None:
     """Return status and message for a refused request; None for an accepted one."""
     if scope["type"] != "http":
-        return 404, "only HTTP is spoken here"
+        return 404, "this port serves HTTP only"
     headers: dict[bytes, list[str]] = {}
     for name, value in scope["headers"]:
         headers.setdefault(name.lower(), []).append(value.decode("latin-1"))

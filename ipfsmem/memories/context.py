@@ -130,11 +130,11 @@ def context(
     if layout not in LAYOUTS:
         raise UsageError(f"unknown layout {layout!r}", hint=f"It is one of {', '.join(LAYOUTS)}.")
     if layout in ("turn", "ranked") and query is None:
-        raise UsageError(f"the layout {layout} shows what matches a query, so it needs one")
+        raise UsageError(f"the layout {layout} requires a query")
     if max_tokens is None:
         max_tokens = usual_tokens(layout)
     if not LEAST_TOKENS <= max_tokens <= MOST_TOKENS:
-        raise UsageError(f"max_tokens is {LEAST_TOKENS} to {MOST_TOKENS:,}, not {max_tokens}")
+        raise UsageError(f"max_tokens must be {LEAST_TOKENS}-{MOST_TOKENS:,} (got {max_tokens})")
     matches, repeated = _matches(parts, query, layout, exclude, by_meaning, running)
     fact_lines = facts_for(parts, layout) if facts is None else facts
     room = max_tokens * TOKEN_BYTES
@@ -185,7 +185,7 @@ def counted_tokens(count: Callable[[str], int], text: str) -> int:
     counted: object = count(text)
     if isinstance(counted, bool) or not isinstance(counted, int | float) or not 0 <= counted < math.inf:
         raise UsageError(
-            f"the counter of tokens gave {counted!r:.60} for a text",
+            f"the token counter returned {counted!r:.60} for a text",
             hint="count is given a text and returns how many tokens it has: a number that is 0 or more.",
         )
     return math.ceil(counted)

@@ -369,7 +369,7 @@ def _doubted(note: Note, days: set[date], today: date) -> Note:
     gap = None if ended is None else doubtful(ended, days, today)
     if gap is None:
         return note
-    why = f"whether that day is over is yours to say: nothing was written from {gap.before} to {gap.after}"
+    why = f"decide whether that day is complete: nothing was written from {gap.before} to {gap.after}"
     return msgspec.structs.replace(note, expired=False, doubtful=why)
 
 

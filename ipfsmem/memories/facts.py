@@ -357,7 +357,7 @@ class Facts:
             fact = fact_of(reading)
             if fact is not None and (fact.text, fact.kind) == (text, kind):
                 return key, fact
-        raise ChangedError(f"a hundred other texts stand where {text[:40]!r} would")
+        raise ChangedError(f"no free key for the fact {text[:40]!r}: a hundred other texts have its keys")
 
     def edit(self, key: str, text_given: str, seen: str | None = None) -> Fact:
         """Replace the text of an entry, and store the earlier text in its history. `seen`: the hash that the current text must

@@ -269,7 +269,7 @@ class GraphIndex:
     def relate(self, begin: str, type: str, end: str) -> Relation | None:
         """Add a relation between two entities; None if it exists already. Raises NotFoundError, UsageError."""
         if not type.strip(BLANKS):
-            raise UsageError("a relation has a type, such as works at, and none was said")
+            raise UsageError("a relation requires a type, such as works at")
         one, other = self._entity(begin), self._entity(end)
         out = Out(relation_type(type), other.key)
         new = Relation(one.key, out.type, other.key)

@@ -336,8 +336,8 @@ def _import_card(
     )
     if change.public and part.card.ids and not foreign:
         problems.append(
-            f"what the scope {scope} stands for was left out: in mode ipfs everything is published, so a card says "
-            "nothing of repositories"
+            f"the project IDs of the scope {scope} were left out: in mode ipfs everything is published, so a card "
+            "names no repositories"
         )
     ours = read_card(store, scope, entry) if entry else None
     if ours is None:
@@ -397,7 +397,7 @@ def read_path(path: Path) -> dict[str, BundleScope]:
     StorageError."""
     with storage_errors(path, "read"):
         if path.is_symlink():
-            raise UsageError(f"{path} is a symbolic link", hint="Give the place that it leads to.")
+            raise UsageError(f"{path} is a symbolic link", hint="Pass its target instead.")
         if path.is_dir():
             return read_folder(path)
         if not path.exists():

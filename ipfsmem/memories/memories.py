@@ -395,9 +395,7 @@ def check_body(key: str, data: bytes) -> MemoryFile:
 def _check_match(key: str, view: KeyView, if_match: str) -> None:
     now = "" if view.data is None else sha256(view.data).hexdigest()
     if if_match and len(if_match) < 8:
-        raise UsageError(
-            "if-match takes a SHA-256 of at least 8 hex digits, or nothing for a memory that must be new"
-        )
+        raise UsageError("if-match must be a SHA-256 of at least 8 hex digits, or empty for a new memory")
     if not if_match and now:
         raise ChangedError(
             f"there is a memory {key} already, so nothing was changed",

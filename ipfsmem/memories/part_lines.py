@@ -234,7 +234,7 @@ def item_text(item: Mapping[str, Any]) -> str:
     except UnicodeEncodeError:
         text = json.dumps(dict(item), separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"an item of a session is a JSON object, and this is none: {error}") from None
+        raise UsageError(f"an item of a session must be a JSON object: {error}") from None
     try:
         check_depth(text.encode(), "an item of a session", _MAX_NESTED - 1)
     except FormatError as error:

@@ -38,5 +38,5 @@ def query_words(query: str) -> tuple[str, ...]:
         pairs = range(max(1, len(word) - 1)) if run else ()
         words.update(dict.fromkeys((word[n : n + 2] for n in pairs) if pairs else (word,)))
     if not words:
-        raise UsageError("there is no word in the query, so nothing can be looked for")
+        raise UsageError("the query has no words")
     return tuple(words)[:MAX_WORDS]

@@ -471,7 +471,7 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
         elif is_hidden(hidden, entry.scope, key, entry.hlc):
             reason = "it is hidden on this device"
         elif key in expired:
-            reason = f"it held until {reading.readable.expires[:10]}"
+            reason = f"it was valid until {reading.readable.expires[:10]}"
         else:
             reason = _not_found(entry, has)
         return Explained(
@@ -494,9 +494,9 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
 
 def _not_found(entry: IndexedEntry, has: tuple[str, ...]) -> str:
     if entry.part:
-        return "it is a part of a session, and these are found only where sessions are asked for"
+        return "it is part of a session, and only a search of messages finds it"
     if not has:
-        return "none of the words occurs in it"
+        return "it contains none of the words"
     return "too many others match better"
 
 
@@ -521,7 +521,7 @@ def _query_embedding(
         if embedding.problem is not None:
             raise embedding.problem
         if not embedding.named:
-            raise UsageError("a threshold needs a model, and none is named", hint=NOT_NAMED_HINT)
+            raise UsageError("a threshold requires a model, and none is set", hint=NOT_NAMED_HINT)
     return embedding
 
 
@@ -717,7 +717,7 @@ def _written_by(
     """Return the numbers of the entries that somebody wrote, or said as a named speaker. Raises UsageError for an unknown name."""
     writers, name = Writers(parts[0].replica), by.strip().casefold()
     if not name:
-        raise UsageError("by is empty, so nobody is named: give a name, such as Ana")
+        raise UsageError("by is empty: pass a name, such as Ana")
     authors = search_index.writers()
     devices = {
         device
@@ -761,7 +761,7 @@ def _naming(about: str, index: Index) -> frozenset[int]:
     """Return the numbers of the entries that mention a name in their words or have it as speaker. Raises UsageError."""
     sought = terms(about)
     if not sought:
-        raise UsageError("there is no word in about, so nobody is named: give a name, such as Ana")
+        raise UsageError("about has no words: pass a name, such as Ana")
     return _having(index.words, sought)
 
 

@@ -180,7 +180,7 @@ class Scopes:
             raise UsageError(
                 f"{token} cannot both go into another scope and stay"
                 if stay
-                else f"{token} is itself already"
+                else f"{token} cannot redirect to itself"
             )
         with writing(self.replica) as change:
             store = self.replica.store
@@ -198,8 +198,8 @@ class Scopes:
                 and write_target(into, redirects({**others, token: Card(title=token)})) == token
             ):
                 raise UsageError(
-                    f"{into} is {token} already, so {token} cannot be {into} too",
-                    hint=f"Take that back first: ipfsmem scope into {into} --remove",
+                    f"{into} already redirects to {token}, so {token} cannot redirect to {into}",
+                    hint=f"Remove that redirection first: ipfsmem scope into {into} --remove",
                 )
             card = read_card(store, token, entry) or Card(title=token)
             card = msgspec.structs.replace(

@@ -200,4 +200,4 @@ def _message(suspects: list[Suspect]) -> str:
 def _hint(suspects: list[Suspect]) -> str:
     places = list(dict.fromkeys(suspect.place for suspect in suspects))
     flags = " ".join(f"--allow {place}" for place in places[:_NAMED])
-    return f"Take it out. Or, when it may be public for good: ipfsmem sync {flags}"
+    return f"Remove it. Or, if it may be public permanently: ipfsmem sync {flags}"

@@ -15,7 +15,7 @@ from ipfsmem.recall.dates import MONTHS, Days, days_named
 from ipfsmem.wording import ALWAYS, FOREVER, local_day, local_days, moment_of
 
 _HINT: Final = (
-    "Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or "
+    "For example: 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or "
     "from 2023-05-01 to 2023-05-14."
 )
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -1,7 +1,8 @@
-"""Noting a call of an operation in the list of operations: by which face it is done, which the face says around its call, and for whom.
+"""The audit log: records each call of an operation with its interface and client, which the interface states around the
+call.
 
-What changes something, takes it out or shows it to an agent is noted; looking and listing are not. Of calls within calls only the outer
-one is noted, and of a call only where and by whom: no argument but a scope and a key or name.
+Calls that change, export or show texts to an agent are recorded; reads and lists are not. Of nested calls only the outer
+one is recorded, with its scope and one key or name, but no other argument.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ if TYPE_CHECKING:
             """Return how many operations the list keeps."""
 
 
-#: Those that write somebody's text.
+#: Operations that write a text.
 _WRITES: Final = frozenset(
     ["write", "note", "session add", "fact add", "fact edit", "graph add", "graph relate", "value set"]
 )
-#: Methods whose result is false if there was nothing to delete or to end.
+#: Methods whose result is false if there was nothing to delete or to stop.
 _TAKES_AWAY: Final = frozenset(["forget", "delete", "unrelate", "abort"])
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("advice", default=None)
 _DOUBTS: Final[ContextVar[_Doubts | None]] = ContextVar("doubts", default=None)
-#: What a call is about, by the name of the parameter.
+#: Parameters that name the subject of a call.
 _ABOUT: Final = ("key", "session", "token")
 _INSIDE: Final[ContextVar[bool]] = ContextVar("inside", default=False)
 
 
 class Acting(msgspec.Struct, frozen=True):
-    """A face (`python`, `cli`, `http`, `mcp`, `hook`), and the client or token behind it, "" where it is not known."""
+    """An interface (`python`, `cli`, `http`, `mcp`, `hook`), and its client or token; "" if unknown."""
 
     face: str
     by: str = ""
@@ -59,13 +60,13 @@ _LIBRARY: Final = Acting("python")
 
 
 def acting() -> Acting:
-    """Who acts here."""
+    """Return the interface and client of the current call."""
     return _ACTING.get(_LIBRARY)
 
 
 @contextlib.contextmanager
 def acting_as(face: str, by: str = "") -> Iterator[None]:
-    """What is done inside is done by this face."""
+    """Record calls inside the block as made by this interface and client."""
     token = _ACTING.set(Acting(face, by))
     try:
         yield
@@ -77,13 +78,13 @@ def acting_as(face: str, by: str = "") -> Iterator[None]:
 def auditing(
     opened: OpenVault, word: str, scope: str, arguments: Mapping[str, Any], method: str = ""
 ) -> Iterator[Callable[[object], None]]:
-    """Note a call with the arguments `arguments` when it ends, also with an error. A dry run and a preview are not noted. Yields a function to report the
-    result to: a false one from a method in `_TAKES_AWAY` is noted as NotFoundError."""
+    """Record a call when it ends, also with an error; not a dry run or a preview. Yields a function that receives the
+    result: a false one from a method in `_TAKES_AWAY` is recorded as NotFoundError."""
     outcome = ""
 
     def ended(result: object) -> None:
         nonlocal outcome
-        # A number counts what went: 0 of a scope without memories.
+        # A number counts deleted entries: 0 for a scope without memories.
         if method in _TAKES_AWAY and (
             result is None or result is False or (isinstance(result, msgspec.Struct) and not result)
         ):
@@ -106,7 +107,7 @@ def auditing(
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[str]]:
-    """The advice on all writes inside, one sentence each (`advising`)."""
+    """Yield the advice on all writes inside the block, one sentence each (`advising`)."""
     advice: list[str] = []
     token = _COLLECTED.set(advice)
     try:
@@ -117,13 +118,13 @@ def collecting() -> Iterator[list[str]]:
 
 class _Doubts(msgspec.Struct):
     texts: list[str] = []
-    #: Whether they are about the memory that the call is about, not about all.
+    #: Whether the reasons concern the memory of the call, not all memories.
     about_one: bool = False
 
 
 @contextlib.contextmanager
 def collecting_doubts() -> Iterator[list[str]]:
-    """Why answers inside may be older than the files of linked folders, one sentence each."""
+    """Yield the reasons why answers inside the block may be older than linked files, one sentence each."""
     collected = _Doubts()
     token = _DOUBTS.set(collected)
     try:
@@ -138,7 +139,7 @@ def with_doubts(text: str, doubts: list[str]) -> str:
 
 
 def report_doubts(reasons: Callable[[], list[str]], *, about_one: bool = False) -> None:
-    """Give these reasons to the interface that collects them, if there is one. Reasons about one memory replace reasons about all."""
+    """Pass these reasons to the interface if it collects them. Reasons about one memory replace reasons about all."""
     collected = _DOUBTS.get()
     if collected is None or (collected.about_one and not about_one):
         return
@@ -149,8 +150,8 @@ def report_doubts(reasons: Callable[[], list[str]], *, about_one: bool = False) 
 
 
 def advise_on(opened: OpenVault, word: str, method: str, result: Any, arguments: Mapping[str, Any]) -> None:
-    """Give advice on a call that wrote something to the interface that collects it, else to the program that uses the library; for the
-    outer one of nested calls only."""
+    """Pass the advice on a write to the interface that collects it, else to the program that uses the library; only for the
+    outer one of nested calls."""
     collected = _COLLECTED.get()
     if word not in _WRITES or _INSIDE.get() or (collected is None and acting().face != _LIBRARY.face):
         return
@@ -161,7 +162,7 @@ def advise_on(opened: OpenVault, word: str, method: str, result: Any, arguments:
 
 
 def note(opened: OpenVault, word: str, scope: str, about: str, outcome: str) -> None:
-    """Note an operation by whoever acts. Failing to fails nothing."""
+    """Record an operation of the current interface and client. A failure to record is ignored."""
     if opened.closed:
         return
     from ipfsmem.device.operations import Operation, note_operation

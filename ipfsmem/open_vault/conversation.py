@@ -41,7 +41,7 @@ class Saved(NamedTuple):
 
     #: Messages that were added.
     added: int
-    #: Why they were not, in words; "" when they were. They are added with the next saving.
+    #: Why messages were not added; "" if they were. The next save adds them.
     problem: str = ""
 
 
@@ -64,17 +64,17 @@ class Conversation:
         self._turn_over = turn_over
         #: The program's history when it was last resumed or saved; None before.
         self._sent: list[Atom] | None = None
-        #: What is stored, until the first saving told which of it the program has.
+        #: The stored messages, until the first save shows which of them the program has.
         self._stored: list[Atom] | None = None
         #: The summaries that a resumed history may begin with.
         self._summaries = frozenset[str]()
-        #: So many messages may come before the session can be too long; looking reads all of it.
+        #: Messages that may be added before the session can be too long; a check reads the whole session.
         self._room = 0
 
     def resume(self, last: int | None = None) -> list[dict[str, Any]]:
-        """Return the last messages, 20 unless the settings or `last` say otherwise, from the start of a turn, without system
-        instructions; before them the summary of omitted ones, if the session was compacted. Empty if the session is unreadable, for a reason that
-        is logged. Raises only for wrong arguments.
+        """Return the last messages (`last`, or the setting `sessions.resume`: 20) from the start of a turn, without system
+        instructions. If the session was compacted, the summary of omitted messages comes first. Empty if the session is
+        unreadable, which is logged. Raises only for wrong arguments.
         """
         try:
             stored = self._sessions.kept(self.session)
@@ -122,14 +122,14 @@ class Conversation:
             try:
                 session = self._sessions.kept(self.session)
             except (NotFoundError, StorageError) as error:
-                # Twice is better than never.
+                # A duplicate is better than a loss.
                 _failed("compared", self.session, error)
                 return items
             self._summaries, stored = session.summaries, _atoms_of(session)
             items, items_now = self._compared(messages)
         shared = stored_atoms(stored, items_now)
         if earlier and shared < len(stored) and starts_with(items_now, earlier):
-            # The program goes on with what it was given; what follows is new, however alike the messages are.
+            # The program continues with the resumed messages; later ones are new, even if they are alike.
             shared = len(earlier)
         return items_from(items, shared)
 

@@ -1,5 +1,5 @@
-"""Creates vaults, brings them back from a provider, and reads foreign bundles: `Memory.create`, `recover`, `open_foreign`, and `load` of
-a vault that is not on this device. A failure leaves nothing on the disk."""
+"""Creates vaults, restores them from a provider, and reads foreign bundles: `Memory.create`, `recover`, `open_foreign`, and
+`load` of a vault that is not on this device. A failure leaves nothing on the disk."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Plan(msgspec.Struct, frozen=True):
     mode: Mode
     home: Home
     known: Settings
-    #: Where it will lie: no memory is there, and nothing else that it would be written over.
+    #: The vault's folder, checked to be free.
     folder: Path
     #: The folder of its plain files, as `ipfsmem.json` names it.
     plain_folder: str | None
@@ -166,7 +166,7 @@ def create(
     try:
         result.opened.begin_files()
     except BaseException:
-        # Nobody has seen its words, and nothing is in it that does not stand in the folder.
+        # Its recovery phrase was not shown, and it has only texts of the folder.
         result.opened.give_up_files()
         result.close()
         remove_unfinished_memory(plan.folder)
@@ -182,9 +182,9 @@ class _NewVault(msgspec.Struct, frozen=True):
     root: RootKeys | None = None
     #: What this device pins of it.
     vault: VaultConfig | None = None
-    #: What the root comes from, which this device must keep where there is no wallet.
+    #: The secret that the root is derived from; this device must store it if there is no wallet.
     secret: bytes | None = None
-    #: What the recovery words stand for.
+    #: The secret that the recovery phrase encodes.
     words: bytes | None = None
 
     def __repr__(self) -> str:
@@ -207,7 +207,7 @@ def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _N
             key = RootKeys.from_random(secret, FIRST, 1)
         root = key
         if root.kind == "recovery":
-            raise UsageError("a recovery phrase cannot create a vault, only bring one back")
+            raise UsageError("a recovery phrase cannot create a vault, only restore one")
         vault = VaultConfig(
             tag=root.tag(plain=plain).hex(),
             name=FIRST,
@@ -233,7 +233,7 @@ async def recover(
     public_ok: bool = False,
     damaged_ok: bool = False,
 ) -> OpenResult:
-    """Bring a vault back from its provider: see `Memory.recover`."""
+    """Restore a vault from its provider: see `Memory.recover`."""
     if not each_of(provider):
         raise ConfigError(
             "no provider to search",
@@ -280,7 +280,7 @@ async def recover(
                 damaged_ok=damaged_ok,
                 finders=finders,
             )
-            # Only now: a restore that is cut off is begun again, and never taken for an empty memory.
+            # Only now: an interrupted restore starts over, and is never mistaken for an empty vault.
             mark_as_memory(replica)
         except BaseException:
             result.opened.give_up_files()
@@ -327,8 +327,9 @@ async def _first_found(
     *,
     any_of_both: bool,
 ) -> tuple[RootKeys, VaultConfig]:
-    """Search for the wallet's vault of the namespace's name, then, if there is certainly none, for its first one, which would be brought
-    back under that name. `any_of_both`: a version was named, of either. Raises NoVaultError, ProviderError."""
+    """Search for the wallet's vault of the namespace's name; if it certainly does not exist, for the wallet's first vault,
+    which is then restored under that name. `any_of_both`: a version of either vault was named. Raises NoVaultError,
+    ProviderError."""
     *earlier_keys, last = key.searched(plan.folder.parent, plan.folder.name)
     for one in earlier_keys:
         try:
@@ -348,13 +349,13 @@ async def _first_found(
 
 
 async def restore_here(request: LoadRequest) -> OpenResult:
-    """Bring back the vault of a `request` from its provider; else create one, if agreed."""
+    """Restore the vault of a `request` from its provider; else create one, if agreed."""
     config = configuration.settings()
     name, spec, mode = request.name(config), request.provider or config.provider, request.known_mode
     assert mode is not None
     if request.unlock is None:
         raise ConfigError(
-            f"there is no vault {name} on this device, and neither a wallet nor a recovery phrase to bring it back",
+            f"there is no vault {name} on this device, and no wallet or recovery phrase to restore it was given",
             hint="Pass the wallet or the recovery phrase, or create a new vault with: ipfsmem init.",
         )
     how: dict[str, Any] = {

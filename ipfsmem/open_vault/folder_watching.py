@@ -11,13 +11,13 @@ from ipfsmem.errors import IpfsmemError
 from ipfsmem.files.watching import FolderEye
 from ipfsmem.open_vault.handle import VaultHandle
 
-#: Seconds between two looks where nobody tells of a change.
+#: Seconds between two polls without file events.
 POLL = 5.0
-#: And while a sync is under way, which may bring texts.
+#: Seconds between two polls while a sync runs, which may fetch texts.
 POLL_AT_WORK = 0.5
-#: After a look so many times what it took pass before the next: however much is edited, this is a small part of the time.
-_REST = 4.0
-_LEAST_REST = 0.1
+#: Pause after a poll, as a multiple of its duration, so that polling uses a small share of the time.
+_PAUSE_FACTOR = 4.0
+_MIN_PAUSE_S = 0.1
 
 
 @contextlib.asynccontextmanager
@@ -37,24 +37,24 @@ async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> As
                 async with asyncio.timeout(POLL_AT_WORK if opened.sync_threads else rest):
                     await event.wait()
             if opened.closed or not opened.still_unlocked():
-                event.clear()  # to wait for what is set gives nobody else a turn
-                await asyncio.sleep(_LEAST_REST)
+                event.clear()  # waiting for a set event would not yield to other tasks
+                await asyncio.sleep(_MIN_PAUSE_S)
                 continue
             begins = loop.time()
-            with contextlib.suppress(IpfsmemError):  # the next sync looks too, and says what is the matter
+            with contextlib.suppress(IpfsmemError):  # the next sync scans too, and reports the error
                 if event.is_set() or begins - polled >= rest:
                     at_once = event.is_set()
                     event.clear()
                     polled = begins
-                    by_others = opened.written_by_others()  # another process may have taken the edit in
+                    by_others = opened.written_by_others()  # another process may have imported the edit
                     if opened.scan() or (by_others and at_once):
                         edited()
                     elif by_others:
                         opened.changed()
                 opened.render_what_changed()
             took = loop.time() - begins
-            rest = max(POLL, took * _REST * 5)
-            await asyncio.sleep(max(_LEAST_REST, took * _REST))
+            rest = max(POLL, took * _PAUSE_FACTOR * 5)
+            await asyncio.sleep(max(_MIN_PAUSE_S, took * _PAUSE_FACTOR))
 
     watch = asyncio.ensure_future(look()) if opened.files is not None else None
     try:

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from ipfsmem.recall.embedder import Embedder
     from ipfsmem.recall.ranking import RankingWeights
 
-#: The table of `device.access_counts`, which is loaded where there is one.
+#: File of `device.access_counts`; that module is loaded only if the file exists.
 USES_FILE = "recall.uses"
-#: The scopes that the caller may read where one leads to another; None: all.
+#: The scopes that the caller may read, redirected ones included; None: all.
 _COVERED: Final = ContextVar[frozenset[str] | None]("covered", default=None)
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def _locked(method: Callable[Concatenate[VaultHandle, P], R]) -> Callable[Concatenate[VaultHandle, P], R]:
-    """The same method, in which one thread is at a time."""
+    """Make a method exclusive: one thread at a time."""
 
     @functools.wraps(method)
     def call(self: VaultHandle, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -54,8 +54,9 @@ def _locked(method: Callable[Concatenate[VaultHandle, P], R]) -> Callable[Concat
 
 
 def _embedder(question: bool) -> Embedder | None:
-    """The model that the settings name, else the one that is installed. A table `[embeddings]` that names no provider, address or path
-    means the provider of `[model]`; without that table no text goes there. Raises ConfigError."""
+    """Open the embedding model: that of the settings, else an installed one. `question`: whether it is for a query. A table
+    `[embeddings]` without provider, address and path uses the provider of `[model]`; without that table, no text is sent
+    there. Raises ConfigError."""
     from ipfsmem.config import settings
 
     config = settings()
@@ -73,7 +74,7 @@ def _embedder(question: bool) -> Embedder | None:
 
 
 def _decay_rate() -> float:
-    """The share of a confidence that fades with each day. Settings that cannot be used keep nobody from the memory."""
+    """Return the share of a confidence that fades each day: the default if the settings are invalid."""
     from ipfsmem.config import FactSettings, settings
 
     try:
@@ -83,7 +84,7 @@ def _decay_rate() -> float:
 
 
 def _weighed() -> RankingWeights:
-    """What the settings say counts how much in recall. Raises ConfigError for weights that mean nothing."""
+    """Return the ranking weights of the settings. Raises ConfigError for unusable weights."""
     from ipfsmem.config import settings
     from ipfsmem.recall.ranking import USUAL, weigh
 
@@ -96,7 +97,7 @@ def _weighed() -> RankingWeights:
 
 @contextlib.contextmanager
 def reading_only(scopes: frozenset[str] | None) -> Iterator[None]:
-    """What is read inside is of these scopes, wherever one leads; None: of all."""
+    """Limit reads inside the block to these scopes, redirections included; None: all scopes."""
     token = _COVERED.set(scopes)
     try:
         yield
@@ -105,21 +106,21 @@ def reading_only(scopes: frozenset[str] | None) -> Iterator[None]:
 
 
 def covered_scopes() -> frozenset[str] | None:
-    """The scopes that the caller covers; None: all."""
+    """Return the scopes that the caller may read; None: all."""
     return _COVERED.get()
 
 
 class VaultHandle:
-    """One memory that is open on this device."""
+    """One vault that is open on this device."""
 
     def __init__(self, namespace: str, replica: Replica) -> None:
         self.namespace = namespace
         self.replica = replica
-        #: The texts of the default scope; `in_scope` leads to those of another.
+        #: The memories of the default scope; `in_scope` returns those of another.
         self.memories = MemoryStore(replica)
         self.memories.read_order = self.read_order
         self._meaning: Meaning | None = None
-        #: Whether another process makes the vectors that are missing, as this one ends after one question.
+        #: Whether another process computes missing vectors, because this process ends after one query.
         self.vectors_apart = False
         self.memories.meaning = self.meaning_if_named
         self.memories.weighed = _weighed
@@ -128,37 +129,36 @@ class VaultHandle:
         self._plugins: Plugins | None = None
         self.memories.uses = self.uses
         self._timelines: dict[str, Timeline] = {}
-        #: The folders of plain files; None where nothing is kept on the disk, and once the memory is closed.
+        #: The folders of plain files; None if the mode stores none, and after `close`.
         self.files: WorkingCopies | None = None
         if replica.folder is not None and self.mode.on_disk:
             self.files = WorkingCopies(replica, self.memories)
-        #: Called after every change that is on disk.
+        #: Called after every durable change.
         self.when_changed: Callable[[], None] = lambda: None
         self.closed = False
-        #: Why its keys were dropped, in words; "" unless they were locked while it was open.
+        #: Why the keys were dropped; "" unless they were locked while the vault was open.
         self.locked = ""
-        #: How many syncs are under way. They look by themselves whether the keys are locked.
-        #: The threads in which a sync is under way: each reads between its transactions, without `lock`.
+        #: The threads that run a sync; they check the keys themselves, and read between transactions without `lock`.
         self.sync_threads: list[int] = []
-        #: What else holds a key lets go of it here.
+        #: Drops keys that are held outside this class.
         self.when_locked: Callable[[], None] = lambda: None
 
     def uses(self) -> AccessCounts:
-        """What was used of it on this device."""
+        """Return how often memories were used on this device."""
         if self._uses is None:
-            from ipfsmem.device.access_counts import AccessCounts  # who reads or writes needs none
+            from ipfsmem.device.access_counts import AccessCounts  # most calls need none
 
             self._uses = AccessCounts(self.replica)
         return self._uses
 
     def used(self, reading: MemoryRecord | None) -> None:
-        """Somebody opened this text."""
+        """Count a read of this text."""
         if reading is not None:
             self.uses().count([(reading.scope, reading.key)])
 
     @contextlib.contextmanager
     def flush_usage(self, scope: str) -> Iterator[None]:
-        """While something is written to a scope: once a day an event beside it says what was used of this scope before today."""
+        """Write, once a day, an event with the use of this scope before today, in the transaction of the block's write."""
         folder, today = self.replica.folder, self.replica.world.utc_today()
         counted = self._uses is not None or (folder is not None and (folder / USES_FILE).exists())
         counts = self.uses().untold(scope, today) if counted else {}
@@ -174,14 +174,14 @@ class VaultHandle:
 
     @functools.cached_property
     def shown(self) -> ShownTexts:
-        """What sessions were shown already."""
-        from ipfsmem.device.shown_texts import ShownTexts  # who reads or writes needs none
+        """Return the texts that each session was already given."""
+        from ipfsmem.device.shown_texts import ShownTexts  # most calls need none
 
         return ShownTexts(self.replica)
 
     @functools.cached_property
     def operations_kept(self) -> int:
-        """How many operations stay in the list of what was done here; as the settings said when the first was noted."""
+        """Return the maximum number of entries of the audit log, as in the settings at the first one."""
         from ipfsmem.config import OperationSettings, settings
 
         try:
@@ -191,27 +191,27 @@ class VaultHandle:
 
     @property
     def mode(self) -> Mode:
-        """What kind of memory it is."""
+        """Return the mode of the vault."""
         return self.replica.config.mode
 
     @property
     def device(self) -> str:
-        """The id under which this device writes."""
+        """Return the id under which this device writes."""
         return self.replica.device.id
 
     @property
     def lock(self) -> AbstractContextManager[bool]:
-        """Held by the thread that works here, again and again if it likes: others wait."""
+        """Return the reentrant lock of the thread that uses the vault."""
         return self.replica.db.lock
 
     @property
     def is_revoked(self) -> bool:
-        """Whether this device was revoked, as far as it knows."""
+        """Tell whether this device knows that it was revoked."""
         ring = self.replica.ring
         return ring is not None and ring.view.is_revoked(self.device)
 
     def meaning(self) -> Meaning:
-        """Recall by meaning."""
+        """Return semantic recall."""
         if self._meaning is None:
             from ipfsmem.memories.meaning import Meaning
 
@@ -220,54 +220,54 @@ class VaultHandle:
 
     @property
     def left_without_vectors(self) -> frozenset[str] | None:
-        """Where vectors are made apart: what may lack them besides memories; None where nothing does."""
+        """Return the kinds of entries, other than memories, that may lack vectors; None without semantic recall."""
         return None if self._meaning is None else self._meaning.left
 
     def meaning_if_named(self) -> Meaning | None:
-        """The same; None where the settings name no model and none is installed: then nothing of it is loaded."""
+        """Do `meaning`; return None, and load nothing, if no model is set or installed."""
         if self._meaning is None:
-            with contextlib.suppress(IpfsmemError):  # `Meaning` says what is wrong
+            with contextlib.suppress(IpfsmemError):  # `Meaning` reports the error
                 if _embedder(True) is None:
                     return None
         return self.meaning()
 
     def end_meaning(self) -> None:
-        """Make no more vectors, and wait a little for those under way. Not while `lock` is held."""
+        """Stop computing vectors, and wait briefly for running work. The caller must not hold `lock`."""
         if self._meaning is not None:
             self._meaning.end()
 
     def plugins(self) -> Plugins | None:
-        """The plugins that the settings switch on, as they are by now; None where there are none."""
+        """Return the plugins that the current settings enable; None without any."""
         from ipfsmem.config import settings
 
         try:
             config = settings().plugins
         except ConfigError:
-            return self._plugins  # whoever reads the file says what is wrong with it
+            return self._plugins  # other readers of the settings report the error
         with self.lock:
             if self._plugins is not None and self._plugins.settings != config:
                 self._plugins.close()
                 self._plugins = None
             if self._plugins is None and config.names and not self.closed:
-                from ipfsmem.plugins.running import Plugins  # most people have none
+                from ipfsmem.plugins.running import Plugins  # rarely needed
 
                 self._plugins = Plugins(config)
             return self._plugins
 
     def end_plugins(self) -> None:
-        """End the plugins, and wait a little for what they were told last. Not while `lock` is held."""
+        """Stop the plugins, and wait briefly for their last calls. The caller must not hold `lock`."""
         if self._plugins is not None:
             self._plugins.close()
 
     @functools.cached_property
     def scopes(self) -> Scopes:
-        """The scopes of this vault."""
+        """Return the scopes of this vault."""
         from ipfsmem.memories.scopes import Scopes
 
         return Scopes(self.replica)
 
     def read_order(self, scope: str) -> list[str]:
-        """The scopes that are read for one, in order of precedence, as far as the caller may read them."""
+        """Return the scopes to read for one scope, in order of precedence; only those that the caller may read."""
         covered = _COVERED.get()
         scopes = self.scopes.stack(scope) if scope else [""]
         return (
@@ -275,18 +275,18 @@ class VaultHandle:
         )
 
     def timeline(self, scope: str) -> Timeline:
-        """The events of one scope."""
+        """Return the events of one scope."""
         from ipfsmem.device.events import Timeline
 
         return self._timelines.setdefault(scope, Timeline(self.replica, scope))
 
     def changed(self) -> None:
-        """Something was changed on the disk."""
+        """Report a change on the disk."""
         self.when_changed()
 
     def refuse_closed(self, action: str) -> None:
-        """Raises PassphraseError when the keys were locked, which drops those that this process took, and ClosedError when the
-        memory is closed."""
+        """Raise PassphraseError if the keys were locked, after dropping those of this process, and ClosedError if the vault
+        is closed."""
         if not self.closed and (self.locked or not self.still_unlocked()):
             self.drop_keys()
         if self.locked:
@@ -297,15 +297,15 @@ class VaultHandle:
             raise ClosedError(f"{action}: the vault {self.namespace} is closed")
 
     def still_unlocked(self) -> bool:
-        """Whether the keys may be used: they came with the passphrase, or they are not locked again. Microseconds."""
+        """Tell whether the keys may be used: opened with the passphrase, or not locked since. Takes microseconds."""
         watch = self.replica.lock_watch
         return watch is None or not watch.why_locked()
 
     @_locked
     def drop_keys(self) -> None:
-        """Close the memory because its keys were locked: nothing of it holds one from then on. Waits for no other
-        process, so it writes nothing: an index that is behind is written when the memory is opened again. While a sync is under
-        way in another thread, that one is cut off and does this: SQLite ends a process that closes what another thread reads."""
+        """Close the vault because its keys were locked, and drop every key. Writes nothing, so that it waits for no other
+        process: an outdated index is written after the next opening. If a sync runs in another thread, that thread is
+        cancelled and calls this: closing a SQLite database that another thread reads would crash the process."""
         if self.closed:
             return
         watch = self.replica.lock_watch
@@ -313,7 +313,7 @@ class VaultHandle:
             watch.why_locked() if watch is not None else ""
         ) or "the keys of this device were locked again"
         if any(thread != get_ident() for thread in self.sync_threads):
-            return  # nobody else is given anything from here on
+            return  # no other call can read from here on
         self.closed = True
         self.files = None
         try:
@@ -333,14 +333,14 @@ class VaultHandle:
 
     @_locked
     def begin_files(self) -> None:
-        """Take in what was edited while nobody had the memory open, and bring the files up to date."""
+        """Import edits made while the vault was closed, and update the files."""
         if self.files is not None:
             self.files.scan()
             self.files.render_if_needed()
 
     @_locked
     def give_up_files(self) -> None:
-        """Let go of the folders of a memory that is not to be, so that another one may have them; every file stays."""
+        """Unlink the folders of a vault whose creation failed, so that another vault can link them. Files are kept."""
         if self.files is not None:
             with contextlib.suppress(IpfsmemError):
                 for one in self.files.folders():
@@ -349,7 +349,7 @@ class VaultHandle:
 
     @_locked
     def scan(self) -> bool:
-        """Take in what people and programs edited in the plain files; whether there was something."""
+        """Import edits of plain files; tell whether there were any."""
         has_changes = self.files is not None and self.files.scan()
         if has_changes:
             self.changed()
@@ -357,57 +357,57 @@ class VaultHandle:
 
     @_locked
     def written_by_others(self) -> bool:
-        """Whether another process has written since this one last looked."""
+        """Tell whether another process wrote since the last check."""
         return self.replica.store.outdated()
 
     @_locked
     def folder_paths(self) -> list[Path]:
-        """Where the working copies are that are not paused."""
+        """Return the paths of the linked folders that are not paused."""
         return [] if self.files is None else self.files.paths()
 
     @_locked
     def render_what_changed(self) -> None:
-        """`render`, where something was changed since the last time, by a sync or another process."""
+        """Do `render` if a sync or another process changed something since."""
         if self.files is not None:
             self.files.render_if_needed()
 
     @_locked
     def render(self) -> None:
-        """Bring the plain files up to date."""
+        """Update the plain files."""
         if self.files is not None:
             self.files.render()
 
     @_locked
     def ingest_edits(self) -> None:
-        """`scan`, unless the last one was less than a second ago: before lists."""
+        """Do `scan`, unless the last one was less than a second ago. Called before lists."""
         if self.files is not None:
             self.files.ingest_edits()
             report_doubts(self.files.doubts)
 
     @_locked
     def ingest_file(self, key: str, scope: str) -> None:
-        """Take in edits of one memory's files: before it is read or changed."""
+        """Import edits of one memory's files. Called before it is read or changed."""
         if self.files is not None:
             self.files.ingest_file(key, scope)
             report_doubts(functools.partial(self.files.doubts, key, scope), about_one=True)
 
     @_locked
     def render_file(self, key: str, scope: str) -> None:
-        """Bring one memory's files up to date after it was changed, then tell whoever waits for changes."""
+        """Update one memory's files after a change, then report the change."""
         if self.files is not None:
             self.files.render_file(key, scope)
         self.changed()
 
     @_locked
     def close(self) -> None:
-        """Let go of files and secrets."""
+        """Close files and drop secrets."""
         self.closed = True
         if self._meaning is not None:
             self._meaning.drop()
         files, self.files = self.files, None
         try:
             if self.replica.db.replaced():
-                return  # nothing is read or written there any more
+                return  # the database is another file now: write nothing
             if files is not None:
                 files.close()
             self.memories.caches.keep()

@@ -15,15 +15,15 @@ from ipfsmem.open_vault.handle import VaultHandle
 
 T = TypeVar("T")
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 LOOK = 0.25
-#: Seconds that work which is cut off may take to end. Then what it holds is dropped, whatever it does.
+#: Seconds that cancelled work may take to end; then its keys are dropped in any case.
 END = 0.4
 
 
 async def while_unlocked(opened: VaultHandle, name: str, work: Coroutine[Any, Any, T]) -> T:
-    """Run the work called `name`. If the keys are locked meanwhile, cancel it, drop the keys, and raise PassphraseError; a vault that was
-    opened with its passphrase goes on."""
+    """Run the work called `name`. If the keys are locked meanwhile, cancel it, drop the keys, and raise PassphraseError. A
+    vault that was opened with its passphrase is not affected."""
     if opened.replica.lock_watch is None:
         return await work
     task = asyncio.ensure_future(work)
@@ -49,7 +49,7 @@ async def lock_watch(opened: VaultHandle, then: Callable[[], None]) -> AsyncIter
     async def look() -> None:
         while not opened.locked:
             await asyncio.sleep(LOOK)
-            # What is at work looks itself, and is cut off first.
+            # A running sync checks itself, and is cancelled first.
             if not opened.sync_threads and not opened.closed and not opened.still_unlocked():
                 opened.drop_keys()
         then()

@@ -21,11 +21,11 @@ from ipfsmem.open_vault.handle import VaultHandle
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Whether a value is of a type, and how that type is called in a sentence.
+#: A check of a value's type, and the type's name in messages.
 _Check = tuple[Callable[[Any], bool], str]
-#: What Python's compiler says of a function, by the numbers of `inspect`, which takes longer to load than all else here.
+#: Flags of code objects; `inspect`, which names them, is slow to import.
 _VAR_POSITIONAL: Final = 0x04
-_AWAITED: Final = 0x80 | 0x200  # coroutines and what an `async for` goes over
+_AWAITED: Final = 0x80 | 0x200  # coroutines and asynchronous generators
 _NO_DEFAULT: Final = object()
 #: Former names of arguments and of parameters over HTTP, and the present ones.
 RENAMED: Final = {"namespace": "vault"}
@@ -55,7 +55,7 @@ _Takes = tuple[list[_MethodParameter], dict[str, _MethodParameter], _MethodParam
 class MethodGroup:
     """A group of methods of an open vault."""
 
-    #: What works on a memory that was closed.
+    #: Methods that also work on a closed vault.
     WHEN_CLOSED: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, opened: VaultHandle) -> None:
@@ -106,7 +106,7 @@ def _refusing(
 
     def refuse_wrong(parameter: _MethodParameter, value: object, called: str) -> None:
         if value is parameter.default:
-            return  # right by its definition; most calls give little else, and no type is looked up for it
+            return  # a default is valid, so no type is looked up
         check = check_for(parameter.name)
         if check is not None and not check[0](value):
             raise _wrong(method, called, check, value)

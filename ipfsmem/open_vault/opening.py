@@ -1,5 +1,5 @@
-"""Opens a vault on this device. It imports little, as each read of one memory pays for it: `open_vault.creating` creates vaults and brings
-them back, `open_vault.syncing` uses providers, imported on first use."""
+"""Opens a vault on this device. Imports little, because each read of one memory pays for it: `open_vault.creating` (creates
+and restores vaults) and `open_vault.syncing` (uses providers) are imported on first use."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class OpeningDetails(msgspec.Struct):
-    """How an open vault was created or brought back; empty for one that was on this device."""
+    """How an open vault was created or restored; empty for one that was on this device."""
 
     #: Where a foreign bundle came from.
     opened: Opened | None = None
-    #: What the sync did that brought it back.
+    #: The report of the sync that restored it.
     restored: SyncReport | None = None
-    #: The 24 recovery words of a vault made just now; shown once, kept nowhere.
+    #: The recovery phrase of a vault that was just created; shown once, stored nowhere.
     recovery_words: list[str] | None = None
-    #: Why the wallet's vault `default` on this device does not list the vault that was made or brought back just now;
-    #: empty when it does, or when there is nothing to list.
+    #: Why the wallet's vault `default` on this device does not list the vault that was just created or restored;
+    #: empty if it does, or if there is nothing to list.
     unlisted: str = ""
 
     def __repr__(self) -> str:
@@ -102,12 +102,12 @@ class ProviderConnection:
 
     @property
     def begun(self) -> Syncing | None:
-        """The same; None before the first use."""
+        """Return `syncing`; None before its first use."""
         return self._syncing
 
 
 class OpenResult(msgspec.Struct):
-    """A vault that was just opened, created or brought back."""
+    """A vault that was just opened, created or restored."""
 
     opened: VaultHandle
     connection: ProviderConnection
@@ -126,7 +126,7 @@ def has_memory(folder: Path) -> bool:
 
 
 def open_here(request: LoadRequest) -> OpenResult | None:
-    """Open the vault on this device; None if it is not here and a mode says what to do then."""
+    """Open the vault on this device; None if it is not here and the request has a mode to create it in."""
     config = configuration.settings()
     name, mode, home = request.name(config), request.known_mode, request.home
     if mode is not None and not mode.on_disk:

@@ -73,8 +73,8 @@ class MemoryPlugins(MethodGroup):
             raise ConfigError(f"the plugin {name} cannot run: {plugin.problem}")
         if not plugin.on:
             raise ConfigError(
-                f"the plugin {name} is not switched on",
-                hint=f"Switch it on: ipfsmem config set plugins.on {','.join((*settings().plugins.names, name))}",
+                f"the plugin {name} is not enabled",
+                hint=f"Enable it: ipfsmem config set plugins.on {','.join((*settings().plugins.names, name))}",
             )
         running = self._open.plugins()
         assert running is not None

@@ -20,22 +20,22 @@ from ipfsmem.results import ScopeCounts
 
 
 class MemoryScopes(MethodGroup):
-    """The scopes of an open memory. What is in one is read and written through `memory.scope(token)`."""
+    """The scopes of an open vault. `memory.scope(token)` reads and writes the contents of one."""
 
     def __init__(self, opened: VaultHandle) -> None:
         super().__init__(opened)
         self._scopes = opened.scopes
 
     def names(self, *, forgotten: bool = False) -> list[str]:
-        """The names of the scopes; with `forgotten` of those that are forgotten instead."""
+        """Return the names of the scopes; with `forgotten`, of the forgotten ones instead."""
         return [one.token for one in self._scopes.listing(forgotten=forgotten)]
 
     def get(self, token: str) -> Scope | None:
-        """One scope, also a forgotten one; None when there is none. Raises KeyNameError."""
+        """Return one scope, also a forgotten one; None if it does not exist. Raises KeyNameError."""
         return self._scopes.get(token)
 
     def known(self, token: str, *, live: bool = False) -> Scope:
-        """One scope. Raises KeyNameError, and NotFoundError when there is none, or with `live` when it is forgotten."""
+        """Return one scope. Raises KeyNameError, and NotFoundError for an unknown one, or with `live` a forgotten one."""
         scope = self.get(token)
         if scope is None:
             raise NotFoundError(f"there is no scope {token}", hint="List them with: ipfsmem scope list")
@@ -46,8 +46,8 @@ class MemoryScopes(MethodGroup):
         return scope
 
     def having(self, key: str) -> list[str]:
-        """The scopes, by token, in which something is shown under a key. For a person who named none: nothing that reads for a model
-        looks beyond the scopes that it was given. Raises KeyNameError."""
+        """Return the scopes, by token, that have a memory under a key. Only for a person who named no scope: reads for a
+        model never leave the scopes that it was given. Raises KeyNameError."""
         memories = self._open.memories
         name = memories.checked_name(key)
         with memories.replica.reading():
@@ -56,27 +56,27 @@ class MemoryScopes(MethodGroup):
             return [part.scope for part in parts if part.view(key).dots]
 
     def target(self, token: str) -> str:
-        """Where what is written for a scope goes: to itself, or to the one that it turned out to be."""
+        """Return the scope that writes to a scope go to: itself, or the target of its redirection."""
         return self._scopes.target(token)
 
     def find(self, ids: Iterable[ProjectId]) -> list[str]:
-        """The scopes that stand for a project which is known by one of these ids, by token."""
+        """Return the scopes of a project with one of these IDs, by token."""
         return self._scopes.find(ids)
 
     def stand_for(self, token: str, ids: Iterable[ProjectId]) -> Scope:
-        """Say by what else the project of a scope is known. Raises NotFoundError, UsageError in mode ipfs, LimitError."""
+        """Add IDs to the project of a scope. Raises NotFoundError, UsageError in mode ipfs, LimitError."""
         scope = self._scopes.change(token, add=ids)
         self._open.changed()
         return scope
 
     def held_anything(self, token: str) -> bool:
-        """Whether a scope has or had a text or an event."""
+        """Tell whether a scope has or had a text or an event."""
         with self._replica.reading():
             names = (parse_entry(name) for name in self._replica.store.names())
             return any(isinstance(one, MemoryName | SegmentName) and one.scope == token for one in names)
 
     def newest_version(self, token: str) -> str | None:
-        """The newest published version with texts or events of a scope, of those that are kept here."""
+        """Return the newest published version on this device with texts or events of a scope."""
         with self._replica.reading():
             for line in published_log(self._replica):
                 try:
@@ -94,7 +94,8 @@ class MemoryScopes(MethodGroup):
         return None
 
     def unpublished(self, token: str) -> int:
-        """Count the memories of a scope with a text that its newest published version lacks: after a forget nothing restores it."""
+        """Count the memories of a scope whose text is not in its newest published version: after a forget they cannot be
+        restored."""
         root = self.newest_version(token) if self._replica.config.mode.published else None
         with self._replica.reading():
             tree = None if root is None else open_past(self._replica, parse_cid(root)).tree
@@ -111,8 +112,8 @@ class MemoryScopes(MethodGroup):
         return lost
 
     def counts(self) -> list[ScopeCounts]:
-        """How much is in each scope that is not forgotten, the default scope first. What is left under conflicts in a forgotten
-        one is counted with the conflicts of the default scope, where its forget stands.
+        """Return the counts of each live scope, the default scope first. Conflicts in a forgotten scope are counted with
+        those of the default scope, which records the forget.
         """
         with self._replica.reading():
             store = self._replica.store

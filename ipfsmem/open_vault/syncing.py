@@ -75,9 +75,9 @@ class Syncing(MethodGroup):
         self.background: Background | None = None
         #: Opens providers from their specs, and closes those again.
         self.pool = ProviderPool(opened.replica.folder.parent if opened.replica.folder else None)
-        #: Where it is published: open providers, and of the others why not.
+        #: The open providers, and the reasons why others could not be opened.
         self.places = Providers()
-        #: The wallet's or recovery root that is held, None when the memory is not unlocked.
+        #: The unlocked root keys of the wallet or recovery phrase; None if locked.
         self.root: RootKeys | None = None
         opened.when_changed = self._wrote
         opened.when_locked = self.close
@@ -139,7 +139,7 @@ class Syncing(MethodGroup):
         if provider is not None and self._open.mode.on_disk:
             self.use(provider)
         if not self._open.mode.on_disk:
-            return SyncReport()  # nothing leaves this process, and every call is accepted
+            return SyncReport()  # nothing leaves this process, and every call is valid
         places = self.published_at()
         saved = None if car is None else CarFile(Path(car))
         self.agree(public_ok)
@@ -170,7 +170,7 @@ class Syncing(MethodGroup):
         before = dict(self._replica.store.frame.ctx)
         self._open.scan()
         check = self.secret_check(allow)
-        with followed_by(self._open.render, self._let_go_when_revoked, partial(self.erase_forgotten, before)):
+        with followed_by(self._open.render, self._detach_if_revoked, partial(self.erase_forgotten, before)):
             report = await sync(
                 self._replica,
                 places.open if saved is None else [*places.open, saved],
@@ -210,7 +210,7 @@ class Syncing(MethodGroup):
         damaged_ok: bool = False,
         finders: Company | None = None,
     ) -> SyncReport:
-        """Do the first sync of a vault that is brought back; the root keys stay unlocked. See `Memory.recover`."""
+        """Do the first sync of a vault that is restored; the root keys stay unlocked. See `Memory.recover`."""
         self.root = root
         self._open.scan()
         agreed = not self._open.mode.public or self._replica.config.public
@@ -225,7 +225,7 @@ class Syncing(MethodGroup):
             progress=progress,
             finders=finders,
         )
-        self._open.render()  # only what came whole: a memory that could not be brought back leaves no texts behind
+        self._open.render()  # only a complete restore: a failed one leaves no texts behind
         report.conflicts = len(self._open.memories.conflicts_everywhere())
         return report
 
@@ -265,7 +265,7 @@ class Syncing(MethodGroup):
             )
         self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
 
-    def _let_go_when_revoked(self) -> None:
+    def _detach_if_revoked(self) -> None:
         """Unlink the folders of a revoked device, whose files stay (format section 6), and lock its keys, so that a finder of the device
         needs the passphrase. A running sync reports first."""
         with self._open.lock:
@@ -274,13 +274,15 @@ class Syncing(MethodGroup):
                 and self._replica.lock_watch is not None
                 and self._replica.folder is not None
             ):
-                with contextlib.suppress(StorageError):  # they end by themselves
+                with contextlib.suppress(StorageError):  # a running sync stops by itself
                     lock_device(self._replica.folder)
                 if self.background is None:
                     self._replica.lock_watch = None
             if self._open.files is not None and self._open.is_revoked:
                 for facts in self._open.files.folders():
-                    with contextlib.suppress(StorageError):  # it stays attached, and `status` says why
+                    with contextlib.suppress(
+                        StorageError
+                    ):  # the folder stays linked, and `status` reports why
                         self._open.files.detach(facts.path)
 
     @contextlib.asynccontextmanager
@@ -333,7 +335,7 @@ class Syncing(MethodGroup):
                 ):
                     yield
             except (Exception, asyncio.CancelledError) as error:
-                # What went wrong in the block is what its caller must see; what waits is published all the same.
+                # The caller must see the error of the block; pending changes are published anyway.
                 try:
                     await self._end(background)
                 except IpfsmemError as other:
@@ -378,10 +380,10 @@ def _tell_unused(saved: CarFile, report: SyncReport, cids: Container[CID]) -> No
     """Report if the version in a file was not used, or is held back, next to the rest of the sync."""
     if saved.root in cids:
         report.waits = saved.name
-        report.say("equivocation", f"the content of {saved.name} waits with it, and is kept here")
+        report.say("equivocation", f"the content of {saved.name} is kept on this device until then")
         return
     for notice in report.notices:
         if notice.kind == "head-refused" and str(saved.root) in f"{notice.text} {notice.detail}":
             report.not_used = saved.name
-            report.say("head-refused", f"this sync took in nothing of {saved.name}")
+            report.say("head-refused", f"this sync merged nothing from {saved.name}")
             return

@@ -1,4 +1,4 @@
-"""`memory.versions`: the versions of a memory that were published, and their differences."""
+"""`memory.versions`: the published versions of a vault, and their differences."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ list_ = list  # `MemoryVersions.list` hides the builtin inside the class
 
 
 class MemoryVersions(MethodGroup):
-    """Published versions as far as this device knows them."""
+    """The published versions that this device knows."""
 
     def list(self) -> list_[PublishedVersion]:
-        """The roots that this device knows, newest first."""
+        """Return the roots that this device knows, newest first."""
         with self._replica.reading():
             entries = published_log(self._replica)
         labels = self._labels()
@@ -35,7 +35,7 @@ class MemoryVersions(MethodGroup):
         return {one.id: one.label for one in members_of(self._replica)}
 
     def diff(self, root_a: str | None = None, root_b: str | None = None) -> list_[Difference]:
-        """Memories that differ between two states: `root_a` (None: the root published last) and `root_b` (None: now)."""
+        """Return the memories that differ between `root_a` (None: the root published last) and `root_b` (None: now)."""
         with self._replica.transaction():
             before = open_past(self._replica, published_root(self._replica, root_a)).tree
             if root_b is None:
@@ -87,7 +87,7 @@ def unpublished_kinds(replica: Replica) -> list[str]:
 def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
     """Tell whether the last published version has another key ring than this device, which may publish its own.
 
-    `unsure`: the answer where that version is not here to be compared.
+    `unsure`: the answer if that version is not on this device.
     """
     from ipfsmem.content.fetch import drive
     from ipfsmem.content.reader import Reader
@@ -112,7 +112,8 @@ def are_members_unpublished(replica: Replica, *, unsure: bool = True) -> bool:
 
 
 def published_root(replica: Replica, root: str | None) -> CID:
-    """The address of a version that this device knows: `root` or its beginning, None for the one published last.
+    """Return the address of a version that this device knows by its address `root` or a prefix; None: the one published
+    last.
 
     Raises NotFoundError.
     """

@@ -22,7 +22,7 @@ class Conflicts(Items[Conflict], frozen=True, kw_only=True):
     labels: dict[str, str]
 
     def writer(self, reading: MemoryRecord | None) -> str:
-        """The name of the device that wrote a text; "" for None."""
+        """Return the name of the device that wrote a text; "" for None."""
         return "" if reading is None else self.labels[reading.device]
 
 

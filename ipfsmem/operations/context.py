@@ -165,5 +165,5 @@ def context(
 
 
 def context_sources(view: View) -> list[MemoryStore]:
-    """The memories that a context is made of: those to read, then those of the default scope."""
+    """Return the memories of a context: those of the scopes to read, then those of the default scope."""
     return [view.opened.memories.in_scope(one) for one in dict.fromkeys((*view.scopes, ""))]

@@ -18,7 +18,7 @@ LATE = {"KeysProtected": "ipfsmem.results"}
 
 
 class ClockBack(Answer, frozen=True, kw_only=True):
-    """By how many milliseconds the clock of new writes was set back."""
+    """The number of milliseconds by which the clock of new writes was set back."""
 
     clock_back_ms: int
 
@@ -35,7 +35,7 @@ class ClockBack(Answer, frozen=True, kw_only=True):
 def trust_clock(view: View) -> ClockBack:
     """Date new writes by this machine's clock again, although this device once wrote far in its future.
 
-    Earlier writes keep their date, and go before those of others until they are written over.
+    Earlier writes keep their date, and win over writes of others until they are overwritten.
     """
     from ipfsmem.causal.clock import corrected_hlc, hlc_ms
     from ipfsmem.device.state import StateHeader
@@ -46,7 +46,7 @@ def trust_clock(view: View) -> ClockBack:
         right = corrected_hlc(frame.hlc, replica.world.now())
         if right is None:
             raise UsageError(
-                "this device's writes are dated at most a day ahead of this machine's clock: nothing has to be put right",
+                "this device's writes are dated at most a day ahead of this machine's clock: nothing to fix",
                 hint="If the clock is behind, set it.",
             )
         replica.store.apply({}, StateHeader(frame.ctx, frame.seen, right))

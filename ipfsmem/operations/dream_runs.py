@@ -26,23 +26,23 @@ from ipfsmem.operations.usage.recording import note_model_use
 _ABORTED: Final = "the dream was aborted before it changed anything"
 _ABORTED_HINT: Final = "Start another one: ipfsmem dream run"
 _MODEL_HINT: Final = "No memory was changed. Check that the model runs, and its address: ipfsmem config show"
-#: Seconds between two looks whether somebody aborted it, while a model is waited for.
+#: Seconds between two checks for an abort while a model works.
 _LOOK: Final = 0.25
 
 
 def is_automatic(replica: Replica) -> bool:
-    """Whether automatic dreams are switched on for this vault on this device; the settings must allow them too."""
+    """Tell whether automatic dreams are on for this vault on this device; the settings must allow them too."""
     return replica.db.get_meta(meta.DREAMING) == b"1"
 
 
 def waits_for(opened: VaultHandle) -> str:
-    """Why no dream over any scope starts automatically now; "" if one does."""
+    """Return why no automatic dream starts now; "" if one does."""
     dream_settings, folder, memories = settings().dream, opened.replica.folder, opened.memories
     now, worked = opened.replica.world.now(), dream_notes(folder).worked if folder is not None else 0
     if worked > now:
-        worked = 0  # by a clock that was ahead and was put right: nobody knows how long ago that is
+        worked = 0  # recorded by a clock that was ahead, so the elapsed time is unknown
     enabled, chosen = dream_settings.enabled and settings().agents.enabled, is_automatic(opened.replica)
-    # Only automatic dreams pay for reading the sessions.
+    # Only automatic dreams read the sessions, which is slow.
     scopes = _scopes(opened) if enabled and chosen else []
     sessions = [one for scope in scopes for one in AllSessions(memories.in_scope(scope)).listing()]
     return closed(
@@ -57,7 +57,7 @@ def waits_for(opened: VaultHandle) -> str:
 
 @contextlib.contextmanager
 def dreaming_here(opened: VaultHandle, progress: Progress | None = None) -> Iterator[Progress]:
-    """Dream in this process alone, and note how it goes. Yields a function to call with the name of each phase.
+    """Run a dream in this process only, and record its progress. Yields a function to call with the name of each phase.
 
     Raises LockedError while another process dreams; the function raises IncompleteError if somebody aborted the dream.
     """
@@ -132,7 +132,7 @@ async def ask_model(
                 while asking.take(await _unless_aborted(opened, chosen.reply(asking.messages, TOOLS))):
                     meter("consolidate")
             except ProviderUnavailable as error:
-                error.hint = _MODEL_HINT  # its own is about a sync
+                error.hint = _MODEL_HINT  # the error's own hint is about a sync
                 raise
             tokens = asking.given + asking.said
             return dreams.keep(
@@ -149,7 +149,7 @@ async def ask_model(
 
 
 async def _unless_aborted(opened: VaultHandle, answering: Awaitable[Reply]) -> Reply:
-    """The reply of a model. Raises IncompleteError as soon as somebody aborts the dream, however long the model takes."""
+    """Return the reply of a model. Raises IncompleteError as soon as the dream is aborted, however long the model takes."""
     task, folder = asyncio.ensure_future(answering), opened.replica.folder
     try:
         while not task.done():

@@ -1,4 +1,4 @@
-"""The operations of dreams: propose changes that tidy up the memories of a scope, apply them, and undo them."""
+"""The operations on dreams: propose changes that clean up the memories of a scope, apply them, and undo them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LATE = {
 class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Whether dreams start automatically, how the last one ended, and what is proposed. Times in milliseconds since 1970 UTC, 0 for never."""
 
-    #: Whether the settings allow automatic dreams, and whether they are switched on for this vault on this device.
+    #: Whether the settings allow automatic dreams, and whether they are on for this vault on this device.
     enabled: bool
     chosen: bool
     #: Why none starts automatically now; "" if one does.
@@ -43,7 +43,7 @@ class DreamStatus(msgspec.Struct, frozen=True, kw_only=True):
     #: The ID of the proposal for this scope that is not applied yet, and how many memories it changes.
     proposed: str
     changes: int
-    #: How many dreams can be undone here.
+    #: Number of dreams that can be undone on this device.
     kept: int
 
 
@@ -56,7 +56,7 @@ class DreamRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, proposed: Proposed, outcome: Outcome) -> DreamRun:
-        """A dream that was applied."""
+        """Return the result of an applied dream."""
         return cls(proposed=proposed, outcome=outcome, exit_code=outcome.exit_code)
 
 
@@ -67,7 +67,7 @@ class DreamRuns(Items[DreamRun], frozen=True, kw_only=True):
 
 
 class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A dream that was applied: when, by what, and how many memories it wrote and removed."""
+    """An applied dream: time, method, and number of memories written and removed."""
 
     id: str
     scope: str
@@ -78,7 +78,7 @@ class DreamLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, one: Dreamt) -> DreamLine:
-        """The line of a dream that this device can undo."""
+        """Return the list entry of a dream that this device can undo."""
         removed = sum(done.what == "removed" for done in one.done)
         written = len(one.done) - removed
         return cls(id=one.id, scope=one.scope, at=one.at, by=one.by, written=written, removed=removed)
@@ -99,7 +99,7 @@ OnPhase = Annotated[
 
 
 def dreams_of(view: View) -> Dreams:
-    """The dreams of a scope."""
+    """Return the dreams of a scope."""
     from ipfsmem.memories.dreams import Dreams
 
     return Dreams(view.opened.memories.in_scope(view.target))
@@ -208,7 +208,7 @@ def run(
 
 @operation(
     name="dreams.propose",
-    summary="Propose changes that tidy up the memories",
+    summary="Propose changes that clean up the memories",
     right="write",
     about="target",
     raises=("LockedError: another process dreams.", "IncompleteError: somebody aborted the dream."),
@@ -219,7 +219,7 @@ def run(
     for_models="Scan all memories and propose what to tidy up, such as duplicates and dead links. Changes no memory.",
 )
 def propose(view: View, *, progress: OnPhase = None) -> Proposed:
-    """Propose changes that tidy up the memories of one scope. No memory is changed."""
+    """Propose changes that clean up the memories of one scope. No memory is changed."""
     from ipfsmem.operations.dream_runs import dreaming_here
 
     view.opened.ingest_edits()
@@ -287,8 +287,7 @@ def run_due(view: View) -> DreamRuns:
     for_models="Show the open proposal of the last dream: each step with the texts before and after it.",
 )
 def proposed(view: View) -> Proposed | None:
-    """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are
-    not applied yet."""
+    """Show the changes that the last dream, an automatic clean-up of memories, proposed and that are not applied yet."""
     return dreams_of(view).proposed()
 
 
@@ -333,13 +332,15 @@ def apply(
         one = dreams.proposed()
         if one is None or wanted_id not in (None, one.id):
             raise NotFoundError(
-                "no proposed changes" if proposal is None else f"the proposal {proposal[:80]} is gone",
+                "no proposed changes"
+                if proposal is None
+                else f"the proposal {proposal[:80]} no longer exists",
                 hint="Propose some: ipfsmem dream run --dry-run",
             )
         if proposal is None and one.by != RULES:
             raise UsageError(
                 f"{one.by} proposed this, so name the proposal",
-                hint="See: ipfsmem dream show, which prints the command.",
+                hint="Run: ipfsmem dream show. It prints the command.",
             )
         return one
 

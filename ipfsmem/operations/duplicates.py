@@ -15,7 +15,7 @@ LATE = {"Duplicate": "ipfsmem.memories.duplicates"}
 
 
 class Duplicates(Items["Duplicate"], frozen=True, kw_only=True):
-    """Pairs of memories that say nearly the same. It is a sequence of its `duplicates`."""
+    """Pairs of similar memories. It is a sequence of its `duplicates`."""
 
     duplicates: tuple[Duplicate, ...]
 

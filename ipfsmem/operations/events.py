@@ -36,7 +36,8 @@ def add_event(opened: VaultHandle, scope: str, kind: str, data: Mapping[str, Any
 def days_between(
     opened: VaultHandle, since: str | None, until: str | None, zone: tzinfo | None
 ) -> LocalDays | None:
-    """The days of a time zone from `since` to `until` in words (`wording.moment_of`), both included; None for all.
+    """Return the days of a time zone from `since` to `until`, both in words (`wording.moment_of`) and inclusive; None for
+    all.
 
     `zone`: None for that of this machine. Raises UsageError.
     """
@@ -51,7 +52,7 @@ def days_between(
 
 
 def noted(opened: VaultHandle, scopes: Sequence[str], days: LocalDays | None = None) -> list[Noted]:
-    """All events of these scopes, oldest first; one with the same id and line in several scopes once."""
+    """Return all events of these scopes, oldest first; an event in several scopes is returned once."""
     opened.ingest_edits()
     from ipfsmem.bundle.timeline import event_line, union_of_scopes
     from ipfsmem.device.events import Timeline
@@ -75,7 +76,7 @@ def noted(opened: VaultHandle, scopes: Sequence[str], days: LocalDays | None = N
 
 
 def missing(opened: VaultHandle, scopes: Sequence[str], days: LocalDays | None = None) -> int:
-    """The number of pieces of these timelines that are not on this device, or damaged: `noted` lacks their events."""
+    """Return the number of parts of these timelines that are not on this device or damaged: `noted` lacks their events."""
     from ipfsmem.device.events import missing_of
 
     store = opened.replica.store

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: Types of results, imported when an interface shows them.
 LATE = {"FolderFacts": "ipfsmem.files.working_copies", "FolderPreview": "ipfsmem.files.working_copies"}
 
-#: A folder that is linked, or is to be.
+#: A folder to link, or a linked one.
 Folder = Annotated[str | Path, Meta(description="The folder."), Cli(metavar="DIR", path=True)]
 OfScope = Annotated[
     str | None,
@@ -63,7 +63,7 @@ class FolderPaused(Answer, frozen=True, kw_only=True):
 
 
 class FolderResumed(Answer, frozen=True, kw_only=True):
-    """A linked folder that is in step again. `kept`: the side whose texts were kept; `put_back`: number of files rewritten from the
+    """A linked folder that is synced again. `kept`: the side whose texts were kept; `put_back`: number of files rewritten from the
     vault."""
 
     path: str
@@ -72,7 +72,7 @@ class FolderResumed(Answer, frozen=True, kw_only=True):
 
 
 def copies_of(view: View) -> WorkingCopies:
-    """The linked folders. Raises UsageError for a vault that has no plain files."""
+    """Return the linked folders. Raises UsageError for a vault without plain files."""
     copies = view.opened.files
     if copies is None:
         raise UsageError(f"a vault in mode {view.opened.mode} has no plain files on disk")

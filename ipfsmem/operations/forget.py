@@ -12,7 +12,7 @@ from ipfsmem.operation import Cli, Except, Http, Key, Reason, View, check_reason
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `forget`; false if there is no such memory. Other devices forget it with their next sync."""
+    """The result of `forget`; false if the memory did not exist. Other devices forget it with their next sync."""
 
     key: str
     scope: str

@@ -63,13 +63,13 @@ def _record(opened: VaultHandle, memories: MemoryStore, key: str, reason: str) -
     """Remove the plain file, and add an event."""
     if opened.files is not None:
         opened.files.forget(key, memories.scope)
-    # No event is added to a scope that is forgotten, where texts that others wrote meanwhile may still go.
+    # A forgotten scope gets no event, although concurrent texts of others may still be deleted there.
     with opened.replica.reading():
         scope_field = {"scope": memories.scope} if memories.forgotten() else {}
     from ipfsmem.operations.events import add_event
 
     about = {**scope_field, "key": key, **({"reason": reason} if reason else {})}
-    # In the scope in which it stood, wherever new events of that one go.
+    # In the memory's own scope, even if new events of that scope are redirected.
     add_event(opened, "" if scope_field else memories.scope, "forgot", about)
 
 
@@ -88,7 +88,7 @@ def _forget_earlier(opened: VaultHandle, memories: MemoryStore, key: str) -> lis
         return []
     from ipfsmem.memories.sessions import Sessions
 
-    # Those of this scope, wherever new sessions of it go.
+    # Sessions of this scope, even if it is redirected.
     return Sessions(memories).forget(session_of(key), f"{key} was forgotten")
 
 

@@ -128,7 +128,7 @@ def bring_back(
 
 
 def hidden_here(opened: VaultHandle, scope: str | None = None) -> list[Hidden]:
-    """The hidden texts of a scope, or of all, the last hidden first. One that was written again since is not hidden."""
+    """The hidden texts of a scope, or of all, last hidden first. A memory written since is not hidden."""
     opened.ingest_edits()
     replica = opened.replica
 

@@ -150,7 +150,7 @@ def vacuum(view: View) -> Vacuumed:
 
 
 def could_free(replica: Replica) -> Vacuumed:
-    """Return the least that `vacuum` would free: the unused pages of the database, and its log."""
+    """Return the minimum that `vacuum` would free: the unused pages of the database, and its log."""
     from ipfsmem.device.database_file import DATABASE_FILES
 
     state, log = DATABASE_FILES[:2]
@@ -199,10 +199,10 @@ def cleanup(
     *,
     dry_run: Annotated[bool, Meta(description="Delete nothing; return what would be deleted.")] = False,
 ) -> Cleaned:
-    """Delete data that is rebuilt when needed, or only tells of the past.
+    """Delete data that is rebuilt when needed, or that only records the past.
 
-    These are saved indexes, files that ended processes left, entries of the list of operations, and notices of earlier syncs. No
-    text, no version and nothing that can be undone is deleted.
+    These are saved indexes, files left by ended processes, entries of the audit log, and notices of earlier syncs. No text,
+    no version and nothing that can be undone is deleted.
     """
     from ipfsmem.device.cleaning import remove_old
 

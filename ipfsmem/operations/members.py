@@ -49,7 +49,7 @@ class Member(Answer, frozen=True, kw_only=True):
     this_device: bool
     sign: str
     box: str
-    #: Whether it is a member since the vault was created.
+    #: Whether it has been a member since the vault was created.
     root: bool
     #: When this device first saw its last version; None if it is not known to have published.
     heard: int | None
@@ -183,7 +183,7 @@ async def revoke(
         labels = [p.label for one in family if (p := ring.view.members.get(one))]
         grown = operations.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, cascade=cascade)
         replica.set_ring(grown)
-        # It is in this command's own report; other devices say it at their next sync.
+        # This command's report has it; other devices report it at their next sync.
         target = grown.view.family_of(member)
         replica.note_shown(removal_key(target, member_id(root.admin_public)))
     enrolled = operations.members_admitted_by(ring, member)
@@ -201,12 +201,12 @@ async def revoke(
     if stay or still:
         report.say("stands", words_of_what_stands(stay, still, target))
     if gone := {one: label for one, label in enrolled.items() if one not in stay}:
-        report.say("fell", f"out with it, for it alone let them in: {called(gone)}")
+        report.say("fell", f"also revoked, because only it had added them: {called(gone)}")
     if back := {one: label for one, label in label_of.items() if one in grown.view.members}:
         report.say(
             "back",
-            f"back, for it alone had removed them: {called(back)}. Each goes on with its next sync. One that should be out, "
-            "a lost one for instance: ipfsmem member revoke ID",
+            f"members again, because only it had revoked them: {called(back)}. Each continues with its next sync. To revoke one "
+            "again, for example a lost device: ipfsmem member revoke ID",
         )
     return report
 
@@ -216,7 +216,7 @@ def _refuse_itself(view: View, member: str) -> None:
     ring = view.opened.replica.ring
     if ring is not None and ring.view.family_of(member) == ring.view.family_of(view.opened.device):
         raise UsageError(
-            f"{member} is this device, and a device cannot revoke itself: it would know the new key",
+            f"{member} is this device, and a device cannot revoke itself, because it would know the new key",
             hint=f"On another device of this memory: ipfsmem member revoke {ring.view.family_of(member)} --wallet FILE "
             "(in Python: unlock(), then members.revoke()).",
         )
@@ -225,8 +225,8 @@ def _refuse_itself(view: View, member: str) -> None:
 async def _published(
     view: View, what: str, progress: Progress | None, before: SyncReport | None
 ) -> SyncReport:
-    """Publish the last statement of the ring; the report includes the sync `before` it. A failure says that the statement is stored on this
-    device and unpublished."""
+    """Publish the last statement of the key ring; the report includes the sync `before` it. The error of a failure states
+    that the statement is stored on this device and unpublished."""
     try:
         report = await view.syncing.sync(progress=progress)
         report.after(before)
@@ -375,7 +375,7 @@ async def new_words(view: View, *, progress: OnProgress = None) -> NewWords:
 
 @new_words.answers_with
 def phrase_shown(phrase: NewWords) -> NewRecoveryWords:
-    """The phrase with its warnings."""
+    """Return the phrase with its warnings."""
     from ipfsmem.results import NewRecoveryWords
 
     return NewRecoveryWords.of(phrase, ())

@@ -76,7 +76,7 @@ class MovedTo(Answer, frozen=True, kw_only=True):
         if any(problems):
             raise IncompleteError(
                 f"it publishes at {target} now, but {' and '.join(filter(None, problems))}",
-                hint="On a device that still publishes at the old place: ipfsmem provider add SPEC"
+                hint="On a device that still publishes at the old provider: ipfsmem provider add SPEC"
                 if moved.no_forwarding_at
                 else "Run on a device that has the missing data: ipfsmem sync"
                 if moved.incomplete
@@ -220,7 +220,7 @@ async def _leave_word(
             opened.replica, everywhere, layout, root=view.syncing.root, progress=progress
         )
     except ProviderError:
-        return None  # all is at the new place by now; the next sync brings this there
+        return None  # everything is at the new provider by now; the next sync publishes this there
     finally:
         opened.render()
 
@@ -320,9 +320,9 @@ async def follow(
     if report.blocked or opened.name in report.not_placed:
         why = (n.text for n in report.notices if n.kind == report.blocked or opened.name in n.text)
         raise IncompleteError(
-            f"{opened.name} does not have everything of this vault yet, so this device publishes where it did: "
+            f"{opened.name} does not have everything of this vault yet, so this device still publishes at its old providers: "
             f"{next(why, 'it could not be asked')}",
-            hint="When it takes uploads again: ipfsmem provider follow",
+            hint="When it accepts uploads again: ipfsmem provider follow",
         )
     _move_to(view, chosen, announced)
     names = provider_names(replica, syncing)
@@ -330,7 +330,7 @@ async def follow(
 
 
 def _move_to(view: View, spec: str, announced: Move) -> None:
-    """Publish there from now on, and no longer at the providers that were left."""
+    """Make this the provider to publish at, in place of those that were left."""
     from ipfsmem.open_vault.providers import remember_providers
     from ipfsmem.sync.forwarding import note_answer
 
@@ -338,7 +338,7 @@ def _move_to(view: View, spec: str, announced: Move) -> None:
     specs = [*replica.config.providers]
     stay = [one for one in specs if shown(view, one) not in announced.left]
     if len(specs) == 1:
-        stay = []  # the one place of this device, whatever it is called here
+        stay = []  # the only provider of this device, under any name
     remember_providers(replica, [*(one for one in stay if one != spec), spec])
     syncing.places = syncing.pool.open(replica.config.providers)
     with replica.transaction():

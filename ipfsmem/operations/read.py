@@ -74,7 +74,7 @@ def read(
 
         return read_past(memories, key, root)
     opened.ingest_file(key, view.scope)
-    with _misses_what_is_not_here(opened.replica):
+    with _requesting_missing_text(opened.replica):
         if alternative is not None:
             return memories.read_conflict(key, alternative)
         record = first_own(part.read(key) for part in view.sources())
@@ -84,7 +84,7 @@ def read(
 
 
 @contextlib.contextmanager
-def _misses_what_is_not_here(replica: Replica) -> Iterator[None]:
+def _requesting_missing_text(replica: Replica) -> Iterator[None]:
     """Let the next sync fetch a text that is missing on this device, perhaps because the disk lost it."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""The operation `recall`: find the memories, events or messages that fit a question, best first."""
+"""The operation `recall`: find the memories, events or messages that match a question, best first."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_NAME = 128
 
 
 class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose
-    text under this key it hides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it contains.
-    With `include_relations`: its relations in the graph, each as begin, type and end."""
+    """A memory that `recall` found. `own` is false for a pending text of others. `hides`: the scopes whose text under this
+    key it overrides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it
+    contains. With `include_relations`: its relations in the graph, each as begin, type and end."""
 
     key: str
     scope: str
     own: bool
     fields: dict[str, str]
     body: str
-    #: The token of this text: `write` and `forget` with it replace this text only.
+    #: Identifies this text: `write` and `forget` with it replace this text only.
     seen: str
     #: The label of the device that wrote it; empty if unknown.
     by: str
@@ -41,7 +41,7 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
     member: str
     #: The UTC date on which it was written, by that device's clock; empty if unknown.
     written: str
-    #: The fit to this question; it compares hits of one question only.
+    #: The score for this question; comparable only among hits of one question.
     score: float
     hides: tuple[str, ...]
     parts: dict[str, float] | None
@@ -52,7 +52,7 @@ class RecallHit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> MemoryFile:
-        """Header and body as a memory file."""
+        """Return header and body as a memory file."""
         return MemoryFile(self.fields, self.body)
 
 
@@ -91,11 +91,11 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def by_meaning(self) -> bool:
-        """Whether vectors of a model are part of the ranking."""
+        """Tell whether the ranking used vectors of a model."""
         return self.ranking != "words"
 
     def in_order(self) -> list[RecallHit | FoundMoment]:
-        """All hits, best first, own ones before those of others."""
+        """Return all hits, best first, own ones before those of others."""
         return sorted((*self.hits, *self.moments), key=lambda one: one.place)
 
 
@@ -283,7 +283,7 @@ def recall(
 
 
 def _is_there(matches: Matches, type: str, view: View) -> bool:
-    """Whether a memory here has this type: files that people write may have types of their own."""
+    """Tell whether a memory here has this type: files written by hand may have other types."""
     from ipfsmem.memories.search_index import Filter
 
     if matches.searched:

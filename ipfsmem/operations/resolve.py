@@ -77,7 +77,7 @@ def resolve(
     if item is not None and isinstance(seen, str):
         if len(seen) < SEEN_LEAST or not item.seen.startswith(seen.lower()):
             raise ChangedError(
-                f"{key} changed since you looked; nothing was replaced",
+                f"{key} changed since it was read; nothing was replaced",
                 hint=f"See it first: ipfsmem conflicts {key}",
             )
         seen = item

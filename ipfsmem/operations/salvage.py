@@ -49,8 +49,8 @@ async def salvage(
     Texts that hashes prove are restored automatically, as writes of this device, and published; newer
     texts here are kept.
 
-    Texts that are only signed by their writer are listed, because the lost part may contain newer
-    revisions of them. `pick` restores them.
+    Texts that are only signed by their writer are listed and can be picked: the lost part may contain
+    newer revisions of them.
     """
     from functools import partial
 

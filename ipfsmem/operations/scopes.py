@@ -106,8 +106,7 @@ def list_(
     http="GET /v1/scopes/{name}",
 )
 def show(view: View, name: ScopeName) -> ScopeFacts:
-    """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it
-    are not counted."""
+    """Show a scope: title, kind, and number of memories and events. Scopes that are redirected to it are not counted."""
     from ipfsmem.open_vault.scopes import MemoryScopes
 
     view.opened.ingest_edits()
@@ -205,7 +204,7 @@ def put(
     if card is None or card.forgotten:  # the creation refuses a forgotten one
         result = scopes.make(name, title=title, kind=kind)
     elif title is None:
-        raise UsageError(f"there is a scope {name} already, and no title was given for it")
+        raise UsageError(f"the scope {name} exists already, and no title was given for it")
     else:
         result = scopes.change(name, title=title)
     view.opened.changed()

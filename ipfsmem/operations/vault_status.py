@@ -151,7 +151,7 @@ def _unconnected(replica: Replica) -> list[str]:
         f"an agent works in {path}, which is not connected to a project: ipfsmem connect claude-code --project {shlex.quote(path)}"
         for path in unconnected_folders(replica)
     ] + [
-        f"{row.path} was moved, and nobody agreed to the folder that {program} keeps its memory in now, {path or 'which cannot be told'}: "
+        f"{row.path} was moved, and the folder where {program} now keeps its memory is not confirmed ({path or 'unknown'}): "
         f"ipfsmem connect claude-code --project {shlex.quote(row.path)}"
         for row in connected_folders(replica)
         for program, path in row.unagreed.items()
@@ -164,7 +164,7 @@ def _late_notices(replica: Replica) -> list[str]:
         return []
     members = ", ".join(sorted({value.member for value in late}))
     return [
-        f"{len(late)} value{'s' if len(late) > 1 else ''} of revoked {members} came after the revoke: look at "
+        f"{len(late)} value{'s' if len(late) > 1 else ''} of revoked {members} arrived after the revocation: review "
         "them with ipfsmem conflicts"
     ]
 

@@ -76,7 +76,7 @@ def _refuse_parts_of_others(there: MemoryStore, key: str) -> None:
     view = there.view(key)
     if view.data is not None and not view.own:
         raise UsageError(
-            f"{key} is pending, so its parts cannot become your text: give the body too, or approve it first"
+            f"{key} is pending, so its parts cannot become your text: pass the body too, or approve it first"
         )
 
 

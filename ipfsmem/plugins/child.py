@@ -56,7 +56,7 @@ def _called(plugin: Any, method: str, arguments: list[str], most: int) -> dict[s
         call = getattr(plugin, method, None)
         result = None if call is None else call(*arguments)
         if result is not None and not isinstance(result, str):
-            return {"failed": f"it gave {type(result).__name__}, not a text"}
+            return {"failed": f"it returned {type(result).__name__}, not a text"}
         text = (result or "")[:most].encode("utf-8", "replace").decode()
         return {"text": text, "cut": len(result or "") > most}
     except BaseException as error:  # whatever a plugin raises, SystemExit too, is only reported

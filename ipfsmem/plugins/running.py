@@ -144,7 +144,7 @@ class Plugins:
                 result.result(max(0.0, until - self._clock()) + 0.05)  # its own limit comes first
             except Late:
                 if result.cancel():
-                    _LOG.warning("the plugin %s is left out: it still does what it was asked before", name)
+                    _LOG.warning("the plugin %s is left out: its previous call is still running", name)
                     continue
             except PluginFailure:
                 pass
@@ -172,7 +172,7 @@ class Plugins:
         if answer.cut:
             most = self.settings.characters
             _LOG.warning(
-                "the plugin %s gave more than %s characters, of which the first are taken", name, f"{most:,}"
+                "the plugin %s returned more than %s characters; only the first are used", name, f"{most:,}"
             )
         return answer
 

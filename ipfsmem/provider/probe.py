@@ -164,7 +164,7 @@ class _Trial:
             verify_block(cid, data)
             seen.add(cid)
         if self.root not in seen:
-            raise _ContractViolation("the tree came without its beginning")
+            raise _ContractViolation("the tree was returned without its first block")
         return f"{len(seen)} blocks in one answer, verified"
 
     async def _names(self) -> str:
@@ -187,7 +187,7 @@ class _Trial:
             if await area.list_small([box]) != {name: len(data)}:
                 raise _ContractViolation("a small object is not in the list")
             if await area.get_small([name]) != {name: data}:
-                raise _ContractViolation("a small object came back not, or with other bytes")
+                raise _ContractViolation("a small object was not returned, or with other bytes")
         finally:
             await area.remove_small([name])
         if await area.get_small([name]):

@@ -96,9 +96,7 @@ def find_root(replica: Replica, text: str) -> CID:
     if len(roots) == 1:
         return parse_cid(roots[0])
     if len(roots) > 1:
-        raise UsageError(
-            f"{text} is the beginning of {len(roots)} known versions", hint="Give more of its beginning."
-        )
+        raise UsageError(f"{text} is a prefix of {len(roots)} known versions", hint="Pass a longer prefix.")
     try:
         return parse_cid(text)
     except IpfsmemError:

@@ -118,13 +118,13 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
     if text is None:
         if root is None:
             raise UsageError(
-                "say which text: that of a published version (its address), or its SHA-256",
+                "name the text: that of a published version (its address), or its SHA-256",
                 hint=f"List the revisions: ipfsmem history {key}",
             )
         reading = read_past(memories, key, root)
         return PastText(reading.data, "" if reading.own else _of_shown(memories, key, root))
     if len(text) < MIN_DIGITS:
-        raise UsageError(f"a text is named by at least {MIN_DIGITS} digits of its SHA-256")
+        raise UsageError(f"pass at least {MIN_DIGITS} digits of the SHA-256")
     with replica.reading():
         matches: dict[str, PastText] = {}
         wanted = str(find_root(replica, root)) if root is not None else None
@@ -141,7 +141,9 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
                     if data is not None:
                         matches[value.body] = PastText(data, author_of_copy(dot, value, replica.is_mine))
     if len(matches) > 1:
-        raise UsageError(f"{len(matches)} texts of {key} begin with {text}", hint="Give more of the SHA-256.")
+        raise UsageError(
+            f"{len(matches)} texts of {key} begin with {text}", hint="Pass more digits of the SHA-256."
+        )
     for one in matches.values():
         return one
     raise NotFoundError(

@@ -189,7 +189,7 @@ def _tell(run: SyncContext, description: Presence) -> None:
     if description.state == "waiting":
         run.notices.say(
             "not-served-yet",
-            f"{description.provider}: {description.text}; the next sync looks again",
+            f"{description.provider}: {description.text}; the next sync checks again",
             provider=description.provider,
         )
     elif description.missing:

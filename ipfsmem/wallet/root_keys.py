@@ -165,7 +165,7 @@ def require_admin(
     if address and owner and address != owner:
         raise WrongWalletError(f"{who} did not make this memory ({owner} did)")
     raise WrongWalletError(
-        f"{who} gives other keys than those of this memory: another vault name, key number or passphrase, or it began to "
+        f"{who} derives other keys than those of this vault: another vault name, key number or passphrase, or it began to "
         "sign differently"
     )
 

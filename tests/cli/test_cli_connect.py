@@ -328,7 +328,7 @@ def test_concurrent_edit_of_a_program_survives_connect(
     monkeypatch.setattr(config_files, "put", later)
     refused = cli("connect", "claude-code")
     assert refused.code == 6 and settings(user) == '{"numStartups": 4}'
-    hinted("Run it again; close the program first when it happens again.", refused.err)
+    hinted("Run it again; if this repeats, close the program first.", refused.err)
     cli.ok("connect", "claude-code")
     cli.ok("disconnect", "claude-code")
     assert settings(user) == '{"numStartups": 4}'

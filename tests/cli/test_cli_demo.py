@@ -181,7 +181,7 @@ def test_false_claim_is_shown_and_sets_the_exit_code(
         break_it(patch)
         result = bare("demo", "--from", few)
         assert result.code == 1, result
-        assert "✗ not so: " in result.out and " failed." in result.out
+        assert "✗ failed: " in result.out and " failed." in result.out
         assert "Traceback" not in result.err
 
 

@@ -36,7 +36,7 @@ def test_dream_apply_without_shown_proposal_id_is_refused(
         cli.ok("dream", "--model")
     refused = cli.fails(2, "dream", "apply").err
     assert "name the proposal" in refused
-    hinted("See: ipfsmem dream show, which prints the command.", refused)
+    hinted("Run: ipfsmem dream show. It prints the command.", refused)
     cli.fails(4, "dream", "apply", looked_at)
     assert cli.ok("read", "tea", "--body").out == "They drink tea.\n"
     cli.ok("dream", "apply", cli.ok("dream", "show").out.rpartition("ipfsmem dream apply ")[2].split()[0])

@@ -19,7 +19,7 @@ def test_folder_is_attached_synced_and_detached(cli: Cli, tmp_path: Path) -> Non
     place.mkdir()
     (place / "role.md").write_text("firmware\n")
     said = cli.ok("folder", "attach", str(place))
-    assert said.out == f"{place} is a linked folder now: 1 file.\n"
+    assert said.out == f"{place} is now a linked folder: 1 file.\n"
     assert cli.ok("read", "role", "--body").out == "firmware\n"
     listed = cli.ok("folder", "list", "--json").json["folders"]
     assert [(one["path"], one["state"], one["files"]) for one in listed][1] == (str(place), "ok", 1)
@@ -254,7 +254,7 @@ def test_stale_file_is_named_by_the_command_that_could_not_update_it(cli: Cli, t
     asides.rmdir()
     asides.write_text("in the way of what is set aside")
     for command in (("forget", "role"), ("list",)):
-        assert f"note: {place}: role.md could not be brought up to date: " in cli.ok(*command).err
+        assert f"note: {place}: role.md could not be updated: " in cli.ok(*command).err
     assert (place / "role.md").exists()
     asides.unlink()
     assert cli.ok("list").err == "" and not (place / "role.md").exists()
@@ -346,7 +346,7 @@ def test_attach_and_its_dry_run_name_the_same_skipped_files(cli: Cli, tmp_path: 
     planned = incomplete(cli, "folder", "attach", str(folder), "--dry-run", "--json").json
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
     made = incomplete(cli, "folder", "attach", str(folder), "--yes")
-    assert "is a linked folder now: 2 files" in made.out
+    assert "is now a linked folder: 2 files" in made.out
     assert "latin.md was skipped" in made.err and "the folder is linked" in made.err
     assert len(cli.ok("list", "--json").json["memories"]) == len(planned["taken"])
     (folder / "latin.md").write_text("Latin.\n")

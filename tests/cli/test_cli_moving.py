@@ -128,7 +128,7 @@ def test_note_on_a_redirected_scope_is_printed_with_an_incomplete_import(cli: Cl
     (folder / "good.md").write_text("good\n")
     (folder / "latin.md").write_bytes(b"\xff\xfe")
     done = cli("import", str(folder), "--scope", "aa")
-    assert done.code == 7 and "note: The scope aa is bb now" in done.err
+    assert done.code == 7 and "note: The scope aa redirects to bb" in done.err
 
 
 @pytest.mark.parametrize("form", [("--as", "initrunner"), ()], ids=["program", "JSON"])

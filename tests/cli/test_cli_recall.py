@@ -59,7 +59,7 @@ def test_recall_applies_threshold_and_reasons_of_a_configured_model(
     cli.ok("write", "drinks", "--body", "An espresso machine stands in the kitchen")
     cli.ok("write", "travel", "--body", "The train to Lisbon leaves at nine")
     refused = cli("recall", "espresso", "--threshold", "0.3")
-    assert refused.code == 2 and "none is named" in refused.err and "[embeddings]" in refused.err
+    assert refused.code == 2 and "none is set" in refused.err and "[embeddings]" in refused.err
     assert cli("recall", "espresso", "--threshold", "2").code == 2
     with serve(EmbeddingsServer().app) as address:
         settings.write_text(f'[embeddings]\nmodel = "hashed-words"\nbase_url = "{address}/v1"\n')
@@ -99,10 +99,10 @@ def test_explain_shows_score_parts_of_hits_and_misses(sealed: Cli) -> None:
     (hit, _) = sealed.ok("recall", "cello", "tuesday", "--explain", "--json").json["hits"]
     assert (first["place"], first["score"], first["parts"]) == (1, hit["score"], hit["parts"])
     assert abs(sum(first["parts"].values()) - first["score"]) < 1e-9 and first["before"] == ""
-    assert "not found: none of the words occurs in it" in sealed.ok("explain", "boat", "cello").out
+    assert "not found: it contains none of the words" in sealed.ok("explain", "boat", "cello").out
     sealed.ok("session", "add", "chat", stdin=b'{"role": "user", "content": "cello"}')
     (part,) = (one["key"] for one in sealed.ok("recall", "cello", "--type", "session", "--json").json["hits"])
-    assert "a part of a session" in sealed.ok("explain", part, "cello").out
+    assert "it is part of a session" in sealed.ok("explain", part, "cello").out
     sealed.ok("write", "shop", "--body", "Our shop.", "--scope", "work")
     there = sealed.ok("explain", "shop", "shop", "--stack", "work", "--json").json
     assert (there["scope"], there["hides"], there["place"]) == ("work", [""], 1)

@@ -126,7 +126,9 @@ def test_recover_of_a_damaged_vault_fails_and_suggests_salvage(
     failed = other.fails(14, "recover", "--unprotected-keys", key=KEY)
     assert "cannot be read" in failed.err and "ipfsmem recover --damaged" in failed.err
     other.fails(4, "list")
-    assert "A part is back: 0 memories" in other.ok("recover", "--damaged", "--unprotected-keys", key=KEY).out
+    assert (
+        "Partly restored: 0 memories" in other.ok("recover", "--damaged", "--unprotected-keys", key=KEY).out
+    )
     look = partly(other, "vault", "repair", "--dry-run")
     assert "would be restored" in look.out and other.ok("list", "--json").json["memories"] == []
     done = partly(other, "vault", "repair", "--json").json
@@ -147,7 +149,7 @@ def test_salvaged_text_without_room_returns_after_a_merge(
                 memory.write(f"memory{key}", f"own {text}", seen=())
     told = partly(other, "vault", "repair")
     hinted("Merge those first (ipfsmem conflicts), then: ipfsmem vault repair", told.err)
-    assert "four texts are here" in told.out
+    assert "the memory has four texts" in told.out
     for item in other.ok("conflicts", "--json").json["conflicts"]:
         other.ok("resolve", item["key"], "--seen", item["seen"], "--keep")
     done = partly(other, "vault", "repair", "--json").json["done"]

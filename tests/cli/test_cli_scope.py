@@ -58,7 +58,7 @@ def test_scope_restored_empty_names_the_version_that_fills_it(sealed: Cli) -> No
     sealed.ok("scope", "forget", "work", "--yes")
     sealed.ok("sync")
     said = sealed.ok("scope", "restore", "work").out
-    assert said.startswith("The scope work is back, and empty.") and f"--root {root}" in said
+    assert said.startswith("The scope work is restored, without texts.") and f"--root {root}" in said
     assert "is not forgotten" in sealed.fails(4, "scope", "restore", "work").err
     assert sealed.ok("scope", "restore", "work", "--root", root, "--json").json["memories"] == 1
     assert sealed.ok("read", "tone", "--body", "--scope", "work").out == "the project's\n"
@@ -72,7 +72,7 @@ def test_scope_that_never_held_a_text_is_restored_whole(sealed: Cli) -> None:
         "scope": "work", "memories": 0, "events": 0, "not_fetched": 0,
     }  # fmt: skip
     sealed.ok("scope", "forget", "work", "--yes")
-    assert "is back, and empty" in sealed.ok("scope", "restore", "work").out
+    assert "is restored, without texts" in sealed.ok("scope", "restore", "work").out
 
 
 def test_scope_that_was_never_published_is_not_called_restored(sealed: Cli) -> None:

@@ -359,7 +359,7 @@ def test_invalid_serve_calls_are_refused_in_one_line(tmp_path: Path) -> None:
             (".", ["--token-fd", "0", "--new-token"], "exclude each other"),
             (".", ["--token", "a long random text"], "No such option"),
             (".", ["--host", "0.0.0.0"], "can be reached from other machines"),
-            (".", ["--port", str(taken.getsockname()[1])], "another program does"),
+            (".", ["--port", str(taken.getsockname()[1])], "another program uses it"),
             ("stick", [], "there is no folder"),
             ("file", ["--create"], "is not a folder"),
         ):

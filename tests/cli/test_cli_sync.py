@@ -45,9 +45,9 @@ def test_sync_reports_uploads_after_an_outage(sealed: Cli, tmp_path: Path) -> No
 
 
 def test_status_shows_pending_changes(sealed: Cli) -> None:
-    assert "nothing waits" in sealed.ok("status").out
+    assert "no unpublished changes" in sealed.ok("status").out
     sealed.ok("write", "tone", "--body", "direct")
-    assert "changes wait: ipfsmem sync" in sealed.ok("status").out
+    assert "unpublished changes; run ipfsmem sync" in sealed.ok("status").out
     sealed.ok("sync")
     found = sealed.ok("status", "--json").json
     assert (found["memories"], found["unpublished"], found["mode"]) == (1, False, "encrypted-ipfs")

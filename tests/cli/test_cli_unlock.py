@@ -140,7 +140,7 @@ def test_lock_drops_keys_cached_before_vault_was_moved_or_removed(guarded: Cli) 
     old = guarded.home / "default"
     held_keys(old)
     new = guarded.home.with_name("new home")
-    said = f"Locked: the cached keys of {old}, where that vault no longer is.\n"
+    said = f"Locked: the cached keys of a vault that is no longer in {old}.\n"
     unlock(guarded)
     guarded.home.rename(new)
     assert guarded.ok("lock", "--home", str(new)).out == said
@@ -168,7 +168,7 @@ def test_lock_of_unprotected_keys_fails_but_drops_keys_of_lost_vaults(guarded: C
     old.rename(old.with_name("moved"))
     failed = guarded("lock", "--home", home)
     assert failed.code == 2 and "have no passphrase" in failed.err
-    assert f"Locked: the cached keys of {old}" in failed.err
+    assert f"Locked: the cached keys of a vault that is no longer in {old}" in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     guarded.fails(4, "lock")
     old.with_name("moved").rename(old)
@@ -180,7 +180,7 @@ def test_lock_in_an_empty_home_names_the_keys_it_dropped_elsewhere(guarded: Cli)
     old.rename(old.with_name("moved"))
     failed = guarded("lock", "--home", empty)
     assert failed.code == 4
-    assert f"Locked: the cached keys of {old}, where that vault no longer is." in failed.err
+    assert f"Locked: the cached keys of a vault that is no longer in {old}." in failed.err
     assert runtime_files() == [] and held_keys(old) == []
     old.with_name("moved").rename(old)
 

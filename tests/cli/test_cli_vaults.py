@@ -49,7 +49,7 @@ def test_remove_deletes_the_local_copy_and_names_the_remaining_one(
     sealed.ok("recall", "direct")
     said = sealed.ok("vault", "remove", "default", "--yes")
     assert f"remains at directory:{stick}: everything is there" in said.out
-    assert "Bring it back with: ipfsmem recover" in said.out and not (sealed.home / "default").exists()
+    assert "Restore it with: ipfsmem recover" in said.out and not (sealed.home / "default").exists()
     assert not [path for path in sealed.home.rglob("*") if path.suffix in (".db", ".key", ".json")]
     second.ok("sync")
     assert second.ok("read", "tone", "--body").out == "direct\n"
@@ -120,11 +120,11 @@ def test_remove_refuses_a_vault_with_an_unpublished_revoke(
         sealed.fails(40, "member", "revoke", "second", key=KEY)
     said = sealed.fails(2, "vault", "remove", "default", "--yes").err
     assert "a change of the members is not published" in said and still_opens(sealed)
-    assert "a change of the members waits: ipfsmem sync" in sealed.ok("status").out
+    assert "unpublished change of the members; run ipfsmem sync" in sealed.ok("status").out
     found = sealed.ok("status", "--json").json
     assert found["unpublished"] and found["waiting"] == ["a change of the members"]
     sealed.ok("sync")
-    assert "nothing waits" in sealed.ok("status").out
+    assert "no unpublished changes" in sealed.ok("status").out
     sealed.ok("vault", "remove", "default", "--yes")
     assert second("sync").code != 0
 

@@ -113,8 +113,8 @@ def test_notice_of_status_repeats_the_given_vault(away: tuple[Cli, list[str]], s
     device.ok("init", "--unprotected-keys", *flags, key=KEY)
     device.ok("write", "tone", "--body", "x", *flags)
     told = device.ok("status", *flags).out
-    run_hint(device, told[told.index("changes wait: ") :])
-    assert "nothing waits" in device.ok("status", *flags).out
+    run_hint(device, told[told.index("unpublished changes; run ") :])
+    assert "no unpublished changes" in device.ok("status", *flags).out
 
 
 def test_hints_for_other_devices_and_hints_naming_a_vault_stay_unchanged() -> None:

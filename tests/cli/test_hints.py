@@ -189,8 +189,8 @@ def test_init_of_public_vault_with_secret_names_secret_not_consent(
     (tmp_path / "plain" / "aws.md").write_text("AKIAIOSFODNN7EXAMPLE password: hunter2hunter2\n")
     made = bare("init", "--mode", "ipfs", "--yes-public", "--memory-dir", str(tmp_path / "plain"), key=KEY)
     assert made.code == 32 and "Recovery phrase" in made.out and "--yes-public" not in made.err
-    run_as_printed(bare, made.err[made.err.index("Take it out") :])
-    assert "nothing waits" in bare.ok("status").out
+    run_as_printed(bare, made.err[made.err.index("Remove it") :])
+    assert "no unpublished changes" in bare.ok("status").out
 
 
 def test_hint_about_consent_publishes_a_public_vault(bare: Cli, stick: Path) -> None:
@@ -199,7 +199,7 @@ def test_hint_about_consent_publishes_a_public_vault(bare: Cli, stick: Path) -> 
     refused = bare("sync")
     assert refused.code != 0
     run_as_printed(bare, refused.err)
-    assert "nothing waits" in bare.ok("status").out
+    assert "no unpublished changes" in bare.ok("status").out
 
 
 def test_hint_about_a_conflict_in_status_shows_the_conflict(clash: tuple[Cli, Cli]) -> None:

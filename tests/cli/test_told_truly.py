@@ -21,7 +21,7 @@ def test_forget_in_local_mode_mentions_no_other_devices(cli: Cli) -> None:
         cli.ok("scope", "forget", "work", "--yes").out
         == "The scope work is forgotten here with 1 memory (1 memory never synced: it cannot be restored).\n"
     )
-    assert cli.ok("scope", "restore", "work").out == "The scope work is back, and empty.\n"
+    assert cli.ok("scope", "restore", "work").out == "The scope work is restored, without texts.\n"
 
 
 def test_provider_add_for_a_local_vault_is_refused_with_a_way_to_publish(cli: Cli, tmp_path: Path) -> None:
@@ -127,12 +127,12 @@ def test_redirected_scope_names_the_scope_that_has_its_texts(cli: Cli) -> None:
     cli.ok("write", "tone", "--scope", "work", "--body", "x")
     cli.ok("scope", "make", "job")
     cli.ok("scope", "into", "work", "job")
-    assert "The scope work is job now" in cli.ok("write", "style", "--scope", "work", "--body", "y").err
+    assert "The scope work redirects to job" in cli.ok("write", "style", "--scope", "work", "--body", "y").err
     assert "--scope job shows both" in cli("read", "style", "--scope", "work").err
     assert cli.ok("read", "style", "--scope", "job", "--body").out == "y\n"
     assert "1 memory" in cli.fails(2, "scope", "forget", "job").err  # but not those of work, which remain
     cli.ok("scope", "forget", "job", "--yes")
-    assert "is job now" not in cli.ok("scope", "list").out + cli.ok("list", "--scope", "work").err
+    assert "redirects to job" not in cli.ok("scope", "list").out + cli.ok("list", "--scope", "work").err
 
 
 def test_scopes_cannot_be_redirected_in_a_circle(cli: Cli) -> None:
@@ -140,7 +140,7 @@ def test_scopes_cannot_be_redirected_in_a_circle(cli: Cli) -> None:
         cli.ok("scope", "make", name)
     cli.ok("scope", "into", "a", "b")
     cli.ok("scope", "into", "b", "c")
-    assert "a is c already" in cli.fails(2, "scope", "into", "c", "a").err
+    assert "a already redirects to c" in cli.fails(2, "scope", "into", "c", "a").err
     cli.fails(2, "scope", "into", "b", "a")
     cli.ok("scope", "into", "a", "c")
     cli.ok("scope", "into", "a", "--remove")
@@ -241,7 +241,7 @@ def test_relation_without_a_type_is_refused(cli: Cli) -> None:
     cli.ok("graph", "add", "Acme")
     cli.ok("graph", "add", "Bob")
     for nothing in ("", "  ", "**"):
-        assert "a relation has a type" in cli.fails(2, "graph", "relate", "acme", nothing, "bob").err
+        assert "a relation requires a type" in cli.fails(2, "graph", "relate", "acme", nothing, "bob").err
     assert cli.ok("graph", "relations").out == ""
 
 
@@ -316,7 +316,7 @@ def test_cost_over_the_limit_is_reported_at_once(
 def test_dream_reports_only_its_changes(cli: Cli) -> None:
     for key in ("tea", "drinks"):
         cli.ok("write", key, "--body", "They drink green tea. They never add sugar.")
-    assert "took away 1 memory. Undo" in cli.ok("dream").out
+    assert "removed 1 memory. Undo" in cli.ok("dream").out
 
 
 def test_operations_of_init_are_audited_as_command_line(sealed: Cli) -> None:

@@ -128,7 +128,7 @@ def test_hint_about_texts_with_similar_hashes_works(local: Memory) -> None:
         known[found[:8]] = text
     for one in (known[found[:8]], text):
         local.write_text("tone", one.encode(), seen=())
-    with Refused("Give more of the SHA-256."):
+    with Refused("Pass more digits of the SHA-256."):
         local.restore("tone", sha256=found[:8])
     at = next(at for at in range(8, 64) if sha256(known[found[:8]].encode()).hexdigest()[at] != found[at])
     assert local.restore("tone", sha256=found[: at + 1]).data == text.encode()

@@ -107,10 +107,10 @@ def test_why_in_the_browser_equals_why_in_python(url: str, memory: Memory) -> No
             ]
             assert found["moments"] == [] == ours_found.moments
             assert found["searched"] == ours_found.matches.searched
-        for key, said in (("nobody", "there is no memory nobody"), ("cat", "there is no word in the query")):
+        for key, said in (("nobody", "there is no memory nobody"), ("cat", "the query has no words")):
             with pytest.raises(ClientError, match=said):
                 web.why(key, "..." if key == "cat" else "cat")
-        for threshold, said in ((2, "threshold is -1 to 1, not 2"), (0.5, "a threshold needs a model")):
+        for threshold, said in ((2, "threshold is -1 to 1, not 2"), (0.5, "a threshold requires a model")):
             with pytest.raises(ClientError, match=said):
                 web.recall("cat", {"threshold": threshold})
 

@@ -240,7 +240,7 @@ export type Recalled = {
   readonly moments: readonly FoundMoment[]
 }
 
-/** A memory that `recall` found. `own` is false for a text of others that nobody approved, a candidate. `hides`: the scopes whose text under this key it hides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it contains. With `include_relations`: its relations in the graph, each as begin, type and end. */
+/** A memory that `recall` found. `own` is false for a pending text of others. `hides`: the scopes whose text under this key it overrides. With `explain`, `parts` add up to the score, and `words` are the words of the question that it contains. With `include_relations`: its relations in the graph, each as begin, type and end. */
 export type RecallHit = {
   readonly key: string
   readonly scope: string
@@ -291,7 +291,7 @@ export type ContextBlock = {
   readonly said: number
 }
 
-/** Pairs of memories that say nearly the same. It is a sequence of its `duplicates`. */
+/** Pairs of similar memories. It is a sequence of its `duplicates`. */
 export type Duplicates = {
   readonly duplicates: readonly Duplicate[]
 }
@@ -306,7 +306,7 @@ export type Duplicate = {
   readonly similarity: number
 }
 
-/** The result of `forget`; false if there is no such memory. Other devices forget it with their next sync. */
+/** The result of `forget`; false if the memory did not exist. Other devices forget it with their next sync. */
 export type Forgotten = {
   readonly key: string
   readonly scope: string
@@ -554,14 +554,14 @@ export type EventDay = {
   readonly events: number
 }
 
-/** Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`: the sessions that are left out because they are damaged. */
+/** Sessions, last changed first. It is a sequence of its `sessions`. `older`: number of omitted sessions. `problems`: damaged sessions, which are omitted. */
 export type SessionPage = {
   readonly sessions: readonly SessionLine[]
   readonly older: number
   readonly problems: readonly SessionProblem[]
 }
 
-/** One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved. */
+/** One session in a list. `changed`: time of the last write. `preview`: beginning of the last message. `here`: whether it is stored, wholly or partly, on this device only. `own`: false if a message is pending, that is, imported and not approved. */
 export type SessionLine = {
   readonly session: string
   readonly scope: string
@@ -573,7 +573,7 @@ export type SessionLine = {
   readonly own: boolean
 }
 
-/** A session that is damaged: why, and what to do. `seen` between quotes is the ETag with which it can be forgotten. */
+/** A damaged session, with the reason and the next step. `seen` in quotes is the ETag to forget it with. */
 export type SessionProblem = {
   readonly session: string
   readonly detail: string
@@ -581,7 +581,7 @@ export type SessionProblem = {
   readonly seen: string
 }
 
-/** One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `here`: whether it is kept on this device only, or some of it. `seen` stands for all that it holds now. */
+/** One session. `began` and `changed`: times of its first and last item, None without items. `tokens`: estimated tokens of all messages. `covered`: number of messages in the summary; `due`: number that an automatic summary would add now. `own`: false if a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `here`: whether it is stored, wholly or partly, on this device only. `seen` identifies its current contents. */
 export type SessionInfo = {
   readonly session: string
   readonly title: string
@@ -601,7 +601,7 @@ export type SessionInfo = {
   readonly seen: string
 }
 
-/** Messages of a session as people read them; `before` of it are older than these. `summary`: what stands for the older ones when it is resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `seen` stands for all that the session holds now. */
+/** Messages of a session as people read them; `before` counts the older ones. `summary`: replaces the older ones when the session is resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or was imported and not approved. `seen` identifies the session's current contents. */
 export type SessionMessages = {
   readonly session: string
   readonly before: number
@@ -611,7 +611,7 @@ export type SessionMessages = {
   readonly seen: string
 }
 
-/** One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls. `own`: false if it is pending, that is, imported and not approved. */
+/** One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system` or `tool`; "" for an unknown form. `at`: milliseconds since 1970 UTC, by the clock of the device that added it. `tools`: names of the tools that it calls. `own`: false if it is pending, that is, imported and not approved. */
 export type SessionMessage = {
   readonly role: string
   readonly at: number
@@ -620,7 +620,7 @@ export type SessionMessage = {
   readonly own: boolean
 }
 
-/** Messages of a session in the form in which they were added, in order. `seen` stands for all that the session holds now; "" if there is no such session, and then this is false. */
+/** Messages of a session as they were added, in order. `seen` identifies the session's current contents; "" if the session does not exist, and then this is false. */
 export type SessionItems = {
   readonly session: string
   readonly items: readonly (Readonly<Record<string, unknown>>)[]
@@ -643,13 +643,13 @@ export type SessionHit = {
   readonly own: boolean
 }
 
-/** What each session is, the last written to first. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are damaged. */
+/** The state of each session, last changed first. It is a sequence of its `sessions`. `problems`: damaged sessions, which are omitted. */
 export type SessionStatus = {
   readonly sessions: readonly SessionInfo[]
   readonly problems: readonly SessionProblem[]
 }
 
-/** The session that was begun, with its title in one line. */
+/** The created session, with its title in one line. */
 export type SessionBegun = {
   readonly session: string
   readonly title: string
@@ -661,13 +661,13 @@ export type SessionAdded = {
   readonly added: number
 }
 
-/** What was done to each session. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are damaged. */
+/** The result for each session. It is a sequence of its `sessions`. `problems`: damaged sessions, which are omitted. */
 export type SessionsCompacted = {
   readonly sessions: readonly SessionCompacted[]
   readonly problems: readonly SessionProblem[]
 }
 
-/** How many messages the summary of a session covers more than before. */
+/** The number of messages that the summary of a session covers in addition. */
 export type SessionCompacted = {
   readonly session: string
   readonly covered: number
@@ -679,7 +679,7 @@ export type SessionApproved = {
   readonly messages: number
 }
 
-/** The result of `forget`; false if there is no such session. `messages`: how many it had; None where it was damaged, so that they could not be counted. Other devices forget it with their next sync. */
+/** The result of `forget`; false if the session did not exist. `messages`: number of its messages; None if it was damaged. Other devices forget it with their next sync. */
 export type SessionForgotten = {
   readonly session: string
   readonly messages: number | null
@@ -714,7 +714,7 @@ export type EarlierFacts = {
   readonly facts: readonly EarlierFact[]
 }
 
-/** An earlier text of an entry. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC; `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another was `restored`. */
+/** An earlier text of an entry. `number`: its number for `restore`, 1 for the newest; `until`: time of its replacement, in milliseconds since 1970 UTC; `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another text was `restored`. */
 export type EarlierFact = {
   readonly number: number
   readonly key: string
@@ -908,7 +908,7 @@ export type DreamLines = {
   readonly dreams: readonly DreamLine[]
 }
 
-/** A dream that was applied: when, by what, and how many memories it wrote and removed. */
+/** An applied dream: time, method, and number of memories written and removed. */
 export type DreamLine = {
   readonly id: string
   readonly scope: string

@@ -20,7 +20,7 @@ def get(db: Connection, path: str) -> Folder | None:
     if row is None:
         return None
     if not _is_folder(*row):
-        raise damaged(db.path, f"the row of the folder {path} has a value that none can have")
+        raise damaged(db.path, f"the row of the folder {path} has an invalid value")
     return row[0], row[1]
 
 

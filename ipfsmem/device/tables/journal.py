@@ -81,7 +81,7 @@ def add_checksums(db: Connection) -> None:
     unchecked = list(without_checksums(db))
     for seq, row in unchecked:
         if row is None:
-            raise damaged(db.path, f"journal row {seq} is none")
+            raise damaged(db.path, f"journal row {seq} is invalid")
         chain = link(chain, row)
         db.execute("UPDATE journal SET row=? WHERE seq=?", (_check(row) + row, seq))
     if chain != (meta.get(db, meta.JOURNAL_CHAIN) or b""):

@@ -158,7 +158,7 @@ def assigned(view: View, parts: Collection[str], maps: Mapping[str, str], same: 
             )
         if len(parts) > 1 or maps:
             raise UsageError(
-                "what has several scopes cannot be put into one"
+                "an import with several scopes cannot become one scope"
                 if len(parts) > 1
                 else "into one scope, nothing is left to map",
                 hint="Leave the scope out (--scope, IPFSMEM_SCOPE), and say where each goes: --map THEIRS=OURS (in Python: maps=).",

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 class EarlierFact(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier text of an entry. `number`: of `restore`, 1 is the newest; `until`: when it was replaced, in milliseconds since 1970 UTC;
-    `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another was `restored`."""
+    """An earlier text of an entry. `number`: its number for `restore`, 1 for the newest; `until`: time of its replacement,
+    in milliseconds since 1970 UTC; `why`: `updated` by a new fact, `edited`, `deleted`, or replaced when another text was
+    `restored`."""
 
     number: int
     key: str
@@ -53,8 +54,7 @@ def history(
         ForModels("Key: a-z, 0-9, _ and -."),
     ] = None,
 ) -> EarlierFacts:
-    """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be
-    restored.
+    """List the earlier texts of a fact, newest first; without `key`, the deleted facts that can be restored.
 
     Each has a number, the time of its replacement and the reason.
     """
@@ -82,7 +82,7 @@ def is_shown(memories: MemoryStore, key: str) -> bool:
 
 
 def earlier_facts(memories: MemoryStore, key: str) -> list[EarlierFact]:
-    """The earlier texts of an entry, newest first."""
+    """Return the earlier texts of an entry, newest first."""
     from ipfsmem.bundle.memory_file import parse_memory
     from ipfsmem.memories.fact_history import earlier
 

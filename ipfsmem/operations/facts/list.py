@@ -61,7 +61,7 @@ def list_(
 ) -> FactPage:
     """List entries: facts, procedures and episodes, newest first.
 
-    Entries that are hidden on this device, expired, or not fetched are omitted.
+    Entries that are hidden on this device, expired, or not on this device yet are omitted.
     """
     view.opened.ingest_edits()
     page, following = facts_of(view).page(kind, category, limit, cursor, hidden=hidden)

@@ -12,7 +12,7 @@ from ipfsmem.operation import Except, ForModels, Http, View
 if TYPE_CHECKING:
     from ipfsmem.memories.facts import Facts
 
-#: What an entry is, of those to list.
+#: The kind of entries to list.
 OfKind = Annotated[
     Kind | None,
     Meta(description="Only entries of this kind."),
@@ -29,7 +29,7 @@ SeenFact = Annotated[
 
 
 def facts_of(view: View) -> Facts:
-    """The facts of the scope that a call works on."""
+    """Return the facts of the scope of a call."""
     from ipfsmem.config import settings
     from ipfsmem.memories.facts import Facts
 

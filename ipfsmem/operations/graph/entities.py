@@ -58,7 +58,7 @@ def list_(
     *,
     limit: Limit = MOST,
 ) -> Entities:
-    """List entities: key, kind, name, observations. An entity was created as one, or has a relation."""
+    """List entities: key, kind, name, observations. An entity is a memory that was created as one or has a relation."""
     entities = [one for one in listed(graph_in(view)) if kind in (None, one.kind)]
     return Entities(entities=tuple(map(node, entities[:limit])))
 
@@ -107,7 +107,7 @@ def get(view: View, entity: Named) -> ShownEntity | None:
     one = graph.entities[key]
     parts = view.opened.memories.in_scope(view.target).stack()
     record = first_own(part.read(key) for part in parts)
-    # Whoever is shown one text may not delete another: one that is hidden here, or was written meanwhile.
+    # A caller must not delete a text that it was not shown: a hidden one, or a later one.
     shown = record is not None and record.own and entity_of(key, record.readable) == one
     return ShownEntity(
         key=key,

@@ -79,26 +79,26 @@ Limit = Annotated[
 
 
 def index_of(view: View) -> GraphIndex:
-    """The index of the graph of the scope that a call works on."""
+    """Return the graph index of the scope of a call."""
     from ipfsmem.memories.graph import graph_of
 
     return graph_of(view.opened.memories.in_scope(view.target))
 
 
 def graph_in(view: View) -> Graph:
-    """The graph of the scope that a call works on, with edits of linked folders."""
+    """Return the graph of the scope of a call, with edits of linked folders."""
     view.opened.ingest_edits()
     return index_of(view).graph()
 
 
 def listed(graph: Graph) -> list[Entity]:
-    """The entities that were created as such, and those with a relation, by key."""
+    """Return the entities that were created as such, and those with a relation, by key."""
     joined = {key for one in graph.relations() for key in (one.begin, one.end)}
     return [one for key, one in sorted(graph.entities.items()) if one.made or key in joined]
 
 
 def key_in(graph: Graph, name: str) -> str:
-    """The key of an entity. Raises NotFoundError."""
+    """Return the key of an entity. Raises NotFoundError."""
     key = graph.find(name.strip())
     if key is None:
         raise NotFoundError(f"there is no entity {name[:80]}", hint="Look for it: ipfsmem graph search WORDS")
@@ -106,17 +106,17 @@ def key_in(graph: Graph, name: str) -> str:
 
 
 def render_entity(view: View, name: str) -> None:
-    """Write the file of an entity into the linked folder, where there is one."""
+    """Write the file of an entity to the linked folder, if there is one."""
     key = index_of(view).graph().find(name.strip())
     if key is not None:
         view.opened.render_file(key, view.target)
 
 
 def node(one: Entity) -> Node:
-    """An entity as an answer."""
+    """Return an entity as an answer."""
     return Node(key=one.key, name=one.name, kind=one.kind, observations=one.observations)
 
 
 def edge(one: Relation) -> Edge:
-    """A relation as an answer."""
+    """Return a relation as an answer."""
     return Edge(begin=one.begin, type=one.type, end=one.end)

@@ -44,7 +44,7 @@ def approve(
 ) -> SessionApproved:
     """Approve the pending messages of a session, that is, the imported ones, whichever program they came from.
 
-    A person's act: agents are given these messages from then on. Read them first.
+    Read the messages first: agents receive approved messages, so a person decides, not a model.
     """
     from ipfsmem.memories.candidates import promote_session
 

@@ -17,20 +17,19 @@ from ipfsmem.sessions.compaction import SessionTranscript, Summariser, extract, 
 if TYPE_CHECKING:
     from ipfsmem.config import SessionSettings
 
-#: What a summary is made by without a summariser.
+#: The author of a summary that no model wrote.
 _BY_SENTENCES = "choosing its sentences"
 
 
 class SessionCompacted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many messages the summary of a session covers more than before."""
+    """The number of messages that the summary of a session covers in addition."""
 
     session: str
     covered: int
 
 
 class SessionsCompacted(Items[SessionCompacted], frozen=True, kw_only=True):
-    """What was done to each session. It is a sequence of its `sessions`. `problems`: the sessions that are left out because they are
-    damaged."""
+    """The result for each session. It is a sequence of its `sessions`. `problems`: damaged sessions, which are omitted."""
 
     sessions: tuple[SessionCompacted, ...]
     problems: tuple[SessionProblem, ...]
@@ -148,7 +147,7 @@ def _compact(
 
 
 def _note_use(view: View, summarise: Summariser | None) -> None:
-    """Note what a model was used for a summary."""
+    """Record the use of a model for a summary."""
     from ipfsmem.operations.sessions.summaries import ModelSummariser
     from ipfsmem.operations.usage.recording import note_model_use
 

@@ -18,7 +18,7 @@ MAX_TITLE = 200
 
 
 class SessionBegun(msgspec.Struct, frozen=True, kw_only=True):
-    """The session that was begun, with its title in one line."""
+    """The created session, with its title in one line."""
 
     session: str
     title: str

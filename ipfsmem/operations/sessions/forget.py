@@ -14,8 +14,8 @@ from ipfsmem.operations.sessions.stored import SessionName, sessions_of, told_if
 
 
 class SessionForgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `forget`; false if there is no such session. `messages`: how many it had; None where it was damaged, so that they could
-    not be counted. Other devices forget it with their next sync."""
+    """The result of `forget`; false if the session did not exist. `messages`: number of its messages; None if it was
+    damaged. Other devices forget it with their next sync."""
 
     session: str
     messages: int | None

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One session. `began` and `changed`: the moments of its first and last item, None without one. `tokens`: about how many all
-    messages come to. `covered` of them stand in the summary, `due` more would, if it were compacted by itself now. `own`: false if
-    a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a pending message, or was imported
-    and not approved. `here`: whether it is kept on this device only, or some of it. `seen` stands for all that it holds now."""
+    """One session. `began` and `changed`: times of its first and last item, None without items. `tokens`: estimated tokens
+    of all messages. `covered`: number of messages in the summary; `due`: number that an automatic summary would add now.
+    `own`: false if a message is pending, that is, imported and not approved. `summary_own`: false if the summary covers a
+    pending message, or was imported and not approved. `here`: whether it is stored, wholly or partly, on this device only.
+    `seen` identifies its current contents."""
 
     session: str
     title: str
@@ -43,7 +44,7 @@ class SessionInfo(msgspec.Struct, frozen=True, kw_only=True):
     def of(
         cls, session: str, transcript: SessionTranscript, due: int = 0, *, here: bool = False, seen: str = ""
     ) -> SessionInfo:
-        """The facts of a session."""
+        """Return the information on a session."""
         from ipfsmem.memories.context import tokens_of
 
         places = [entry.place for entry in transcript.messages]
@@ -90,10 +91,10 @@ def info(view: View, session: SessionName) -> SessionInfo | None:
 
 
 def info_of(sessions: AllSessions, session: str) -> SessionInfo | None:
-    """What one session is; None if there is none of this name. Raises StorageError."""
+    """Return the information on one session; None if it does not exist. Raises StorageError."""
     from ipfsmem.config import settings
 
-    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    seen = sessions.seen(session)  # before the read: later messages must not count as shown
     transcript = told_if_there(sessions, session)
     if transcript is None:
         return None

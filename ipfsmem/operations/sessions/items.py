@@ -17,8 +17,8 @@ Last = Annotated[
 
 
 class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session in the form in which they were added, in order. `seen` stands for all that the session holds now; "" if there
-    is no such session, and then this is false."""
+    """Messages of a session as they were added, in order. `seen` identifies the session's current contents; "" if the
+    session does not exist, and then this is false."""
 
     session: str
     items: list[dict[str, Any]]
@@ -41,7 +41,7 @@ class SessionItems(msgspec.Struct, frozen=True, kw_only=True):
     http="GET /v1/sessions/{session}/items",
 )
 def items(view: View, session: SessionName, *, last: Last = None) -> SessionItems:
-    """Return the messages of a session in the order in which they were added, on whatever device.
+    """Return the messages of a session in the order in which they were added on all devices.
 
     A pending message, that is, an imported one that nobody approved, has `"own": false`.
     """
@@ -49,7 +49,7 @@ def items(view: View, session: SessionName, *, last: Last = None) -> SessionItem
 
     view.opened.ingest_edits()
     sessions = sessions_of(view)
-    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    seen = sessions.seen(session)  # before the read: later messages must not count as shown
     transcript = told_if_there(sessions, session)
     if transcript is None:
         return SessionItems(session=session, items=[], seen="")

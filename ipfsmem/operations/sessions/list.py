@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One session in a list. `changed`: when it was last written to. `preview`: the beginning of what was said last. `here`: whether it is
-    kept on this device only, or some of it. `own`: false if a message is pending, that is, imported and not approved."""
+    """One session in a list. `changed`: time of the last write. `preview`: beginning of the last message. `here`: whether
+    it is stored, wholly or partly, on this device only. `own`: false if a message is pending, that is, imported and not
+    approved."""
 
     session: str
     scope: str
@@ -33,7 +34,7 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, facts: SessionFacts, session: SessionTranscript) -> SessionLine:
-        """The line of a session."""
+        """Return the list entry of a session."""
         return cls(
             session=facts.session,
             scope=facts.scope,
@@ -47,7 +48,7 @@ class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that is damaged: why, and what to do. `seen` between quotes is the ETag with which it can be forgotten."""
+    """A damaged session, with the reason and the next step. `seen` in quotes is the ETag to forget it with."""
 
     session: str
     detail: str
@@ -56,13 +57,13 @@ class SessionProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, sessions: AllSessions, session: str, error: StorageError) -> SessionProblem:
-        """The problem of a session."""
+        """Return the problem of a session."""
         return cls(session=session, detail=str(error), hint=error.hint, seen=sessions.seen(session))
 
 
 class SessionPage(Items[SessionLine], frozen=True, kw_only=True):
-    """Sessions, the last written to first. It is a sequence of its `sessions`. `older`: number of sessions that are left out. `problems`:
-    the sessions that are left out because they are damaged."""
+    """Sessions, last changed first. It is a sequence of its `sessions`. `older`: number of omitted sessions. `problems`:
+    damaged sessions, which are omitted."""
 
     sessions: tuple[SessionLine, ...]
     older: int

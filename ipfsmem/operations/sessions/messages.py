@@ -14,9 +14,9 @@ from ipfsmem.sessions.messages import read_message
 
 
 class SessionMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system`, `tool`, "" where
-    its shape is not known. `at`: milliseconds since 1970 UTC, by the clock of whose device added it. `tools`: those that it calls.
-    `own`: false if it is pending, that is, imported and not approved."""
+    """One message of a session as people read it, whatever program wrote it. `role`: `user`, `assistant`, `system` or
+    `tool`; "" for an unknown form. `at`: milliseconds since 1970 UTC, by the clock of the device that added it. `tools`:
+    names of the tools that it calls. `own`: false if it is pending, that is, imported and not approved."""
 
     role: str
     at: int
@@ -26,7 +26,7 @@ class SessionMessage(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, entry: PlacedItem, session: SessionTranscript) -> SessionMessage:
-        """A message of a session."""
+        """Return a message of a session."""
         message = read_message(entry.item)
         return cls(
             role=message.role,
@@ -38,9 +38,9 @@ class SessionMessage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionMessages(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of a session as people read them; `before` of it are older than these. `summary`: what stands for the older ones when it is
-    resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or was imported and not approved.
-    `seen` stands for all that the session holds now."""
+    """Messages of a session as people read them; `before` counts the older ones. `summary`: replaces the older ones when
+    the session is resumed; empty if it was not compacted. `summary_own`: false if the summary covers a pending message, or
+    was imported and not approved. `seen` identifies the session's current contents."""
 
     session: str
     before: int
@@ -81,7 +81,7 @@ def messages(
     """
     view.opened.ingest_edits()
     sessions = sessions_of(view)
-    seen = sessions.seen(session)  # before it is read: what comes between is not taken for shown
+    seen = sessions.seen(session)  # before the read: later messages must not count as shown
     transcript = told_if_there(sessions, session)
     if transcript is None:
         return None

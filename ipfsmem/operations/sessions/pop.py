@@ -11,7 +11,7 @@ from ipfsmem.operations.sessions.stored import SessionName, check_conversation, 
 
 
 class SessionPopped(msgspec.Struct, frozen=True, kw_only=True):
-    """The message that was taken away; None, and false, if the session has none."""
+    """The removed message; None, and false, if the session has none."""
 
     session: str
     item: dict[str, Any] | None

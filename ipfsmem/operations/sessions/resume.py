@@ -49,7 +49,7 @@ def resume(
     name = next((one.session for one in sessions.listing()), "") if session is None else session
     if not name:
         return SessionItems(session="", items=[], seen="")
-    seen = sessions.seen(name)  # before it is read: what comes between is not taken for shown
+    seen = sessions.seen(name)  # before the read: later messages must not count as shown
     transcript = told_if_there(sessions, name)
     if transcript is None:
         return SessionItems(session=name, items=[], seen="")

@@ -10,8 +10,8 @@ from ipfsmem.operations.sessions.stored import sessions_of
 
 
 class SessionStatus(Items[SessionInfo], frozen=True, kw_only=True):
-    """What each session is, the last written to first. It is a sequence of its `sessions`. `problems`: the sessions that are left out because
-    they are damaged."""
+    """The state of each session, last changed first. It is a sequence of its `sessions`. `problems`: damaged sessions,
+    which are omitted."""
 
     sessions: tuple[SessionInfo, ...]
     problems: tuple[SessionProblem, ...]

@@ -32,7 +32,7 @@ MAX_PAGE = 1_000
 
 
 def sessions_of(view: View) -> AllSessions:
-    """The sessions of the scope that a call works on, and of those that lead to it."""
+    """Return the sessions of the scope of a call, and of scopes that redirect to it."""
     from ipfsmem.config import settings
     from ipfsmem.memories.sessions_here import AllSessions
 
@@ -41,12 +41,13 @@ def sessions_of(view: View) -> AllSessions:
 
 
 def memories_of(view: View) -> list[MemoryStore]:
-    """The memories of the scope that a call works on, then those of the scopes that lead to it."""
+    """Return the memories of the scope of a call, then those of scopes that redirect to it."""
     return view.opened.memories.in_scope(view.target).stack()
 
 
 def add_items(view: View, session: str, items: Iterable[Mapping[str, Any]]) -> None:
-    """Add items at the end of a session. Raises UsageError, also for the earlier texts of a memory, which nobody adds to, and LimitError."""
+    """Add items to the end of a session. Raises UsageError, also for the history of a memory, which accepts no items, and
+    LimitError."""
     check_conversation(session)
     for key in sessions_of(view).add(session, items):
         view.opened.render_file(key, view.target)

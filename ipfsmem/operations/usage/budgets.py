@@ -35,8 +35,7 @@ class Budgets(Items[Budget], frozen=True, kw_only=True):
     http="GET /v1/usage/budgets",
 )
 def budgets(view: View) -> Budgets:
-    """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop
-    anything."""
+    """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop anything."""
     from ipfsmem.config import settings
 
     today, limits = view.opened.replica.world.utc_today().isoformat(), settings().usage

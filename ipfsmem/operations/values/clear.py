@@ -29,7 +29,7 @@ class ValueKeys(Items[str], frozen=True, kw_only=True):
     about="target",
     raises=(
         "UsageError: nothing is selected, or a key is invalid; nothing was deleted.",
-        "ChangedError: some values changed meanwhile and stay; all others were deleted.",
+        "ChangedError: some values changed meanwhile and were kept; all others were deleted.",
     ),
     http="POST /v1/values/clear",
     destructive=True,
@@ -55,7 +55,7 @@ def clear(
     gone, changed = delete_each(view, [one for one in values if names is None or one.key in names])
     if changed:
         raise ChangedError(
-            f"{count(len(changed), 'value')} changed meanwhile and stay: {', '.join(name[:80] for name in changed[:5])}; "
+            f"{count(len(changed), 'value')} changed meanwhile and were kept: {', '.join(name[:80] for name in changed[:5])}; "
             f"deleted: {len(gone)}"
         )
     return ValueKeys(keys=gone)

@@ -163,7 +163,7 @@ def test_database_is_reported_as_damaged_only_if_another_process_agrees(tmp_path
         error.sqlite_errorname = "SQLITE_CORRUPT"
         refused = sound.connection.explained(error)
         assert "another process reads it and finds it sound" in str(refused)
-        hinted("Start this program again. Only if it says so again: VALUE", refused.hint)
+        hinted("Start this program again. Only if the error repeats: VALUE", refused.hint)
         assert another_process(tmp_path, "first") == "1"
     (tmp_path / "damaged").mkdir()
     with closing(Database(tmp_path / "damaged")) as damaged:

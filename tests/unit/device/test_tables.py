@@ -276,5 +276,5 @@ def test_folder_row_with_an_invalid_cid_is_ignored(tmp_path: Path, cid: object) 
                 folders.put(db, path, (good, 5))
             db.execute("UPDATE folders SET cid=? WHERE path='p//2026-11-23/b'", (cid,))
         assert folders.between(db, "p//", "p/0") == {"p//2026-11-22/a": (good, 5)}
-        with pytest.raises(StorageError, match="a value that none can have"):
+        with pytest.raises(StorageError, match="an invalid value"):
             folders.get(db, "p//2026-11-23/b")

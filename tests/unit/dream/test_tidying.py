@@ -175,7 +175,7 @@ def test_doubtfully_expired_memory_is_listed_and_tidied_like_any_other() -> None
     )
     made = tidy((held, note("offer", "Half", expired=True, expires="2026-01-31"), note("boat", "Is blue")))
     assert [(step.changes[0].key, step.asks) for step in made.steps] == [("offer", False), ("lease", True)]
-    assert made.steps[1].why == "lease held until 2027-01-01, as it says itself; who knows"
+    assert made.steps[1].why == "lease was valid until 2027-01-01, as it states; who knows"
     assert [(one.kind, one.other) for one in made.found] == [("broken-link", "offer")]
     twice = structs.replace(held, key="lease_too")
     made = tidy((held, twice, note("boat", "Is blue"), note("offer", "Half")))
@@ -190,7 +190,7 @@ def test_expired_memory_is_removed_and_a_faded_one_listed() -> None:
         ]
     )
     assert gone(made) == {"offer"} and found(made) == {("faded", "old", "")}
-    assert made.steps[0].why == "offer held until 2026-01-31, as it says itself"
+    assert made.steps[0].why == "offer was valid until 2026-01-31, as it states"
 
 
 def test_broken_links_and_stale_index_lines_are_listed() -> None:
@@ -371,7 +371,7 @@ def test_links_are_found_with_their_line() -> None:
     [
         ({"enabled": False}, "the settings do not allow it"),
         ({"chosen": False}, "it is off for this vault on this device"),
-        ({"last": 99_000_000}, "the last dream was 0.3 h ago, and 24 h are to pass"),
+        ({"last": 99_000_000}, "the last dream was 0.3 h ago; the minimum interval is 24 h"),
         ({"sessions": 2}, "2 of 3 sessions were written to since the last dream"),
         ({}, ""),
         ({"last": 200_000_000}, ""),  # the clock was set back

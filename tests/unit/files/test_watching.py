@@ -141,7 +141,7 @@ def test_folder_without_change_events_is_scanned_regularly(
 
     with caplog.at_level(logging.WARNING):
         kept.run(work)
-    said = [one for one in caplog.records if "does not tell of changes" in one.message]
+    said = [one for one in caplog.records if "does not report changes" in one.message]
     assert len(said) == (why != "no package")
 
 

@@ -508,7 +508,7 @@ def test_each_scope_has_its_own_proposal(memory: Memory) -> None:
     assert [one.dreams.proposed() for one in (here, work, home)] == made
     again = work.dreams.propose()
     assert work.dreams.proposed() == again != made[1] and here.dreams.proposed() == made[0]
-    with pytest.raises(NotFoundError, match="is gone"):
+    with pytest.raises(NotFoundError, match="no longer exists"):
         work.dreams.apply(made[1].id)
     home.forget("a")
     assert home.dreams.proposed() is None and work.dreams.proposed() == again

@@ -429,9 +429,9 @@ def test_context_never_exceeds_the_requested_tokens(memory: Memory, tokens: int)
 
 
 def test_context_with_invalid_arguments_is_refused(memory: Memory) -> None:
-    with pytest.raises(UsageError, match="needs one"):
+    with pytest.raises(UsageError, match="requires a query"):
         memory.context(layout="turn")
-    with pytest.raises(UsageError, match="needs one"):
+    with pytest.raises(UsageError, match="requires a query"):
         memory.context(layout="ranked")
     with pytest.raises(UsageError, match="layout must be"):
         memory.context(layout="all")  # type: ignore[arg-type]
@@ -471,7 +471,7 @@ def test_custom_token_counter_is_respected_exactly(memory: Memory) -> None:
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -1, True, "3", None])
 def test_invalid_token_counter_is_refused(memory: Memory, wrong: Any) -> None:
     memory.write("k", "tea")
-    with pytest.raises(UsageError, match="the counter of tokens gave"):
+    with pytest.raises(UsageError, match="the token counter returned"):
         memory.context("tea", count=lambda text: wrong)
     assert memory.context("tea", count=lambda text: len(text.split())).shown == ("k",)  # as its hint says
 
@@ -622,7 +622,7 @@ def test_expired_memory_is_not_given_to_a_model(memory: Memory, monkeypatch: pyt
     assert "today" in listed and "gone" not in listed and "Crane orange" not in listed
     assert "(expired: valid until 2020-01-01)" in answers["read_memory"].call(key="gone").text
     assert "expired" not in answers["read_memory"].call(key="today").text
-    assert memory.why("gone", "crane").reason == "it held until 2020-01-01"
+    assert memory.why("gone", "crane").reason == "it was valid until 2020-01-01"
     # The list still shows it to a user, who may set another day.
     assert {one.key for one in memory.list()} == {"gone", "fact", "today"}
 

@@ -107,7 +107,7 @@ def test_words_without_a_time_are_refused_with_examples(said: str) -> None:
         time_range(said, NOW, CALIFORNIA)
     examples = (
         (refused.value.hint or "")
-        .removeprefix("Say for instance ")
+        .removeprefix("For example: ")
         .removesuffix(".")
         .replace(" or from", ", from")
     )
@@ -262,8 +262,8 @@ def test_recall_filters_return_no_other_scope_expired_or_hidden_memory(tmp_path:
         ({"queries": []}, "needs a query"),
         ({"queries": "tea"}, "list of texts"),
         ({"queries": [f"tea {n}" for n in range(9)]}, "queries has 9 items, at most 8"),
-        ({"query": "tea", "queries": ["..."]}, "no word in the query"),
-        ({"query": "tea", "about": "..."}, "no word in about"),
+        ({"query": "tea", "queries": ["..."]}, "the query has no words"),
+        ({"query": "tea", "about": "..."}, "about has no words"),
         ({"query": "tea", "when": "soonish"}, "is not a time range"),
     ],
 )

@@ -324,6 +324,6 @@ def test_value_changed_during_a_bulk_delete_remains(monkeypatch: pytest.MonkeyPa
         if sweep:
             assert memory.values.sweep().keys == ("a", "c")
         else:
-            with pytest.raises(ChangedError, match="1 value changed meanwhile and stay: b; deleted: 1"):
+            with pytest.raises(ChangedError, match="1 value changed meanwhile and were kept: b; deleted: 1"):
                 memory.values.clear(keys=["a", "b", "c"])
         assert [(one.key, one.value) for one in memory.values.list()] == [("b", 5), ("d", 2)]

@@ -70,10 +70,10 @@ def test_plugin_runs_only_after_it_was_enabled(memory: Memory, lab: Lab, tmp_pat
     alone = memory.context("boat")
     assert "plugin" not in alone.text and memory.plugins.prefetch("boat") == ""
     memory.plugins.turn_complete("chat", "said")
-    with pytest.raises(ConfigError, match="not switched on") as raised:
+    with pytest.raises(ConfigError, match="not enabled") as raised:
         memory.plugins.test("shy", "boat")
     assert not (tmp_path / "loaded").exists()
-    assert raised.value.hint == "Switch it on: ipfsmem config set plugins.on shy"
+    assert raised.value.hint == "Enable it: ipfsmem config set plugins.on shy"
     lab.switch_on("shy")
     assert memory.plugins.prefetch("boat") == '<plugin name="shy" whose="others">\n> text\n</plugin>\n'
     assert (tmp_path / "loaded").exists() and "shy_package" not in sys.modules

@@ -35,7 +35,7 @@ def test_car_of_another_vault_or_an_invalid_file_is_refused(tmp_path: Path) -> N
         assert one.read("secret") is None and not one.status().unpublished
         assert report.published and report.blocks_sent and report.exit_code == 10
         said = [notice.text for notice in report.notices]
-        assert f"this sync took in nothing of the file {car}" in said and any(
+        assert f"this sync merged nothing from the file {car}" in said and any(
             "was not used" in text for text in said
         )
         (tmp_path / "none.car").write_bytes(b"no CAR")

@@ -96,7 +96,7 @@ def test_move_is_announced_at_the_old_provider_and_followed(homes: Homes) -> Non
     assert len(moved.forwarding_at) == 1 and homes.p in moved.forwarding_at[0] and not moved.no_forwarding_at
     a.write("k", "after the move")
     homes.sync(a)
-    c.write("k2", "at the old place")
+    c.write("k2", "at the old provider")
     report = homes.sync(c)
     assert homes.q in told(report) and "a (" in told(report) and "provider follow" in told(report)
     assert any("provider follow" in notice for notice in c.status().notices)
@@ -131,7 +131,7 @@ def test_follow_keeps_the_old_provider_if_the_new_one_refuses_uploads(
         with pytest.raises(IncompleteError, match="that folder takes no more") as caught:
             asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.p] and c.providers.moved() is not None
-    hinted("When it takes uploads again: ipfsmem provider follow", caught.value.hint)
+    hinted("When it accepts uploads again: ipfsmem provider follow", caught.value.hint)
     asyncio.run(c.providers.follow())
     assert [*c.replica.config.providers] == [homes.q]
 

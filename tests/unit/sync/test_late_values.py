@@ -48,7 +48,7 @@ def test_late_values_of_a_revoked_member_are_listed_until_overwritten(lab: Lab) 
             ("late", b.device), (f"timeline/{device.timeline.read()[-1]['ts'][:10]}", b.device),
         ]  # fmt: skip
         assert all(isinstance(value, Late) and value.dot.startswith(b.device) for value in found)
-        assert any("came after the revoke" in notice for notice in device.status().notices)
+        assert any("arrived after the revocation" in notice for notice in device.status().notices)
         assert device.read("early") is not None
     a.write("late", "looked at, and kept")
     lab.settle(a, c)
@@ -73,7 +73,7 @@ def test_command_line_lists_late_values(sealed_home: Cli, monkeypatch: pytest.Mo
     assert sealed_home.ok("conflicts", "--json").json["late"] == [
         {"key": "tone", "scope": "", "revoked": "ab" * 8, "dot": late[0].dot}
     ]
-    assert "came after the revoke" in sealed_home.ok("status").out
+    assert "arrived after the revocation" in sealed_home.ok("status").out
     assert "tone" in sealed_home.ok("conflicts", "tone").out
     sealed_home.fails(4, "conflicts", "other")
 

@@ -75,7 +75,7 @@ def test_toolset_matches_documents_and_every_tool_describes_parameters(memory: M
         ("recall", {"query": ""}, "query is empty"),
         ("recall", {"query": "\ud800"}, "half a character"),
         ("recall", {"query": "x" * 5000}, "at most 4,000"),
-        ("recall", {"query": "!"}, "no word in the query"),
+        ("recall", {"query": "!"}, "the query has no words"),
         ("recall", {"query": "x", "type": "diary"}, "type is one of user, feedback"),
         ("recall", {"query": None}, "recall needs a query"),
         ("remember", {"key": "k", "body": "x", "tags": {"a": 1}}, "tags is a list, not an object"),

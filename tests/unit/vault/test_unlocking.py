@@ -355,7 +355,7 @@ def test_unusable_runtime_directory_is_refused(
         assert unlocked_until(folder) is None and not lock_device(folder)
     assert held_keys(folder) == []
     with Refused(
-        "Log in as the system does it (then it makes one), or give the passphrase in IPFSMEM_PASSPHRASE."
+        "Log in through the system's login, which creates one, or pass the passphrase in IPFSMEM_PASSPHRASE."
     ):
         unlock_device(folder, PASSPHRASE, 600)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))

@@ -229,7 +229,7 @@ export class Finding {
     const { shown } = this
     const stack = [...new Set([...shown.stack(scopes), ''])]
     const { layout = 'index' } = how
-    if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} shows what matches a query, so it needs one`)
+    if ((layout === 'turn' || layout === 'ranked') && query === null) throw new MemoryError('usage', `the layout ${layout} requires a query`)
     const searched = this.#talks.queryIn(query ?? '')
     const names = shown.names()
     const hits = searched !== '' ? this.recall(searched, stack, { limit: MATCHES_OF(layout) }).hits.filter(hit => hit.reading.own) : []

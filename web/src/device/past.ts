@@ -96,7 +96,7 @@ export function pastText(shown: Shown, key: string, scope: string, which: Past):
     return { data: view.shown, of: view.own || dot === undefined || value === undefined ? '' : authorOf(dot, value, replica.isMine) }
   }
   const digits = which.text.toLowerCase()
-  if (digits.length < LEAST_DIGITS) throw new MemoryError('usage', `a text is named by at least ${LEAST_DIGITS} digits of its SHA-256`)
+  if (digits.length < LEAST_DIGITS) throw new MemoryError('usage', `pass at least ${LEAST_DIGITS} digits of the SHA-256`)
   const only = which.root === undefined ? null : knownRoot(shown, which.root).root
   const found = new Map<string, PastText>()
   for (const { root, entry } of statesOf(shown, name)) {
@@ -107,7 +107,7 @@ export function pastText(shown: Shown, key: string, scope: string, which: Past):
       if (data !== null) found.set(value.body, { data, of: authorOf(dot, value, replica.isMine) })
     }
   }
-  if (found.size > 1) throw new MemoryError('usage', `${found.size} texts of ${key} begin with ${which.text}`, 'Give more of the SHA-256.')
+  if (found.size > 1) throw new MemoryError('usage', `${found.size} texts of ${key} begin with ${which.text}`, 'Pass more digits of the SHA-256.')
   const [text] = found.values()
   if (text === undefined) throw new MemoryError('not found', `${key} has no text ${which.text} on this device`, 'See its history.')
   return text
@@ -194,7 +194,7 @@ function partsBeside({ replica }: Shown, state: ReadonlyMap<string, Entry>, name
 
 function knownRoot({ replica }: Shown, text: string): KnownRoot {
   const found = text === '' ? [] : replica.kept.log.filter(one => one.root.startsWith(text))
-  if (found.length > 1) throw new MemoryError('usage', `${text} is the beginning of ${found.length} known versions`, 'Give more of its beginning.')
+  if (found.length > 1) throw new MemoryError('usage', `${text} is a prefix of ${found.length} known versions`, 'Pass a longer prefix.')
   const [one] = found
   if (one === undefined) throw new MemoryError('not found', `no version ${text} is known on this device`)
   return one

@@ -87,7 +87,7 @@ export class Talks {
   writtenBy(by: string, ranking: Ranking, writers: { readonly known: ReadonlySet<string>; readonly of: ReadonlyMap<string, string> }, byId: ReadonlyMap<string, { readonly moment: Moment }>): Set<string> {
     needText('by', by)
     const called = uncased(trim(by))
-    if (called === '') throw new MemoryError('usage', 'by is empty, so nobody is named: give a name, such as Ana')
+    if (called === '') throw new MemoryError('usage', 'by is empty: pass a name, such as Ana')
     const [names, ring] = [this.shown.names(), this.shown.replica.ring]
     const nameOf = (device: string): string => names.get(device) || device
     const memberOf = (device: string): string => {
@@ -117,7 +117,7 @@ export class Talks {
   naming(about: string, ranking: Ranking): Set<string> {
     needText('about', about)
     const sought = terms(about)
-    if (sought.length === 0) throw new MemoryError('usage', 'there is no word in about, so nobody is named: give a name, such as Ana')
+    if (sought.length === 0) throw new MemoryError('usage', 'about has no words: pass a name, such as Ana')
     return new Set(ranking.idsWith(sought, 'words'))
   }
 
@@ -130,7 +130,7 @@ export class Talks {
   /** Refuse a minimum similarity, which requires a model. */
   refuse(threshold: unknown): never {
     if (typeof threshold !== 'number' || !(threshold >= -1 && threshold <= 1)) throw new MemoryError('usage', `threshold is -1 to 1, not ${String(threshold).slice(0, 60)}`)
-    throw new MemoryError('usage', 'a threshold needs a model, and none is named', 'This client ranks by words alone. Leave the threshold out.')
+    throw new MemoryError('usage', 'a threshold requires a model, and none is set', 'This client ranks by words alone. Leave the threshold out.')
   }
 
   /**
@@ -163,11 +163,11 @@ export class Talks {
     const place = hits.findIndex(hit => hit.reading.key === key) + 1
     const [hit, before] = [hits[place - 1], hits[place - 2]]
     const notFound = hasExpired
-      ? `it held until ${fieldOf(readableFile(new TextEncoder().encode(reading.text)), 'expires').slice(0, 10)}`
+      ? `it was valid until ${fieldOf(readableFile(new TextEncoder().encode(reading.text)), 'expires').slice(0, 10)}`
       : listed.part
-        ? 'it is a part of a session, and these are found only where sessions are asked for'
+        ? 'it is part of a session, and only a search of messages finds it'
         : has.length === 0
-          ? 'none of the words occurs in it'
+          ? 'it contains none of the words'
           : 'too many others match better'
     return {
       reading,

@@ -130,7 +130,7 @@ function counted(text: string, count: ((text: string) => number) | undefined): n
   if (count === undefined) return tokensOf(text)
   const said: unknown = count(text)
   if (typeof said !== 'number' || !Number.isFinite(said) || said < 0) {
-    throw new MemoryError('usage', `the counter of tokens gave ${String(said).slice(0, 60)} for a text`, 'It is given a text and returns how many tokens it has: a number that is 0 or more.')
+    throw new MemoryError('usage', `the token counter returned ${String(said).slice(0, 60)} for a text`, 'It is given a text and returns how many tokens it has: a number that is 0 or more.')
   }
   return Math.ceil(said)
 }

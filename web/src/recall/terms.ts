@@ -60,7 +60,7 @@ export const LEAST_BEGINNING = 4
 /** Return why a query cannot be searched; null if it can. */
 export function queryFault(query: string): string | null {
   if ([...query].length > MOST_QUERY) return `a query has at most ${MOST_QUERY.toLocaleString('en')} characters`
-  return split(query).length === 0 ? 'there is no word in the query, so nothing can be looked for' : null
+  return split(query).length === 0 ? 'the query has no words' : null
 }
 
 /** The distinct words of a query in order; of scripts without spaces every letter pair. */

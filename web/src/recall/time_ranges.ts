@@ -16,7 +16,7 @@ const EVER: TimeRange = [ALWAYS, FOREVER]
 const MOST_RANGE = 100
 const DAY_MS = 86_400_000
 const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
-const HINT = 'Say for instance 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.'
+const HINT = 'For example: 7d, yesterday, last week, last 3 months, friday, may 2023, 2023-05-08, since friday, before june 2024 or from 2023-05-01 to 2023-05-14.'
 const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday']
 const MONTH = MONTHS.join('|')
 const SHORT = new RegExp(`\\b(${MONTHS.map(name => name.slice(0, 3)).join('|')}|sept)\\b\\.?`, 'g')

@@ -64,7 +64,7 @@ export class DreamsView extends View {
     const found = await this.act(() => dreaming.dream(this.place.scope))
     this.looking = false
     if (found !== undefined) {
-      if (!found.steps.length) this.said = `Scanned ${many(found.lookedAt, 'memory', 'memories')}. Nothing to tidy up.`
+      if (!found.steps.length) this.said = `Scanned ${many(found.lookedAt, 'memory', 'memories')}. Nothing to clean up.`
       await this.#load()
     }
   }
@@ -98,7 +98,7 @@ export class DreamsView extends View {
     const scope = this.place.scope
     const changes = one.steps.reduce((sum, step) => sum + step.changes.length, 0)
     const more = one.left ? `, ${one.left.toLocaleString()} more are left for the next` : ''
-    return html`<div class="line above"><p class="count" role="status">Scanned ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'Nothing to tidy up.'}</p>
+    return html`<div class="line above"><p class="count" role="status">Scanned ${many(one.lookedAt, 'memory', 'memories')} ${moment(one.at)}. ${changes ? html`<strong>${many(changes, 'change')} proposed</strong>${more}.` : 'Nothing to clean up.'}</p>
       ${changes && this.mayWrite ? html`<button class="main" ?disabled=${this.acting} @click=${() => void this.#do(() => dreaming.applyDream(scope, one.id), done => `Done: ${many(done.changed, 'memory', 'memories')} changed, ${done.removed.toLocaleString()} deleted.`)}>Apply all</button>` : nothing}</div>
       ${one.steps.map(step => this.#step(step))}${this.#judged(one.found)}`
   }
