@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shlex
@@ -11,7 +12,9 @@ import stat
 import subprocess
 import sys
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -19,48 +22,58 @@ import pytest
 from ipfsmem.cli.ui_cmd import link_in_a_file, open_in_browser
 from ipfsmem.memory import Memory
 from tests.support.cli_lab import Cli
+from tests.support.patience import PATIENCE
 
 
-def test_serve_api_prints_its_token_once(cli: Cli) -> None:
-    cli.ok("write", "tone", "--body", "Be brief.")
-    cli.ok("init", "-n", "other", "--mode", "local")
-    cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")
-    environment = {**os.environ, "IPFSMEM_HOME": str(cli.home)}
+@contextlib.contextmanager
+def served(cli: Cli, *arguments: str) -> Iterator[dict[str, str]]:
+    """Run `ipfsmem serve api`; yield what it prints at first, and check that it prints nothing more."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0", "--also", "other"],
+        [sys.executable, "-m", "ipfsmem.cli", "--json", "serve", "api", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment,
+        env={**os.environ, "IPFSMEM_HOME": str(cli.home)},
     )
     try:
         assert server.stdout is not None
-        said = json.loads(server.stdout.readline())
-        hints: list[str] = []
-
-        async def ask() -> None:
-            headers = {"Authorization": f"Bearer {said['token']}"}
-            async with (
-                aiohttp.ClientSession(said["url"], headers=headers) as client,
-                client.get("/v1/memories/tone") as got,
-            ):
-                assert got.status == 200 and (await got.json())["body"] == "Be brief."
-                for asked in ("", "?vault=other&scope=shop"):
-                    async with client.get(f"/v1/memories/tone/history/{'0' * 64}{asked}") as refused:
-                        hints.append((await refused.json())["hint"])
-
-        asyncio.run(ask())
+        yield json.loads(server.stdout.readline())
         server.send_signal(signal.SIGTERM)
-        out, err = server.communicate(timeout=60)
+        out, err = server.communicate(timeout=PATIENCE)
         assert (server.returncode, out, err) == (0, b"", b"")
     finally:
         if server.poll() is None:
             server.kill()
             server.communicate()
-    # A hint reaches what was asked, as it stands.
+
+
+async def answer(api: dict[str, str], path: str) -> tuple[int, Any]:
+    """Return the status and the JSON value of a request with the printed token."""
+    headers = {"Authorization": f"Bearer {api['token']}"}
+    async with aiohttp.ClientSession(api["url"], headers=headers) as client, client.get(path) as got:
+        return got.status, await got.json()
+
+
+def test_serve_api_prints_its_token_once(cli: Cli) -> None:
+    cli.ok("write", "tone", "--body", "Be brief.")
+    with served(cli) as api:
+        status, memory = asyncio.run(answer(api, "/v1/memories/tone"))
+        assert status == 200 and memory["body"] == "Be brief."
+    for path in cli.home.rglob("*"):
+        assert not path.is_file() or api["token"].encode() not in path.read_bytes()
+
+
+def test_api_error_hint_is_a_runnable_command(cli: Cli) -> None:
+    """The command of the hint is for the vault and the scope of the request."""
+    cli.ok("write", "tone", "--body", "Be brief.")
+    cli.ok("init", "-n", "other", "--mode", "local")
+    cli.ok("write", "tone", "-n", "other", "--scope", "shop", "--body", "Be brief in the shop.")
+    with served(cli, "--also", "other") as api:
+        path = f"/v1/memories/tone/history/{'0' * 64}"
+        hints = [
+            asyncio.run(answer(api, path + query))[1]["hint"] for query in ("", "?vault=other&scope=shop")
+        ]
     own, others = (cli.ok(*shlex.split(hint.partition(": ")[2])[1:], "--json").out for hint in hints)
     assert [len(json.loads(one)["versions"]) for one in (own, others)] == [1, 1] and own != others
-    for path in cli.home.rglob("*"):
-        assert not path.is_file() or said["token"].encode() not in path.read_bytes()
 
 
 def test_error_with_non_utf8_path_is_problem_json(tmp_path: Path) -> None:
