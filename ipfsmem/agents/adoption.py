@@ -1,7 +1,7 @@
-"""Adoption of Claude Code's memories: a project's memory folder becomes a linked folder of the project's scope.
+"""Adopt Claude Code's memories: link a project's memory folder to the project's scope.
 
-A plan comes first: it names the folder, the scope and the reason, and only the plan is carried out. The folder is linked as any
-other (`memory.folders`), so its files do not change; unlinking it leaves every file.
+A plan with the folder, the scope and the reason is made first, and then carried out unchanged. The folder is linked
+as any other (`memory.folders`), so its files do not change; unlinking it leaves every file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ipfsmem.memory import Memory
 
 PROGRAM = "claude-code"
 #: Attempts to remove our lines from a MEMORY.md that another process writes.
-_TRIES = 5
+_MAX_ATTEMPTS = 5
 
 
 class AdoptionPlan(msgspec.Struct, frozen=True):
@@ -164,7 +164,7 @@ def connect_followed(memory: Memory, claude: ClaudeHome, project: Project) -> bo
     return False
 
 
-def left_beside(claude: ClaudeHome, plans: Sequence[AdoptionPlan]) -> list[tuple[Path, str]]:
+def unlinked_worktree_folders(claude: ClaudeHome, plans: Sequence[AdoptionPlan]) -> list[tuple[Path, str]]:
     """Return default memory folders of Claude Code for further working trees of these projects, as some versions create them,
     with the scope of the project. A person links them: a scope may have several folders."""
     scopes = {plan.project.folder: plan.choice.scope for plan in plans}
@@ -268,7 +268,7 @@ def let_go(memory: Memory, row: ProjectFolder) -> None:
 
 def _take_block_out(index: Path) -> None:
     """Remove our lines from a MEMORY.md that is no longer updated. Raises ChangedError if another process keeps writing it."""
-    for tries in reversed(range(_TRIES)):
+    for tries in reversed(range(_MAX_ATTEMPTS)):
         index_state = config_files.read(index)
         text = split_index_file(index_state.data or b"").text
         if index_state.data is None or text == index_state.data:

@@ -1,5 +1,5 @@
-"""The start of a separate `ipfsmem` process, such as the background sync (`agents/background_sync.py`). A module of its own, as
-hooks load it."""
+"""Start a separate `ipfsmem` process, such as the background sync (`agents/background_sync.py`). Small, since hooks
+load it."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def start_apart(what: str, namespace: str, home: Path, **message: str) -> Standb
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
     assert process.stdin is not None
     with contextlib.suppress(OSError):
-        process.stdin.write(_said(message))
+        process.stdin.write(_encode_message(message))
         process.stdin.flush()
     return Standby(process)
 
 
-def _said(message: Mapping[str, str]) -> bytes:
+def _encode_message(message: Mapping[str, str]) -> bytes:
     """Encode the input of the process; bytes that are not Unicode text are escaped, as by `canonical.write_json`."""
     text = {name: one.encode("utf-8", "backslashreplace").decode() for name, one in message.items()}
     if "msgspec" in sys.modules:  # a hook that read memories needs Python's own for nothing else

@@ -1,8 +1,8 @@
-"""The background sync: started by a hook in a separate process (`agents/background_start.py`), so that no agent waits for a
-network.
+"""Run the background sync, which a hook starts in a separate process (`agents/background_start.py`).
 
-One runs at a time for each vault; a concurrent request leaves a mark for one more sync. It has a time limit and a low priority,
-and reports only in the vault's notes (`device/agent_notes.py`).
+The hook's agent does not wait for the network. One background sync runs at a time per vault; a concurrent request
+leaves a mark for one more sync. The process has a time limit and a low priority, and reports only in the vault's
+notes (`device/agent_notes.py`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 PATIENCE = 120.0
 _END = 400.0
 #: Maximum syncs in a row, if hooks request more meanwhile.
-_MOST = 3
-_AGAIN = "background.again"
+_MAX_SYNCS = 3
+_AGAIN_FILE = "background.again"
 
 
 def run(namespace: str, home: Path, given: bytes) -> None:
@@ -44,8 +44,8 @@ def run(namespace: str, home: Path, given: bytes) -> None:
 
 def _syncs(namespace: str, home: Path, place: Path, given: bytes) -> None:
     folder, passphrase = process_input(given, "folder"), process_input(given, "passphrase") or None
-    again, lock = place / _AGAIN, place / BACKGROUND_LOCK
-    for _ in range(_MOST):
+    again, lock = place / _AGAIN_FILE, place / BACKGROUND_LOCK
+    for _ in range(_MAX_SYNCS):
         if passphrase is not None and not lock.exists():
             break  # locked since it was started
         with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""Claude Code's memory folders of projects ("auto memory"), and the projects that it knows on this device. Read only.
+"""Find Claude Code's memory folders of projects ("auto memory"), and the projects that it knows on this device.
 
 By its documentation (code.claude.com, "How Claude remembers your project" and "Settings", November 2026):
-`projects/<name>/memory/` in its configuration folder, named after the first working tree of the repository, else after the
-folder; `autoMemoryDirectory` in its settings moves it. The form of the name and the path of the known projects are
-undocumented; both follow versions 2.1.59 to 2.1.219.
+`projects/<name>/memory/` in its configuration folder, named after the first working tree of the repository, else
+after the folder; `autoMemoryDirectory` in its settings moves it. The form of the name and the path of the known
+projects are undocumented; both follow versions 2.1.59 to 2.1.219.
 """
 
 from __future__ import annotations

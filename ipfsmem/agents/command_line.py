@@ -1,8 +1,8 @@
-"""The command by which other programs start ipfsmem, and a check that it works.
+"""Determine and check the command by which other programs start ipfsmem.
 
-Programs with a window are started without the PATH of a shell, so the command is an absolute path. Links are not resolved:
-`~/.local/bin/ipfsmem`, created by pipx and `uv tool`, still leads to the program after an upgrade. A program in a cache (`uvx`,
-`pipx run`) disappears when the cache is cleaned, and is refused.
+Programs with a window are started without the PATH of a shell, so the command is an absolute path. Links are not
+resolved: `~/.local/bin/ipfsmem`, created by pipx and `uv tool`, still leads to the program after an upgrade. A
+program in a cache (`uvx`, `pipx run`) disappears when the cache is cleaned, and is refused.
 """
 
 from __future__ import annotations

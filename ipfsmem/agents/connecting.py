@@ -1,8 +1,8 @@
-"""`connect` and `disconnect`: plan all changes, show the difference, then write.
+"""Plan, show and write the changes of `connect` and `disconnect` to programs' settings files.
 
-A plan has the new content of each settings file, made from the content that was read; a file is replaced only while it is
-unchanged. `disconnect` restores the earlier bytes of a file without later edits, and otherwise removes exactly the additions.
-Nothing here opens a vault or uses a network.
+A plan has the new content of each settings file, made from the content that was read; a file is replaced only while
+it is unchanged. `disconnect` restores the earlier bytes of a file without later edits, and otherwise removes exactly
+the additions. Nothing here opens a vault or uses a network.
 """
 
 from __future__ import annotations

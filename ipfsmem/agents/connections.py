@@ -1,7 +1,7 @@
-"""The stored connections of `connect` in the home: the entries written into each file, and a copy of the earlier file.
+"""Store the connections of `connect` in the home folder: the written entries, and a copy of each earlier file.
 
-One file per program in `.agents/`, which is not a valid vault name; only this user can read it and the copies, as settings of
-programs contain tokens.
+One file per program in `.agents/`, which is not a valid vault name; only this user can read it and the copies, as
+settings of programs contain tokens.
 """
 
 from __future__ import annotations

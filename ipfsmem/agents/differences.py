@@ -1,7 +1,7 @@
-"""The difference of a program's settings for people: removals and additions with their line, and none of the unchanged values.
+"""Show the difference of a program's settings: removals and additions with their line, without unchanged values.
 
-Settings contain tokens. So JSON is compared as values, not as lines, which may hold another value next to our comma. Of
-removals and additions our own texts are shown, and of others only the names. Pure functions.
+Settings contain tokens. So JSON is compared as values, not as lines, which may hold another value next to our comma.
+Of removals and additions our own texts are shown, and of others only the names. Pure functions.
 """
 
 from __future__ import annotations

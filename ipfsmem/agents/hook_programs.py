@@ -1,8 +1,9 @@
-"""The input of hooks from agents' programs, and the output that these understand. Pure: no disk, no clock.
+"""Parse the hook input of agents' programs, and format the output that each understands. Pure: no disk, no clock.
 
-By their documents as of November 2026: Claude Code ("Hooks reference", code.claude.com), Codex ("Hooks", developers.openai.com,
-and its schemas in codex-rs/hooks/schema), Gemini CLI ("Hooks reference", docs/hooks/reference.md), Cursor ("Hooks", cursor.com),
-VS Code ("Agent hooks: reference", code.visualstudio.com). Output that a program is not known to understand is not printed.
+By their documents as of November 2026: Claude Code ("Hooks reference", code.claude.com), Codex ("Hooks",
+developers.openai.com, and its schemas in codex-rs/hooks/schema), Gemini CLI ("Hooks reference",
+docs/hooks/reference.md), Cursor ("Hooks", cursor.com), VS Code ("Agent hooks: reference", code.visualstudio.com).
+Output that a program is not known to understand is not printed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class HookInput(NamedTuple):
         return sha256(self.session_id.encode("utf-8", "replace")).hexdigest()[:16] if self.session_id else ""
 
 
-def read_said(data: bytes, environment: Mapping[str, str]) -> HookInput:
+def parse_hook_input(data: bytes, environment: Mapping[str, str]) -> HookInput:
     """Parse the hook input of a program from standard input or its environment. Invalid input only sets `unreadable`."""
     fields: Any = {}
     unreadable = ""
@@ -89,7 +90,7 @@ def read_said(data: bytes, environment: Mapping[str, str]) -> HookInput:
     return HookInput(
         folder=folder,
         session_id=session,
-        prompt=without_given(prompt) if isinstance(prompt, str) else "",
+        prompt=strip_hook_output(prompt) if isinstance(prompt, str) else "",
         resumed=fields.get("source") == "resume",
         may_compact=fields.get("hook_event_name") == "PreCompress" and fields.get("trigger") == "auto",
         transcript=transcript if isinstance(transcript, str) and _is_path(transcript) else "",
@@ -102,7 +103,7 @@ def _is_id(value: object) -> bool:
     return bool(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
 
 
-def without_given(prompt: str) -> str:
+def strip_hook_output(prompt: str) -> str:
     """Strip the earlier hook output that Gemini CLI wraps around a prompt."""
     if "<hook_context>" not in prompt:
         return prompt

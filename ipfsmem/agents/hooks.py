@@ -21,7 +21,7 @@ from ipfsmem.agents.hook_programs import (
     HookInput,
     answer,
     is_whole,
-    read_said,
+    parse_hook_input,
     shows_lines,
     takes_context,
 )
@@ -77,7 +77,7 @@ class Hook:
             there = (self._place / "ipfsmem.json").exists()
         if not there:
             return b""  # no vault of that name on this device
-        hook_input = read_said(data, environment)
+        hook_input = parse_hook_input(data, environment)
         self.unreadable = hook_input.unreadable
         if self._event == "pre-compact" and hook_input.may_compact and not self._was_compacted(hook_input):
             return b""

@@ -19,7 +19,7 @@ from ipfsmem.device.birth_time import birth_time
 from ipfsmem.device.project_folders import ProjectFolder, connected_folders, drop_folder, keep_folder
 from ipfsmem.errors import FormatError, IpfsmemError, UsageError
 from ipfsmem.files.projects import Project, is_same_folder, is_still_there, project_at
-from ipfsmem.files.repositories import give_id, take_id_away
+from ipfsmem.files.repositories import give_id, remove_id
 from ipfsmem.memory import Memory
 from ipfsmem.ring.statements import check_label
 
@@ -212,7 +212,7 @@ def bind(
     except BaseException:
         if wrote and project.repository is not None:
             with contextlib.suppress(IpfsmemError):
-                take_id_away(project.repository)
+                remove_id(project.repository)
         raise
     return row
 
@@ -260,7 +260,7 @@ def unbind(memory: Memory, row: ProjectFolder) -> None:
 def _take_written_id(row: ProjectFolder) -> None:
     project = project_at(row.path)
     if project.repository is not None and ("id", project.repository.id) in row.ids:
-        take_id_away(project.repository)
+        remove_id(project.repository)
 
 
 def follow_move(

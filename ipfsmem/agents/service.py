@@ -24,8 +24,8 @@ from ipfsmem.agents.service_texts import (
     checked,
     commands,
     file_of,
-    how_it_is,
     launchd_agent,
+    service_state,
     systemd_unit,
     windows_task,
 )
@@ -35,7 +35,7 @@ from ipfsmem.errors import ConfigError, IncompleteError, NotFoundError
 from ipfsmem.results import ServiceChanged, ServiceState
 
 _MAX = 64 * 1024
-_PATIENCE = 60.0
+_TIMEOUT_S = 60.0
 #: The exit code of a missing or unresponsive program.
 NO_PROGRAM = 127
 
@@ -47,7 +47,7 @@ def run_command(words: Sequence[str]) -> tuple[int, str]:
     """Run a command of the service manager."""
     try:
         done = subprocess.run(
-            words, capture_output=True, timeout=_PATIENCE, check=False, stdin=subprocess.DEVNULL
+            words, capture_output=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return NO_PROGRAM, str(error)
@@ -181,7 +181,7 @@ def state(manager: Manager, name: str, place: Path) -> ServiceState:
     file = manager.file(name)
     there = os.path.lexists(file)
     (look,) = manager.steps(name)["look"]
-    running, text = how_it_is(manager.system, *manager.run(look))
+    running, text = service_state(manager.system, *manager.run(look))
     notes = syncing_notes(place)
     return ServiceState(
         name=name,

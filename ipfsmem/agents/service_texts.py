@@ -220,7 +220,7 @@ def commands(system: str, file: Path, name: str, uid: int) -> dict[str, list[Seq
 _IDLE: Final = frozenset(("inactive", "failed", "activating", "deactivating", "maintenance", "unknown"))
 
 
-def how_it_is(system: str, code: int, output: str) -> tuple[bool | None, str]:
+def service_state(system: str, code: int, output: str) -> tuple[bool | None, str]:
     """Tell whether a service runs, from the output of the service manager, and return its word for the state. None: the manager
     was not reached, or used unknown words (schtasks uses the system's language)."""
     first = next(iter(output.splitlines()), "")

@@ -1,7 +1,8 @@
-"""The context of an agent at the start of a session and before a prompt: of the unnamed scope, and of its project.
+"""Build the context of an agent at the start of a session and before a prompt, from the default scope and its
+project's.
 
-Only a connected folder gets the memories of its project (`agents/projects.py`). Memories in an adopted folder, which the
-program reads directly, are not repeated.
+Only a connected folder gets the memories of its project (`agents/projects.py`). Memories in an adopted folder, which
+the program reads directly, are not repeated.
 """
 
 from __future__ import annotations
@@ -167,8 +168,8 @@ def asked(prompt: str) -> str:
 
 
 def _scope(memory: Memory, folder: str, program: str) -> tuple[str, ProjectFolder | None]:
-    """Return the scope that an agent gets in addition to the unnamed one: its project's, unless the program reads that
-    directly."""
+    """Return the scope that an agent reads in addition to the default scope: its project's, unless the program reads
+    that scope's folder itself."""
     row: ProjectFolder | None = None
     adopted = False
     # A folder that was removed, or is unreadable, belongs to no project.

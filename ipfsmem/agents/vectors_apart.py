@@ -1,6 +1,7 @@
-"""The computation of missing embeddings in a separate process, so that a query does not wait for it.
+"""Compute missing embeddings in a separate process, so that a query does not wait for them.
 
-One process at a time for each vault, with a time limit and a low priority. `ipfsmem status` and `index rebuild` report errors.
+One process at a time for each vault, with a time limit and a low priority. `ipfsmem status` and `index rebuild`
+report errors.
 """
 
 from __future__ import annotations

@@ -49,11 +49,11 @@ from ipfsmem.errors import (
 from ipfsmem.mode import Mode
 from ipfsmem.open_vault.audit import acting_as
 from ipfsmem.vault.beginning import (
+    explaining_nothing_was_made,
     incomplete_restore_error,
     make_wallet,
     no_memory_error,
     publish_new_memory,
-    saying_nothing_was_made,
 )
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _reach(context: CommandContext, providers: tuple[str, ...] | str) -> None:
     """Open the providers and send them a request. Raises ConfigError, ProviderError; nothing was created then."""
     from ipfsmem.memory import Memory
 
-    with saying_nothing_was_made():
+    with explaining_nothing_was_made():
         asyncio.run(Memory.reach(providers, home=context.home))
 
 
@@ -283,7 +283,7 @@ def _beside_first_vault(
     from ipfsmem.vault.home import Home
 
     name = context.namespace
-    with saying_nothing_was_made(), Meter(silent=context.json) as meter:
+    with explaining_nothing_was_made(), Meter(silent=context.json) as meter:
         home = Home(folder=context.home, progress=meter)
         try:
             vault = asyncio.run(require_vault(first, request.where, home, sealed=request.kind.sealed))

@@ -21,7 +21,7 @@ from ipfsmem.cli.printing import Meter, style
 from ipfsmem.cli.wallets import Wallet, wallet_options
 from ipfsmem.errors import IncompleteError
 from ipfsmem.mode import Mode
-from ipfsmem.vault.beginning import restored_exit_code, saying_nothing_was_made
+from ipfsmem.vault.beginning import explaining_nothing_was_made, restored_exit_code
 from ipfsmem.wording import count
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def bring_back(
 
     from ipfsmem.memory import Memory
 
-    with saying_nothing_was_made(), Meter(silent=context.json) as meter:
+    with explaining_nothing_was_made(), Meter(silent=context.json) as meter:
         home = msgspec.structs.replace(settings["home"], progress=meter)
         return asyncio.run(Memory.recover(**{**settings, "home": home}, unlock=unlock, root_cid=root, **how))
 

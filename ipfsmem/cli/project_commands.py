@@ -298,12 +298,12 @@ def _facts(plan: AdoptionPlan) -> ProjectFacts:
 
 
 def _left_beside(memory: Memory, claude: ClaudeHome, plans: list[AdoptionPlan]) -> list[str]:
-    from ipfsmem.agents.adoption import left_beside
+    from ipfsmem.agents.adoption import unlinked_worktree_folders
 
     attached = {one.path for one in memory.folders.list()}
     return [
         f"what Claude Code keeps for another working tree is not imported: ipfsmem folder attach {shlex.quote(str(place))} --scope {scope}"
-        for place, scope in left_beside(claude, plans)
+        for place, scope in unlinked_worktree_folders(claude, plans)
         if str(place) not in attached
     ]
 

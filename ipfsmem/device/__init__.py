@@ -1,4 +1,4 @@
-"""This device's disk: the lock, atomic files, the database, the state in it, and the one way to write to it.
+"""Store a vault on this device: locks, atomic files, the database, the state in it, and transactions of writes.
 
-Nothing here opens a socket. Which mode seals what on the disk is decided in `ipfsmem.mode`.
+No module here opens a socket. `ipfsmem.mode` decides which data each mode seals on the disk.
 """

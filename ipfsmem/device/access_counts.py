@@ -1,9 +1,8 @@
-"""Which texts this device opened or gave to a model, how often, and on which day last. It affects what fades, not the answers of
-recall.
+"""Count how often this device showed each memory to a user or model, and record the day of the last use.
 
-Counts are held in memory and occasionally added to the table `recall.uses` next to the state, without fsync, sealed if the vault
-is (`derived_file`). A lost table does no harm. Uses before today go once a day into the timeline, with the next write of
-something else.
+The counts determine which memories fade, not the results of recall. They are kept in memory and added to the file
+`recall.uses` from time to time, without fsync, sealed if the vault is (`derived_file`); losing the file is harmless.
+Once a day, the next write of other data also reports the uses before that day in the timeline.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from ipfsmem.errors import FormatError, IpfsmemError
 _FILE: Final = "recall.uses"
 _FILES: Final = DerivedFiles(b"ipfsmem uses 1", b"ipfsmem/uses")
 #: Milliseconds after which a long-running process writes its counts.
-_EVERY = 5_000
+_WRITE_INTERVAL_MS = 5_000
 #: Maximum number of memories in one event.
 MOST_NAMED = 500
 
@@ -31,8 +30,8 @@ Place = tuple[str, str]
 
 
 class Use(NamedTuple):
-    """How often a memory was used, the day of the last use (`date.toordinal`), how many uses were not reported yet, and the count
-    and last day of the uses before that day."""
+    """The uses of a memory: their number, the day of the last (`date.toordinal`), the number of unreported ones, and
+    number and last day of the uses before that day."""
 
     times: int
     day: int
@@ -41,7 +40,7 @@ class Use(NamedTuple):
     day_before: int = 0
 
     def again(self, times: int, today: int) -> "Use":
-        """Return the use after `times` more uses today."""
+        """Return the record after `times` more uses today."""
         more = Use(self.times + times, today, self.untold + times, self.times_before, self.day_before)
         return more if self.day == today else more._replace(times_before=self.times, day_before=self.day)
 
@@ -59,7 +58,8 @@ _decode = msgspec.msgpack.Decoder(_Table).decode
 
 
 def _known_day(use: Use, today: int) -> Use:
-    """Return the use without a day in the future: after a wrong clock is corrected, no memory must stay fresh until then."""
+    """Return the record, with day 0 if its day is in the future: a clock may have been wrong, and uses must not look
+    recent until that day."""
     return use if use.day <= today else use._replace(day=0)
 
 
@@ -70,27 +70,29 @@ class AccessCounts:
         self._replica = replica
         self._path: Path | None = None if replica.folder is None else replica.folder / _FILE
         self._known: dict[Place, Use] | None = None
-        #: The day, the table on which it is based, and the uses before that day.
+        #: Cache of `before_today`: the day, the table that it was computed from, and the result.
         self._before: tuple[int, dict[Place, Use], dict[Place, Use]] | None = None
         self._told = 0
-        #: Uses of this process that are not written yet, and since when.
+        #: Uses of this process that are not on the disk yet, and the time of the first (ms since 1970 UTC).
         self._new: dict[Place, int] = {}
         self._since = 0
 
     def of(self, place: Place) -> Use | None:
-        """Return how often a memory was used."""
+        """Return the uses of a memory; None if it was never used."""
         use = self._table().get(place)
         return None if use is None else _known_day(use, self._today())
 
     def all(self) -> Iterator[tuple[Place, Use]]:
-        """Yield all memories that were used."""
+        """Yield all used memories with their uses."""
         today = self._today()
         for place, use in self._table().items():
             yield place, _known_day(use, today)
 
     def before_today(self) -> Mapping[Place, Use]:
-        """Return the uses before today. Lists are ordered by this: it is the same object all day, however often it is read, as
-        long as no table of another process is read."""
+        """Return the uses before today, by which lists are ordered.
+
+        The result is the same object all day, unless the table of another process is read.
+        """
         table, today = self._table(), self._today()
         cached = self._before
         if cached is None or cached[0] != today or cached[1] is not table:
@@ -116,7 +118,7 @@ class AccessCounts:
             self._new[place] = self._new.get(place, 0) + 1
         now = self._replica.world.now()
         self._since = self._since or now
-        if now - self._since >= _EVERY:
+        if now - self._since >= _WRITE_INTERVAL_MS:
             self.write()
 
     def write(self) -> None:
@@ -132,13 +134,12 @@ class AccessCounts:
             self._change(add)
 
     def untold(self, scope: str, today: date) -> dict[str, int]:
-        """Return by key how often memories of a scope were used before today without a report, most used first; empty if a report
-        was made today."""
+        """Return the number of unreported uses before today by key, most used first; empty after a report today."""
         table, day = self._table(), today.toordinal()
         if self._told == day:
             return {}
         now = self._today()
-        counts = [  # at each write, over all that was ever used: without a call for each
+        counts = [  # runs over all used memories at each write: no function call per memory
             (-use.untold, key)
             for (there, key), use in table.items()
             if use.untold and there == scope and (use.day if use.day <= now else 0) < day
@@ -146,7 +147,8 @@ class AccessCounts:
         return {key: -count for count, key in sorted(counts)[:MOST_NAMED]}
 
     def tell(self, scope: str, keys: Iterable[str], today: date) -> None:
-        """Record that these uses were reported. Memories that no longer exist are removed from the table."""
+        """Record that the uses of these memories were reported. Memories that no longer exist are removed from the
+        table."""
         self.write()
         self._told = today.toordinal()
 
@@ -171,7 +173,8 @@ class AccessCounts:
         return self._known
 
     def _change(self, change: Callable[[dict[Place, Use]], None]) -> None:
-        """Change the table as it is on the disk. If another process holds it, or the disk is full, it stays unchanged."""
+        """Read the table from the disk, change it and write it. Do nothing if another process has the lock or the
+        disk is full."""
         if self._path is None:
             change(self._table())
             return

@@ -1,8 +1,9 @@
-"""Notes that hooks of agents' programs and background syncs leave for `status` and for the next session.
+"""Store the results of hooks and background syncs, for `status` and for the next session of an agent.
 
-Small files in the folder of a vault: `hooks.json` of hooks, `background.json` of the syncs they start, `syncing.json` of `sync
---every`. They are written while the keys may be locked, so they hold only times, names of errors and a keyed hash of what a
-session was given. They are not synced to the disk; a lost or damaged one reads as empty.
+There are three small files in the folder of a vault: `hooks.json` for hooks, `background.json` for the syncs that
+hooks start, and `syncing.json` for `sync --every`. They can be written while the keys are locked, so they contain
+only times, names of errors, and keyed hashes of texts shown to sessions. They are written without fsync; a lost or
+damaged file reads as empty.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ipfsmem.errors import IpfsmemError
 _HOOKS = "hooks.json"
 _BACKGROUND = "background.json"
 _SYNCING = "syncing.json"
-_MAX = 64 * 1024
+_MAX_BYTES = 64 * 1024
 #: Maximum number of remembered sessions; the oldest is dropped.
 MAX_SESSIONS = 32
 
@@ -35,19 +36,20 @@ class HookNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     #: When a hook last failed or timed out, and the name of the error.
     failed: int = 0
     failure: str = ""
-    #: When each session was last given memories, by the hash of its id; -1 for one that began while the keys were locked.
+    #: When each session was last shown memories, by the hash of its id; -1 for a session that began while keys were
+    #: locked.
     sessions: dict[str, int] = {}
-    #: A keyed hash of the text that each of these sessions was given last.
+    #: A keyed hash of the text that each of these sessions was shown last.
     given: dict[str, str] = {}
 
 
 class BackgroundNotes(msgspec.Struct, frozen=True, omit_defaults=True):
     """Times in milliseconds since 1970 UTC, 0 for never."""
 
-    #: When a sync last began, and when one last succeeded.
+    #: When a sync last began, and when a sync last succeeded.
     tried: int = 0
     worked: int = 0
-    #: When the current run of failures began, and the error of the last one.
+    #: When the current series of failures began, and the error of the last failure.
     failing: int = 0
     failure: str = ""
     #: When a sync last brought something new to this device.
@@ -73,8 +75,11 @@ def syncing_notes(folder: Path) -> BackgroundNotes:
 
 
 def note_hook(folder: Path, *, session: str = "", at: int = 0, given: str = "", **changes: int | str) -> None:
-    """Record the result of a hook; a failure to record is ignored. `session`: the hash of the id of a session that was given
-    memories, `at`: when, `given`: a keyed hash of the text."""
+    """Record the result of a hook; a failure to record is ignored.
+
+    `session`: hash of the id of the session that was shown memories. `at`: when, in milliseconds since 1970 UTC.
+    `given`: a keyed hash of the text.
+    """
     with contextlib.suppress(IpfsmemError), file_lock(folder / "hooks.lock", wait=0.1):
         before = hook_notes(folder)
         sessions, texts = before.sessions, before.given
@@ -94,18 +99,19 @@ def note_hook(folder: Path, *, session: str = "", at: int = 0, given: str = "", 
 
 
 def note_background(folder: Path, **changes: int | str) -> None:
-    """Record changes to the notes of a background sync; only the holder of their lock may call it. A failure to record is
+    """Record changes to the notes of a background sync; the caller must have their lock. A failure to record is
     ignored."""
     _note(folder / _BACKGROUND, **changes)
 
 
 def note_attempt(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
-    """Record how a background sync ended, as `note_background`. `brought`: it brought something new to this device."""
+    """Record the end of a background sync, as `note_background` does. `brought`: the sync changed data on this
+    device."""
     _note_attempt(folder / _BACKGROUND, error, brought)
 
 
 def note_syncing(folder: Path, error: Exception | None, *, brought: bool = False) -> None:
-    """Record how one sync of `sync --every` ended."""
+    """Record the end of one sync of `sync --every`; arguments as for `note_attempt`."""
     if folder.is_dir():
         _note_attempt(folder / _SYNCING, error, brought)
 
@@ -116,7 +122,7 @@ def _note_attempt(path: Path, error: Exception | None, brought: bool) -> None:
         _note(path, worked=now, failing=0, failure="", brought=now if brought else before.brought)
         return
     kind = error.kind if isinstance(error, IpfsmemError) else type(error).__name__
-    # A first failure in the future is from a clock that was set back.
+    # A first failure in the future means that the clock was set back since.
     since = before.failing if 0 < before.failing <= now else now
     _note(path, failing=since, failure=kind)
 
@@ -129,7 +135,7 @@ def _note(path: Path, **changes: int | str) -> None:
 
 def _read(path: Path, empty: _Notes) -> _Notes:
     with contextlib.suppress(IpfsmemError, msgspec.DecodeError):
-        data = read_file(path, _MAX)
+        data = read_file(path, _MAX_BYTES)
         if data is not None:
             return read_json(data, type(empty))
     return empty

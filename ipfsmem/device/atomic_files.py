@@ -1,7 +1,7 @@
-"""Files on this device, written so that a crash leaves the old bytes or the new ones, never a part.
+"""Read and write files atomically: after a crash, a file has its old or its new content, never a part.
 
-Differences between operating systems are handled in `ipfsmem/files`, `device/lock.py`, `device/directory_handle.py` and
-here, and nowhere else. Each OSError leaves as a StorageError that names the file. Nothing here knows what the bytes mean.
+Differences between operating systems are handled in `ipfsmem/files`, `device/lock.py`, `device/directory_handle.py`
+and this module only. An OSError is raised as a StorageError that names the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IN_ITS_PLACE = "Move it away: something else is in its place."
 
 @contextlib.contextmanager
 def storage_errors(path: Path | str, doing: str) -> Iterator[None]:
-    """Turn an OSError into a StorageError that names the action and the file."""
+    """Raise an OSError in the block as a StorageError that names the action and the file."""
     try:
         yield
     except OSError as error:
@@ -39,7 +39,7 @@ def storage_error(path: Path | str, doing: str, error: OSError) -> StorageError:
 
 
 def reason(error: OSError) -> str:
-    """Return the cause of an OSError in everyday words."""
+    """Return the cause of an OSError as a phrase for users."""
     words = {
         errno.ENOSPC: "the disk is full",
         errno.EROFS: "the disk is read-only",
@@ -58,13 +58,13 @@ def make_directory(path: Path) -> None:
 
 
 def new_name(path: Path | str) -> str:
-    """Return a random path next to `path` for a temporary file, so that no file or link can be there already."""
+    """Return a random path next to `path` for a temporary file. Random, so that nobody can create a link there first."""
     target = Path(path)
     return str(target.with_name(f".{target.name}.{os.urandom(8).hex()}.tmp"))
 
 
 def sync_directory(path: Path) -> None:
-    """Make renames inside a directory durable, where the system can."""
+    """Make renames in a directory durable, if the system supports it."""
     if os.name == "nt":
         return
     fd = os.open(path, os.O_RDONLY)
@@ -78,12 +78,11 @@ def sync_directory(path: Path) -> None:
 
 
 class StagedFile:
-    """Bytes in a temporary file next to `path`, readable by this user only: `put` renames it to `path`, `leave` removes it.
+    """A temporary file next to `path`, readable by this user only. `put` renames it to `path`, `leave` removes it.
     Raises StorageError."""
 
     def __init__(self, path: Path, data: bytes, *, durable: bool = True) -> None:
-        """Write the temporary file. `durable` False: without fsync, for data that may be lost; after a power failure it may be
-        empty."""
+        """Write the temporary file. `durable=False`: without fsync; the file may be empty after a power failure."""
         self._path, self._durable, self._temporary = path, durable, Path(new_name(path))
         with storage_errors(path, "write"):
             fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NOFOLLOW, 0o600)
@@ -98,7 +97,7 @@ class StagedFile:
                 raise
 
     def put(self, *, durable: bool = True) -> None:
-        """Replace the file by these bytes. `durable` False: a power failure may restore the old file. Raises StorageError."""
+        """Replace the file `path`. `durable=False`: a power failure may restore the old file. Raises StorageError."""
         with storage_errors(self._path, "write"):
             try:
                 retry_while_held_open(lambda: self._temporary.replace(self._path))
@@ -115,7 +114,8 @@ class StagedFile:
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace the file `path` by `data`, readable by this user only: temporary file, fsync, rename, fsync of the directory.
+    """Replace the file `path` with `data`, readable by this user only: temporary file, fsync, rename, fsync of the
+    folder.
 
     `durable` as for `StagedFile`. Raises StorageError.
     """
@@ -142,15 +142,15 @@ def read_file(path: Path | str, limit: int, *, within: int | None = None) -> byt
 
     `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
     """
-    parts = read_in_two(path, 0, limit, within=within)
+    parts = read_in_two_parts(path, 0, limit, within=within)
     return None if parts is None else parts[1]
 
 
-def read_in_two(
+def read_in_two_parts(
     path: Path | str, first: int, limit: int, *, within: int | None = None
 ) -> tuple[bytes, bytes] | None:
-    """Read a file as `read_file` in two parts: the first `first` bytes, and the rest; splitting a long file later would need
-    twice the memory."""
+    """Read a file as `read_file` does, and return its first `first` bytes and the rest. Splitting a long file later
+    would need twice the memory."""
     begin, data = b"", None
     with storage_errors(path, "read"):
         try:
@@ -170,8 +170,11 @@ def read_in_two(
 
 
 def read_in_pieces(path: Path | str, first: int, piece: int, limit: int) -> Iterator[bytes]:
-    """Yield the first `first` bytes of a regular file, then the rest in pieces of `piece` bytes: allocating memory for a long
-    file at once takes longer than reading it. Yields nothing for a missing file. Raises as `read_file`."""
+    """Yield the first `first` bytes of a regular file, then the rest in pieces of `piece` bytes; nothing for a
+    missing file.
+
+    Allocating memory for a long file at once takes longer than reading it. Raises the errors of `read_file`.
+    """
     with storage_errors(path, "read"):
         try:
             fd = open_regular(path, os.O_RDONLY)
@@ -196,8 +199,10 @@ def _read_up_to(fd: int, size: int) -> bytes:
 
 
 def _read_all(fd: int, size: int, limit: int) -> bytes:
-    """Read a file of about `size` bytes. More than `limit` bytes in the result only show that the file is too long. One read of
-    `limit` bytes would allocate that much, and a file object makes four times as many system calls."""
+    """Read a file of about `size` bytes; a result longer than `limit` means that the file is too long.
+
+    A single read of `limit` bytes would allocate that much, and a file object makes four times as many system calls.
+    """
     data = os.read(fd, size + 1)
     while len(data) <= limit and (more := os.read(fd, max(size, 4096))):
         data += more

@@ -1,7 +1,7 @@
-"""The creation time of a file or folder, where the system has one: an inode number is reused after the file is removed, the time
-is not.
+"""Read the creation time of a file or folder, which identifies it together with its inode number, which can be
+reused.
 
-Linux has it in `statx` (man 2 statx), which Python wraps from 3.15 on; macOS and Windows in `os.stat`.
+Linux returns it by `statx` (man 2 statx), for which Python has a function since 3.15; macOS and Windows by `os.stat`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIZE, _MASK, _SECONDS, _NANOSECONDS = 256, slice(0, 4), slice(80, 88), slice(88
 
 
 def birth_time(path: Path) -> int:
-    """Return when the file at a path was created, in nanoseconds since 1970; 0 if unknown. Links are not followed."""
+    """Return the creation time of the file at a path in nanoseconds since 1970; 0 if unknown. Links are not followed."""
     if sys.platform != "linux":
         try:
             status = path.lstat()
@@ -45,7 +45,7 @@ def birth_time(path: Path) -> int:
 
 @functools.cache
 def _statx() -> Callable[..., int] | None:
-    """Return the C library's function; None if it has none."""
+    """Return the C library's `statx`; None if it has none."""
     import ctypes  # only needed with connected projects, and slower to load than most of a hook's modules
 
     try:

@@ -1,4 +1,4 @@
-"""What modules remember of one open vault, each under a class of its own, so that nothing below them has to know them."""
+"""Hold the caches of one open vault by class, so that lower layers need not know the modules that use them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 @runtime_checkable
 class Stored(Protocol):
-    """A cache that is stored for the next process when the vault is closed."""
+    """A cache that is stored on the disk when the vault is closed, for the next process."""
 
     def keep(self) -> None:
-        """Store it. What cannot be stored is made again there."""
+        """Store the cache. A failure is ignored: the next process rebuilds it."""
         ...
 
 
@@ -24,26 +24,26 @@ class Caches:
         self._held: dict[type[Any], Any] = {}
 
     def of(self, kind: type[T], make: Callable[[], T] | None = None) -> T:
-        """Return the cache of a class. `make` makes the first one; None: the class, without arguments."""
+        """Return the cache of a class, created by `make` on first use; None: by the class without arguments."""
         cached: T | None = self._held.get(kind)
         if cached is None:
             cached = self._held[kind] = kind() if make is None else make()
         return cached
 
     def find(self, kind: type[T]) -> T | None:
-        """Return the cache of a class if there is one."""
+        """Return the cache of a class if it exists."""
         return self._held.get(kind)
 
     def forget(self, kind: type[Any]) -> None:
-        """Forget the cache of a class."""
+        """Drop the cache of a class."""
         self._held.pop(kind, None)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all caches."""
         self._held.clear()
 
     def keep(self) -> None:
-        """Store those that are stored for the next process."""
+        """Store all caches of the type `Stored`."""
         for one in list(self._held.values()):
             if isinstance(one, Stored):
                 one.keep()

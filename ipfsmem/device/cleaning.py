@@ -1,6 +1,6 @@
-"""Deletes old files in the folder of a vault that can be rebuilt or only record the past.
+"""Delete old files in the folder of a vault that can be rebuilt or are only logs.
 
-Never the only copy of something: texts, versions, keys, undo data and files set aside stay.
+Texts, versions, keys, undo data and files set aside are never deleted.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ipfsmem.device.recall_image import images
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import reports
 
-#: Temporary files of a killed process: of a file being written (`new_name`), or of the page's link (`ipfsmem ui`).
+#: Temporary files that a killed process left: of a write (`new_name`), or of the page's link (`ipfsmem ui`).
 _LEFT: Final = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|open-\d+\.html")
 
 
 class Old(NamedTuple):
-    """Deleted files by name with their sizes in bytes, and the number of operations and of notices of earlier syncs."""
+    """Deleted files by name with their sizes in bytes, and the numbers of deleted operations and sync notices."""
 
     files: dict[str, int]
     operations: int

@@ -1,7 +1,7 @@
-"""How bodies, state nodes and local rows are stored, by mode: in the clear, or sealed under the epoch keys of a vault.
+"""Encode bodies, state nodes and local rows for storage: in the clear, or sealed under a vault's keys.
 
-Memories are compressed before they are sealed; segments, nodes and rows are not. A codec signs nothing, and the ring decides
-which key seals.
+Memories are compressed before they are sealed; segments, nodes and rows are not. The ring decides which key seals. A
+codec does not sign.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Codec(Protocol):
-    """How bodies, state nodes and local rows are stored. Opening raises OpenError or FormatError."""
+    """Encodes bodies, state nodes and local rows. The `open` methods raise OpenError or FormatError."""
 
     #: File extension of state nodes.
     extension: str
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals now; "" in plain modes, and while no key may seal."""
+        """Id of the epoch key that seals; "" in plain modes, and while no key may seal."""
         ...
 
     def use_ring(self, ring: Ring) -> None:
-        """Use the keys of a ring, and its choice of the one that seals."""
+        """Use the keys of a ring, and the key that it chose for sealing."""
         ...
 
     def forget_keys(self) -> None:
@@ -46,8 +46,8 @@ class Codec(Protocol):
         ...
 
     def look_ahead(self, body: bytes) -> None:
-        """Do the slow part of sealing a text before the lock is held. `seal_body` reuses it for the same text; only the last text
-        is kept."""
+        """Do the slow part of sealing a text before the lock is taken. `seal_body` reuses the result for the same
+        text; only the last result is kept."""
         ...
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
@@ -55,7 +55,7 @@ class Codec(Protocol):
         ...
 
     def seal_node(self, prefix: str, raw: bytes) -> bytes:
-        """Return the stored form of a state node under the key that seals now."""
+        """Return the stored form of a state node, under the sealing key."""
         ...
 
     def open_node(self, prefix: str, ek: str, stored: bytes) -> bytes:
@@ -72,7 +72,7 @@ class Codec(Protocol):
 
     @property
     def cover(self) -> RowCipher | None:
-        """The cover of the rows about plain files; None if they are stored in the clear."""
+        """The cipher of rows about plain files; None if they are stored in the clear."""
         ...
 
 
@@ -129,8 +129,8 @@ class PlainCodec:
 class SealedCodec:
     """Mode `encrypted-ipfs`: bodies and nodes under epoch keys, local rows under a key of this device.
 
-    While no epoch key may seal (an admin must unlock first), new bodies and nodes are sealed under the device's own key, id "",
-    and sealed again before they are published.
+    While no epoch key may seal (an admin must unlock first), new bodies and nodes are sealed under the device's own
+    key with the id "", and sealed again under an epoch key before they are published.
     """
 
     extension = ".ipm"
@@ -145,7 +145,7 @@ class SealedCodec:
         self._sealers: dict[EpochKey, Sealer] = {}
         self._by_id: dict[str, list[Sealer]] = {}
         self._sealing: Sealer | None = None
-        #: The text of the last `look_ahead`, and its compressed form if it has one.
+        #: The text of the last `look_ahead`, and its compressed form if compression applies.
         self._ahead: tuple[bytes, bytes | None] | None = None
 
     def use_ring(self, ring: Ring) -> None:
@@ -167,12 +167,12 @@ class SealedCodec:
 
     @property
     def ek(self) -> str:
-        """Id of the epoch key that seals, "" if absent."""
+        """Id of the epoch key that seals; "" if none may."""
         return self._sealing.epoch_key.id if self._sealing else ""
 
     def sealers(self, ek: str) -> list[Sealer]:
-        """Return the sealers with an epoch key's id, none if this device does not hold the key. (Trying 2^64 keys can make two
-        with one id: then both are tried.)"""
+        """Return the sealers of the epoch keys with this id; several if ids collide, none if this device does not
+        have the key."""
         return self._by_id.get(ek, [])
 
     def _opened(self, kind: int, context: str, ek: str, stored: bytes) -> bytes:
@@ -189,27 +189,28 @@ class SealedCodec:
             return "", self.seal_row(body)
         kind, context = body_kind(name)
         sealer = self._sealing
-        stream = self._shorter(body) if kind == MEMORY else None
+        stream = self._compress_if_safe(body) if kind == MEMORY else None
         stored = sealer.seal(kind, context, body) if stream is None else sealer.seal_deflated(context, stream)
         return sealer.epoch_key.id, stored
 
-    def _shorter(self, body: bytes) -> bytes | None:
+    def _compress_if_safe(self, body: bytes) -> bytes | None:
         """Compress a text; None if compression is off, saves nothing, or the text seems to hold a secret.
 
-        The size of a compressed text reveals to anyone who can add to the text whether it already contains what they add.
+        Compression can leak a secret: whoever can add to a text learns from its compressed size whether the text
+        already contains the addition.
         """
         ahead = self._ahead
         if ahead is not None and ahead[0] == body:
             self._ahead = None
             return ahead[1]
         stream = deflate_if_smaller(body) if self._compress else None
-        from ipfsmem.bundle.secrets import find_secrets  # its patterns take 5 ms, and only writes need them
+        from ipfsmem.bundle.secrets import find_secrets  # imported late: 5 ms that only writes need
 
         return None if stream is None or find_secrets(body.decode("utf-8", "replace")) else stream
 
     def look_ahead(self, body: bytes) -> None:
-        """Compress a text and look for secrets in it, for a `seal_body` of the same text."""
-        self._ahead = body, self._shorter(body)
+        """Compress a text and scan it for secrets, for a later `seal_body` of the same text."""
+        self._ahead = body, self._compress_if_safe(body)
 
     def open_body(self, name: str, ek: str, stored: bytes) -> bytes:
         """Open the body of a sealed object."""
@@ -231,7 +232,7 @@ class SealedCodec:
         return self._opened(STATE_NODE, prefix, ek, stored)
 
     def seal_row(self, row: bytes) -> bytes:
-        """Seal a row under this device's own key, as rows never leave the device."""
+        """Seal a row under this device's own key: rows never leave the device."""
         return seal_row(self._row_key, row, self._random(24))
 
     def open_row(self, stored: bytes) -> bytes:
@@ -240,9 +241,9 @@ class SealedCodec:
 
     @property
     def cover(self) -> RowCipher:
-        """This codec: rows about plain files are sealed like all others."""
+        """This codec: rows about plain files are sealed like all other rows."""
         return self
 
     def mark(self, *parts: object) -> bytes:
-        """Return a keyed hash of these values, under the key of the rows."""
+        """Return a keyed hash of these values, under the key of local rows."""
         return blake2b(_encode(parts), digest_size=16, key=self._row_key, person=b"ipfsmem/files").digest()

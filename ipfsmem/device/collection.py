@@ -1,6 +1,6 @@
-"""Garbage collection on this device: deletes blocks that neither the state nor a kept root needs.
+"""Collect garbage on this device: delete blocks that neither the state nor a kept root needs.
 
-Mark and sweep inside one transaction. The caller decides which roots are kept; blocks of the state always are.
+Mark and sweep in one transaction. The caller decides which roots are kept; blocks of the state are always kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ipfsmem.errors import FormatError
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """How many blocks were deleted (or would be), and their bytes."""
+    """The number of blocks that were (or would be) deleted, and their bytes."""
 
     blocks: int
     bytes: int
@@ -29,7 +29,7 @@ class Collected(msgspec.Struct, frozen=True):
 
 def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
     """Return the digests of every block of the trees `roots`, except below a block that is missing here or is not a folder."""
-    # By CID and not by digest: a folder that a hostile root names as a raw block must not hide the blocks below it.
+    # Visited by CID, not by digest: a hostile root could name a folder as a raw block and hide the blocks below it.
     seen: set[CID] = set()
     stack = list(roots)
     while stack:
@@ -38,7 +38,7 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
             continue
         seen.add(cid)
         if cid.codec == DAG_PB and (block := db.block(cid.digest)) is not None:
-            with contextlib.suppress(FormatError):  # any text can be named as a folder
+            with contextlib.suppress(FormatError):  # a hostile root can name any text as a folder
                 stack.extend(link.cid for link in decode_node(block).links)
     return {cid.digest for cid in seen}
 
@@ -46,13 +46,14 @@ def reachable(db: Database, roots: Iterable[CID]) -> set[bytes]:
 def collect(
     store: StateStore, roots: Iterable[CID], *, dry_run: bool, forgotten: Collection[tuple[str, str]] = ()
 ) -> Collected:
-    """Delete blocks that neither the state nor a kept root nor an edit of a plain file needs (inside a transaction).
+    """Delete blocks that neither the state, a kept root nor a plain file needs (inside a transaction).
 
-    The texts of plain files stay, as edits are merged with them; those of the memories `forgotten`, by scope and key, do not.
+    The texts of plain files are kept, since edits are merged with them, except those of the memories `forgotten`, by
+    scope and key.
     """
     from ipfsmem.device.dreams import (
         blocks_for_dreams,
-    )  # answers hold `Collected`, and most commands load these
+    )  # imported late: results refer to `Collected`, so most commands load this module
 
     db = store.db
     needed = reachable(db, roots)

@@ -1,8 +1,8 @@
-"""Settings files of other programs: read, replace and remove them without overwriting concurrent edits.
+"""Read, replace and remove settings files of other programs without overwriting concurrent edits.
 
-A symbolic link is followed and stays a link; a file with several hard links is refused, as a write would separate them. A file
-is replaced atomically by one with the same permissions, and only while it is unchanged: where the system can exchange two
-files, the old one is checked afterwards, and restored after a concurrent edit.
+A symbolic link is followed and kept; a file with several hard links is refused, since a write would separate them. A
+file is replaced atomically, with the same permissions, and only if it is unchanged. If the system can exchange two
+files, the old file is checked after the exchange, and restored after a concurrent edit.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read(path: Path) -> ConfigFileState:
 
 
 def check_writable(state: ConfigFileState) -> None:
-    """Raise StorageError if the file or its folder is read-only, or the file has other hard links."""
+    """Raise StorageError if the file or its folder is read-only, or the file has several hard links."""
     if state.data is not None and (not state.mode & 0o222 or not os.access(state.real, os.W_OK)):
         raise StorageError(
             f"{state.path} is read-only",
@@ -85,7 +85,7 @@ def check_writable(state: ConfigFileState) -> None:
 
 
 class Ready(NamedTuple):
-    """A replacement that needs no more disk space: the open folder, and the name of the new file; "" for a removal."""
+    """A replacement that is already on the disk: the open folder, and the name of the new file; "" for a removal."""
 
     found: ConfigFileState
     data: bytes | None
@@ -95,25 +95,26 @@ class Ready(NamedTuple):
 
 @contextlib.contextmanager
 def prepared(state: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
-    """Write `data` (None: nothing) to a temporary file next to the file, for `put`. At exit an unused one is deleted."""
+    """Write `data` to a temporary file next to the file, for `put` (None: no file). The block's end deletes an unused
+    one."""
     with storage_errors(state.path, "write"):
         state.real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = open_directory(str(state.real.parent))
     try:
         with storage_errors(state.path, "write"):
-            new = "" if data is None else _written(folder, state, data)
+            new = "" if data is None else _write_temporary(folder, state, data)
         try:
             yield Ready(state, data, folder, new)
         finally:
             with contextlib.suppress(OSError):
-                if data is not None and _same(folder, new, data):
+                if data is not None and _is_unchanged(folder, new, data):
                     folder.unlink(new)
     finally:
         folder.close()
 
 
 def put(ready: Ready) -> None:
-    """Replace the file by the new one, or remove it. Raises ChangedError if it is no longer the one that was read."""
+    """Replace the file with the prepared one, or remove it. Raises ChangedError if it changed since it was read."""
     with storage_errors(ready.found.path, "write"):
         if ready.data is None:
             _remove(ready.folder, ready.found)
@@ -123,7 +124,7 @@ def put(ready: Ready) -> None:
 
 
 def replace(state: ConfigFileState, data: bytes | None) -> None:
-    """Replace the file by `data`, None: remove it. Raises ChangedError if it is no longer the one that was read."""
+    """Replace the file with `data`, or remove it if None. Raises ChangedError if it changed since it was read."""
     with prepared(state, data) as ready:
         put(ready)
 
@@ -139,14 +140,14 @@ def _replace(folder: Directory, state: ConfigFileState, new: str, data: bytes) -
             elif not free:
                 raise _changed(state)
             return
-        if not _same(folder, name, state.data):
+        if not _is_unchanged(folder, name, state.data):
             raise _changed(state)
         if not folder.exchange(new, folder, name):
             folder.replace(new, folder, name)
             return
-        if not _same(folder, new, state.data):  # written between the check and the exchange
+        if not _is_unchanged(folder, new, state.data):  # written between check and exchange
             folder.exchange(new, folder, name)
-            if not _same(folder, new, data):  # written again before the exchange back: the newer text stays
+            if not _is_unchanged(folder, new, data):  # written again: keep the newer text
                 folder.exchange(new, folder, name)
                 raise ChangedError(
                     f"{state.path} was written concurrently twice; it has the newer text, and {new} has the one before",
@@ -164,8 +165,8 @@ def _remove(folder: Directory, state: ConfigFileState) -> None:
     try:
         folder.replace(name, folder, aside)
     except FileNotFoundError:
-        return  # it is gone already
-    if state.data is not None and _same(folder, aside, state.data):
+        return  # already removed
+    if state.data is not None and _is_unchanged(folder, aside, state.data):
         folder.unlink(aside)
         return
     if folder.rename_new(aside, folder, name) is not True:
@@ -173,7 +174,7 @@ def _remove(folder: Directory, state: ConfigFileState) -> None:
     raise _changed(state)
 
 
-def _written(folder: Directory, state: ConfigFileState, data: bytes) -> str:
+def _write_temporary(folder: Directory, state: ConfigFileState, data: bytes) -> str:
     """Write a temporary file with the permissions and owner of the file that it will replace. Return its name."""
     name = Path(new_name(state.real.name)).name
     fd = folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -188,14 +189,14 @@ def _written(folder: Directory, state: ConfigFileState, data: bytes) -> str:
                         os.fchown(file.fileno(), status.st_uid, status.st_gid)
                 os.fchmod(file.fileno(), state.mode)
             flush_to_disk(file.fileno())
-    except BaseException:  # leave no settings, complete or partial, in an unknown file
+    except BaseException:  # leave no settings in a temporary file
         with contextlib.suppress(OSError):
             folder.unlink(name)
         raise
     return name
 
 
-def _same(folder: Directory, name: str, data: bytes) -> bool:
+def _is_unchanged(folder: Directory, name: str, data: bytes) -> bool:
     with os.fdopen(folder.open(name, os.O_RDONLY), "rb") as file:
         return file.read(len(data) + 1) == data
 

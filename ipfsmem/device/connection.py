@@ -1,7 +1,8 @@
-"""A connection to the SQLite file of a vault: its errors become ours, and values of damaged rows are recognised.
+"""Connect to the SQLite file of a vault, translate its errors, and check values of rows that may be damaged.
 
-Several threads may use it, one statement or row at a time; it is closed only between two of these, as Python crashes when a
-connection is closed during a statement. Transactions are in `device.database`, statements in `device.tables`.
+Several threads can use a connection, one statement or row at a time. It is closed only between two of these, since
+Python crashes if a connection is closed during a statement. Transactions are in `device.database`, statements in
+`device.tables`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from ipfsmem.errors import ClosedError, IpfsmemError, LockedError, StorageError
 T = TypeVar("T")
 
 #: Number of values in one `IN (...)`; SQLite's oldest builds accept 999.
-_AT_ONCE = 500
+_MAX_PLACEHOLDERS = 500
 
 
 def explained(path: Path, error: Exception) -> IpfsmemError:
-    """Return an error of SQLite as ours."""
+    """Return the IpfsmemError for an error of SQLite."""
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if text.startswith("database is locked"):
@@ -38,7 +39,7 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
                 f"{path} is in use by another program",
                 hint="Wait until it ends, or stop it; then try again.",
             )
-        if text.startswith(("no such ", "table ")):  # the damaged schema has another name
+        if text.startswith(("no such ", "table ")):  # the schema is damaged and has another name
             return damaged(path, text)
         if text.startswith("Could not decode"):
             return damaged(path, "a text in it is not UTF-8")
@@ -48,7 +49,7 @@ def explained(path: Path, error: Exception) -> IpfsmemError:
             return ClosedError(f"{path} was closed meanwhile")
         return StorageError(f"cannot use {path}: {text}")
     if text == "file is not a database":
-        return unusable(f"{path} is damaged: {text}")  # nothing can be read from it
+        return unusable(f"{path} is damaged: {text}")  # the file cannot be read at all
     return damaged(path, "SQLite gives no reason" if isinstance(error, UnicodeError) else text)
 
 
@@ -61,7 +62,7 @@ _WORDS = {
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor that raises our errors. (A damaged file makes SQLite report names that are not even text.)"""
+    """A cursor that raises IpfsmemErrors. A damaged file can make SQLite report names that are not text."""
 
     connection: Connection
 
@@ -102,28 +103,28 @@ class _Cursor(sqlite3.Cursor):
 
 
 class Connection(sqlite3.Connection):
-    """A connection that raises our errors."""
+    """A connection that raises IpfsmemErrors."""
 
     path = Path(":memory:")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         #: Held during one step of a statement, and while closing.
         self.in_use = threading.RLock()
-        #: Why it was closed; None while it is usable.
+        #: The reason why it was closed; None while it is usable.
         self._given_up: IpfsmemError | None = None
-        #: Whether another process found the file sound after this connection did not; None before it was asked.
+        #: Whether another process found the file sound after an error here; None before the first check.
         self._sound_elsewhere: bool | None = None
         super().__init__(*args, **kwargs)
 
     def close(self) -> None:
-        """Close the connection after the step that another thread is in. Later uses raise ClosedError."""
+        """Close the connection after the current step of another thread. Later uses raise ClosedError."""
         with self.in_use:
             super().close()
 
     def copy_to(self, path: Path) -> None:
-        """Write everything that this connection reads to a new file, durably. Uncommitted changes are rolled back.
+        """Copy the database as this connection reads it to a new file, durably. Uncommitted changes are rolled back.
 
-        Raises OSError and sqlite3.Error, and leaves no file then.
+        Raises OSError and sqlite3.Error, and then leaves no file.
         """
         temporary = Path(new_name(path))
         try:
@@ -143,8 +144,8 @@ class Connection(sqlite3.Connection):
     def give_up(self, reason: IpfsmemError, *, checkpoint: bool) -> None:
         """Close the connection; every later use raises `reason`.
 
-        SQLite writes the log into the file when the last connection is closed; `checkpoint` False prevents it, as that destroys a
-        file whose log was replaced.
+        SQLite writes the log into the file when the last connection is closed. `checkpoint=False` prevents it, since
+        it would destroy a file whose log was replaced.
         """
         with self.in_use:
             self._given_up = reason
@@ -158,8 +159,10 @@ class Connection(sqlite3.Connection):
                     super().close()
 
     def explained(self, error: Exception) -> IpfsmemError:
-        """Return an error of SQLite on this connection as ours. A file is reported as damaged only after another process found
-        it damaged too."""
+        """Return the IpfsmemError for an error of SQLite on this connection.
+
+        A file is reported as damaged only after another process found it damaged too.
+        """
         if self._given_up is not None:
             return self._given_up
         reason = explained(self.path, error)
@@ -206,8 +209,8 @@ class Connection(sqlite3.Connection):
         """Return the rows of `query`, in which `{}` is a placeholder for `keys`: "SELECT ... WHERE name IN ({})"."""
         every = list(keys)
         rows: list[tuple[Any, ...]] = []
-        for start in range(0, len(every), _AT_ONCE):
-            part = every[start : start + _AT_ONCE]
+        for start in range(0, len(every), _MAX_PLACEHOLDERS):
+            part = every[start : start + _MAX_PLACEHOLDERS]
             rows += self.execute(query.format(",".join("?" * len(part))), part).fetchall()
         return rows
 
@@ -228,8 +231,8 @@ print(sqlite3.connect(sys.argv[1], uri=True).execute("PRAGMA quick_check(1)").fe
 
 
 def _is_sound_elsewhere(path: Path) -> bool:
-    """Return whether SQLite's check of the whole file in a new process finds no fault. False if no process can be started."""
-    import subprocess  # 3 ms that a read of one memory does not need
+    """Return whether SQLite's integrity check in a new process finds no fault. False if no process can be started."""
+    import subprocess  # imported late: 3 ms that a read of one memory does not need
 
     command = [sys.executable, "-I", "-S", "-c", _CHECK, f"file:{quote(str(path))}?mode=ro"]
     try:
@@ -240,7 +243,7 @@ def _is_sound_elsewhere(path: Path) -> bool:
 
 
 #: Holds SQLite's shared lock on a file (os_unix.c: SHARED_FIRST, SHARED_SIZE) until its input ends.
-_HOLD = """
+_LOCK_HOLDER = """
 import fcntl, os, sys
 fcntl.lockf(os.open(sys.argv[1], os.O_RDWR), fcntl.LOCK_SH, 510, 0x40000002)
 print(flush=True)
@@ -250,14 +253,17 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def _shared_lock_elsewhere(path: Path) -> Iterator[None]:
-    """Have another process hold SQLite's shared lock, so that no connection here is the last one. Python 3.11 only, where sqlite3
-    cannot close otherwise without a checkpoint; on Windows the log of an open file cannot be replaced."""
+    """Have another process hold SQLite's shared lock, so that closing a connection here causes no checkpoint.
+
+    Needed on Python 3.11, whose sqlite3 has no other way to prevent a checkpoint. On Windows the log of an open file
+    cannot be replaced.
+    """
     if sys.platform == "win32":
         yield
         return
     import subprocess
 
-    command = [sys.executable, "-I", "-S", "-c", _HOLD, str(path)]
+    command = [sys.executable, "-I", "-S", "-c", _LOCK_HOLDER, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin is not None and other.stdout is not None
         other.stdout.readline()
@@ -268,13 +274,14 @@ def _shared_lock_elsewhere(path: Path) -> Iterator[None]:
 
 
 def open_to_be_read(path: Path) -> Connection:
-    """Open a file read-only, changing no byte. Invalid text is decoded with replacements. Raises StorageError."""
+    """Open a file read-only, without changing it. Invalid text is decoded with replacement characters. Raises
+    StorageError."""
     with storage_errors(path, "read"):
         if find(path) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         log = path.with_name(path.name + "-wal")
         logged = log.stat().st_size if log.exists() else None
-    # A log must be read by SQLite; without one nobody has the file open, and SQLite creates no files next to it.
+    # SQLite must read a log. Without a log no process has the file open, and SQLite creates no files next to it.
     if logged is None:
         return _open_to_be_read(path, "&immutable=1")
     try:
@@ -282,7 +289,7 @@ def open_to_be_read(path: Path) -> Connection:
     except StorageError:
         if logged:
             raise
-        # SQLite cannot create the files it needs (a full disk, for example), and the log is empty.
+        # SQLite cannot create the files that it needs (on a full disk, for example), and the log is empty.
         return _open_to_be_read(path, "&immutable=1")
 
 
@@ -296,7 +303,7 @@ def _open_to_be_read(path: Path, quiet: str) -> Connection:
     db.text_factory = lambda text: text.decode("utf-8", "replace")
     try:
         db.execute("PRAGMA cell_size_check=ON")
-        db.execute("BEGIN")  # one committed state, until it is closed
+        db.execute("BEGIN")  # one committed state until it is closed
         db.execute("PRAGMA schema_version")
     except BaseException:
         db.close()
@@ -308,13 +315,13 @@ DAMAGED_HINT = "Move the folder away. Bring a published vault back: ipfsmem init
 
 
 class DatabaseDamagedError(StorageError):
-    """A database does not contain what was written to it; `vault.rescue` reads what can still be read."""
+    """A database does not contain what was written to it. `vault.rescue` reads the readable part."""
 
     hint = "Export the readable part: ipfsmem export --dir DIR. Then move the folder away. Bring a published vault back: ipfsmem recover. Create any other again: ipfsmem init. Then import the export: ipfsmem import DIR --from-backup. Plain files in the old folder memory/, if any, may be newer; import them with: ipfsmem import FOLDER/memory"
 
 
 def verdict(db: Connection) -> str:
-    """Return the result of SQLite's check of the whole file: "ok", or the first fault. Takes longer for a larger file."""
+    """Return the result of SQLite's integrity check: "ok", or the first fault. The time grows with the file."""
     return str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
@@ -324,22 +331,23 @@ def damaged(path: Path, what: str) -> DatabaseDamagedError:
 
 
 def unusable(what: str) -> StorageError:
-    """Return the error for a database that cannot be used, with what to do then."""
+    """Return the error for a database that cannot be used, with a hint."""
     return StorageError(what, hint=DAMAGED_HINT)
 
 
 def not_found_again(path: Path, what: str) -> DatabaseDamagedError:
-    """Return the error for data that was just written and cannot be read back; its transaction must fail."""
+    """Return the error for data that was written and cannot be read back. The transaction must fail with it."""
     return damaged(path, f"{what} cannot be read back after it was written")
 
 
 def blob(value: object) -> bytes | None:
-    """Return a value from SQLite if it is a BLOB; None for anything else, which only a damaged row holds."""
+    """Return a value from SQLite if it is a BLOB; None for any other type, which only a damaged row has."""
     return value if isinstance(value, bytes) else None
 
 
 def typed(db: Connection, row: object, form: type[T]) -> T:
-    """Return a row (or rows) as the type `form`. StorageError if a value has another type: a damaged file may hold anything."""
+    """Return a row (or rows) as the type `form`. Raises StorageError if a value has another type, as in a damaged
+    file."""
     try:
         return msgspec.convert(row, form, builtin_types=(bytes,))
     except msgspec.ValidationError as error:

@@ -1,7 +1,7 @@
-"""Creates the files of a vault on this device: one process at a time, and never over an existing vault.
+"""Create the files of a vault on this device, one process at a time and never over an existing vault.
 
-`ipfsmem.json` is written last. Until then the folder is unfinished and the next attempt starts over; afterwards nothing here
-removes it, not even when that file is lost.
+`ipfsmem.json` is written last. Until then the folder is unfinished, and the next attempt starts over. A finished
+vault is never removed, even if that file is lost.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from ipfsmem.errors import ConfigError, IpfsmemError, StorageError
 
 @contextlib.contextmanager
 def folder_claimed(folder: Path | None) -> Iterator[None]:
-    """Claim a folder for a new vault while the block runs. None (nothing on disk) is always free.
+    """Claim a folder for a new vault while the block runs. None (a vault without files) is always free.
 
-    Raises ConfigError if there is a vault already, LockedError if another process is creating one.
+    Raises ConfigError if the folder has a vault, LockedError if another process is creating one.
     """
     if folder is None:
         yield
@@ -54,26 +54,28 @@ def mark_as_memory(replica: Replica) -> None:
         return
     try:
         write_config(replica.folder, replica.config)
-    except BaseException:  # the file may exist all the same, and the recovery phrase was not shown
+    except BaseException:  # the file may exist in spite of the error, and the recovery phrase was not shown
         with contextlib.suppress(OSError):
             (replica.folder / CONFIG_FILE).unlink()
         raise
     with contextlib.suppress(
         IpfsmemError
-    ):  # the next opening does it; the vault exists, and its recovery phrase must still be shown
+    ):  # opening the vault repeats this; the vault exists, and its recovery phrase must still be shown
         note_finished_in_database(replica)
 
 
 def note_finished_in_database(replica: Replica) -> None:
-    """Record in the database that it holds a vault, in case its configuration is lost. Also called when a vault is opened: the
-    process that created it may have ended just before."""
+    """Record in the database that the vault is finished, in case its configuration is lost.
+
+    Also called when a vault is opened, since the process that created it may have ended before this step.
+    """
     if replica.db.get_meta(meta.FINISHED) is None:
         with replica.transaction():
             replica.db.set_meta(meta.FINISHED, b"1")
 
 
 def remove_unfinished_memory(folder: Path) -> None:
-    """Remove an unfinished vault, and the folder if nothing else is in it."""
+    """Remove an unfinished vault, and its folder if that is empty then."""
     leftovers = [*folder.glob(f".{KEY_FILE}.*.tmp"), *folder.glob(f".{CONFIG_FILE}.*.tmp")]
     names = (CONFIG_FILE, *DATABASE_FILES, KEY_FILE, "lock", "sync.lock", "create.lock")
     for path in (*(folder / name for name in names), *leftovers):
@@ -85,8 +87,10 @@ def remove_unfinished_memory(folder: Path) -> None:
 
 
 def _holds_memory(database: Path) -> bool:
-    """Return whether a database without a configuration was finished once, or is too damaged to tell. Raises StorageError if it
-    cannot be read now: a vault must not be replaced because a disk or another process was in the way."""
+    """Return whether a database without a configuration belongs to a finished vault, or is too damaged to tell.
+
+    Raises StorageError if it cannot be read at the moment: a temporary failure must not cause a vault to be replaced.
+    """
     with storage_errors(database, "read"):
         if find(database) is None:  # SQLite would follow a link
             return False
@@ -94,7 +98,7 @@ def _holds_memory(database: Path) -> bool:
         with contextlib.closing(sqlite3.connect(database, timeout=10.0)) as connection:
             return meta.has(connection, meta.FINISHED)
     except sqlite3.OperationalError as error:
-        # No such table: its creation did not get that far.
+        # no such table: the creation ended before it
         if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:
             return False
         raise StorageError(f"cannot read {database}, and nothing was changed: {error}") from error

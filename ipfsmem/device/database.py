@@ -1,7 +1,7 @@
-"""The SQLite file of one vault on this device: opening it, transactions, and blocks that match their digests.
+"""Open the SQLite file of a vault, run transactions on it, and read blocks that match their digests.
 
-The tables and all their SQL are in `device.tables`. In encrypted mode everything that could reveal something is sealed before it
-gets here. Each transaction is one fsync (write-ahead log, synchronous FULL).
+The tables and their SQL are in `device.tables`. In encrypted mode, the callers seal confidential data before they
+pass it. Each transaction is one fsync (write-ahead log, synchronous FULL).
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ipfsmem.device.lock import WAIT, file_lock, waiting
 from ipfsmem.device.tables import blocks, journal, meta, schema
 from ipfsmem.errors import ConfigError, IpfsmemError, LockedError, StorageError
 
-#: Seconds that closing an abandoned connection waits for a process that writes.
-_PATIENCE = 2.0
-#: Maximum number of blocks in one statement, and of their bytes.
-_TOGETHER = 250
-_BYTES_TOGETHER = 4 * 1024 * 1024
-#: Maximum number of blocks that are read back in one statement with other rows.
-_FEW = 4
-#: Pages that are freed in one transaction: two megabytes.
-_PAGES = 512
+#: Seconds for which closing an abandoned connection waits for a writing process.
+_CLOSE_WAIT_S = 2.0
+#: Maximum number of blocks in one statement, and maximum of their total bytes.
+_MAX_BLOCKS = 250
+_MAX_BLOCK_BYTES = 4 * 1024 * 1024
+#: Maximum number of blocks that are read back in the same statement as other rows.
+_MAX_READ_BACK = 4
+#: Number of pages that one transaction frees: two megabytes.
+_FREED_PAGES = 512
 
 
 def _replaced(what: str) -> StorageError:
@@ -50,34 +50,35 @@ def _replaced(what: str) -> StorageError:
 
 
 class Database:
-    """A connection. Every use is inside `transaction()`, except reads of the last committed state."""
+    """A vault's database. Every use must be inside `transaction()`, except reads of the last committed state."""
 
     def __init__(self, folder: Path | None, *, wait: float = WAIT, make: bool = True) -> None:
-        """Open the file `state.db` in `folder`, and create it if it is missing; None keeps everything in this process's memory.
+        """Open the file `state.db` in `folder`, and create it if it is missing; None: in this process's memory.
 
-        `make` False: it must exist. Raises StorageError if it is missing or empty, as a new file would look like an empty vault.
+        `make=False`: the file must exist. Raises StorageError if it is missing or empty, since a new file would look
+        like an empty vault.
         """
         self._make = make
         self.path = Path(":memory:") if folder is None else folder / DATABASE
         self._lock_path = None if folder is None else folder / "lock"
         self._wait = wait
         self._depth = 0
-        #: Held by the thread that works here: one at a time reads or writes.
+        #: Held by the one thread that reads or writes.
         self.lock = threading.RLock()
-        #: Digests of damaged blocks: they count as missing, and are replaced when they arrive again.
+        #: Digests of damaged blocks, which are treated as missing and replaced when they arrive again.
         self._bad: set[bytes] = set()
         self._order_is_checked = False
         #: Whether the tables are up to date.
         self._ready = False
-        #: `PRAGMA data_version` in the transaction that is under way, and when the tables were last found up to date.
+        #: `PRAGMA data_version` in the current transaction, and when the tables were last found up to date.
         self._version = self._version_of_tables = -1
-        #: Database, log and index of the log, by path, as this connection has them open; empty without a file.
+        #: The open files by path: database, log and index of the log; empty without a file.
         self._files: dict[Path, FileId] = {}
-        #: Modification time and length of the file when it was last seen unreplaced.
+        #: Modification time and length of the file at the last check that it was not replaced.
         self._intact_at: tuple[int, int] | None = None
-        #: Why this connection was abandoned; "" while it is usable.
+        #: The reason why this connection was abandoned; "" while it is usable.
         self._gone = ""
-        #: Why acknowledged writes may be lost with a log that was removed; "" if none are.
+        #: The reason why committed writes may be lost with a removed log; "" if none are.
         self._lost = ""
         if folder is not None:
             self._files[self.path] = self._find_or_make(make)
@@ -97,15 +98,15 @@ class Database:
             self._prepare()
             self._note_files()
         except BaseException:
-            # Closing alone would write a removed log over what others wrote since.
+            # Closing alone would write a removed log over later writes of other processes.
             if not self.abandon_if_replaced():
                 self._unregister()
                 self.connection.close()
             raise
 
     def _find_or_make(self, make: bool) -> FileId:
-        """Return the file to open, created so that neither it nor the files that SQLite puts next to it are ever readable by
-        others, and so that SQLite follows no link."""
+        """Return the file to open, created so that SQLite follows no link, and that neither it nor the files that
+        SQLite creates next to it are readable by other users."""
         with storage_errors(self.path, "open"):
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
@@ -114,23 +115,23 @@ class Database:
                 f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
             )
             raise unusable(f"{self.path} is missing, and with it this device's copy of the vault{saved_copy}")
-        # A new connection would share the index of a log that was removed.
+        # A new connection would share the index of a removed log.
         for other in open_here(file):
             other.abandon_if_replaced()
         return file
 
     def _note_files(self) -> None:
-        """Remember which files this connection has open. Meanwhile no other program that respects SQLite's locks replaces one of
-        them."""
+        """Record the files that this connection has open. No program that respects SQLite's locks replaces them
+        meanwhile."""
         if not self._files:
             return
         with storage_errors(self.path, "read"):
-            # A removed database that is still open here has a log of its own.
+            # A removed database that is open here has its own log.
             only_ours = {*held_open(self.path)} <= {self._files[self.path]}
             for name in DATABASE_FILES[1:]:
                 path = self.path.with_name(name)
                 file, open_files = find(path), held_open(path)
-                # Another file is open here too: it was removed and created again since SQLite opened it, perhaps by this process.
+                # The file was removed and created again since SQLite opened it, perhaps by this process.
                 if only_ours or file not in open_files:
                     file = next((one for one in open_files if one != file), file)
                 if file is not None:
@@ -142,7 +143,7 @@ class Database:
 
     def _prepare(self) -> None:
         run = self.connection.execute
-        with self._waiting():
+        with self._limited_wait():
             version = schema.check(self.connection)
         if version == 0 and not self._make:
             raise unusable(f"{self.path} is damaged: it is empty")
@@ -151,12 +152,12 @@ class Database:
             run("PRAGMA auto_vacuum=INCREMENTAL")
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
-        # Only this flushes to the disk itself on macOS; elsewhere it does nothing.
+        # The only way to flush to the disk itself on macOS; no effect elsewhere.
         run("PRAGMA fullfsync=ON")
         run("PRAGMA checkpoint_fullfsync=ON")
         run("PRAGMA secure_delete=ON")
         run("PRAGMA cache_size=-16000")
-        # Refuse a page whose rows do not fit into it when it is read, before anything is written into it.
+        # Detects a page with invalid cells when it is read, before it is written.
         run("PRAGMA cell_size_check=ON")
         if version != schema.VERSION:
             with self.transaction():
@@ -165,7 +166,7 @@ class Database:
         self._ready = True
 
     def _check_tables(self) -> None:
-        # A newer program may have changed the tables since this process opened the file.
+        # A newer version of the program may have changed the tables since this process opened the file.
         if not self._ready or self._version == self._version_of_tables:
             return
         if (current := schema.version(self.connection)) != schema.VERSION:
@@ -176,7 +177,7 @@ class Database:
         self._version_of_tables = self._version
 
     def replaced(self) -> str:
-        """Return how the file at this path, or its log, differs from the one open here (restored from a backup, moved or
+        """Return how the file or log at this path differs from the open one (restored from a backup, moved or
         deleted), so that writes would be lost; "" if it does not."""
         if self._gone:
             return self._gone
@@ -187,7 +188,7 @@ class Database:
             except FileNotFoundError:
                 return f"{path} is gone"
             except OSError:
-                continue  # any read or write reports it
+                continue  # the next read or write reports it
             if (now.st_dev, now.st_ino) != file:
                 return f"{path} is not the file that is open here"
             if path is self.path:
@@ -204,13 +205,15 @@ class Database:
         return status.st_mtime_ns, status.st_size
 
     def abandon_if_replaced(self) -> str:
-        """Close the connection if `replaced`, and return the reason. From then on every use raises StorageError."""
+        """Close the connection if the file was `replaced`, and return the reason. Every later use raises
+        StorageError."""
         if not self._gone and (problem := self.replaced()):
             self._unregister()
             self._gone = problem
             with contextlib.ExitStack() as stack:
-                # SQLite's locks are in the index. Without the index only this lock keeps another process from writing to the file
-                # while this one checks for such writes and writes its log into it.
+                # SQLite's locks are in the index of the log. Without the index, only this lock prevents another
+                # process from writing to the file while this process checks for such writes and writes its log into
+                # the file.
                 alone = self._is_alone(stack)
                 stale = self._is_stale()
                 saved = self._save_copy(stale)
@@ -218,18 +221,21 @@ class Database:
         return self._gone
 
     def _is_alone(self, stack: contextlib.ExitStack) -> bool:
-        """Take the lock under which all processes write; False if another one holds it."""
+        """Take the lock under which all processes write; False if another process has it."""
         if self._depth or self._lock_path is None:
             return True
         try:
-            stack.enter_context(file_lock(self._lock_path, wait=_PATIENCE))
+            stack.enter_context(file_lock(self._lock_path, wait=_CLOSE_WAIT_S))
         except (LockedError, StorageError):
             return False
         return True
 
     def _save_copy(self, stale: bool) -> bool:
-        """Copy the content to a file in the folder after the log, its index or the database was removed, as it is then nowhere
-        else. Whoever opens the vault next merges the copy (`vault.rescue`). Returns whether there is a copy."""
+        """Copy the content to a file in the folder after the log, its index or the database was removed.
+
+        The content may exist nowhere else. The next opening of the vault merges the copy (`vault.rescue`). Returns
+        whether there is a copy.
+        """
         try:
             there = find(self.path)
             if there is None:
@@ -243,16 +249,17 @@ class Database:
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:
                 self._lost = f"{self._gone}: the last writes are only in a removed file, and a copy could not be saved ({error})"
-                import logging  # 4 ms that other processes do not need
+                import logging  # imported late: 4 ms that other processes do not need
 
                 logging.getLogger("ipfsmem.database").error("%s", self._lost)
             return False
 
     def _is_stale(self) -> bool:
-        """Return whether the file may have newer pages than the log that is open here.
+        """Return whether the file may have newer pages than the open log.
 
-        False if the log's name was removed and nothing was written since: the log is still whole here, and SQLite writes it into
-        the file on closing, unless another process has the file open. False for another file too: SQLite does not write into it.
+        False if the log was removed and nothing was written since: the open log is complete, and SQLite writes it
+        into the file on closing, unless another process has the file open. False for a replaced file too, which
+        SQLite does not write.
         """
         log, index = (self.path.with_name(name) for name in DATABASE_FILES[1:])
         try:
@@ -287,7 +294,7 @@ class Database:
         lock = file_lock(self._lock_path, wait=self._wait) if self._lock_path else contextlib.nullcontext()
         with lock:
             self._refuse_replaced()
-            with self._waiting():
+            with self._limited_wait():
                 self.connection.execute("BEGIN IMMEDIATE")
             try:
                 self._version = self.version()
@@ -308,8 +315,8 @@ class Database:
             self._refuse_replaced()
 
     @contextlib.contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """Have one statement inside wait for other programs no longer than `one_wait` allows."""
+    def _limited_wait(self) -> Iterator[None]:
+        """Limit the time for which a statement in the block waits for other programs to that of `one_wait`."""
         with waiting(self._wait) as allowed:
             if allowed == self._wait:
                 yield
@@ -324,18 +331,18 @@ class Database:
         self.connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
 
     def shrink(self) -> None:
-        """Return the space of deleted rows to the disk, a little in each transaction, so that no process waits long for one."""
+        """Return the space of deleted rows to the disk, in many short transactions, so that no process waits long."""
         while self.connection.execute("PRAGMA freelist_count").fetchone()[0]:
             with self.transaction():
                 before = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
-                self.connection.execute(f"PRAGMA incremental_vacuum({_PAGES})").fetchall()
+                self.connection.execute(f"PRAGMA incremental_vacuum({_FREED_PAGES})").fetchall()
                 after = self.connection.execute("PRAGMA freelist_count").fetchone()[0]
-            if after >= before:  # the file was made without auto_vacuum
+            if after >= before:  # the file was created without auto_vacuum
                 return
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def unused_bytes(self) -> int:
-        """Return how many bytes of the file no row uses."""
+        """Return the number of unused bytes in the file."""
         with self.lock, storage_errors(self.path, "read"):
             (pages,), (size,) = (
                 self.connection.execute(f"PRAGMA {name}").fetchone()
@@ -344,8 +351,11 @@ class Database:
         return int(pages) * int(size)
 
     def compact(self) -> None:
-        """Rewrite the file without free space, while no one else writes. Temporarily needs twice its size on the disk. Raises
-        StorageError before anything is written if the file is damaged or the disk lacks that space; LockedError."""
+        """Rewrite the file without free space, while no other process writes. Temporarily needs twice its size on the
+        disk.
+
+        Raises LockedError; StorageError, before any write, if the file is damaged or the disk lacks that space.
+        """
         with self.lock:
             state = self.verdict()
             if state != "ok":
@@ -355,7 +365,7 @@ class Database:
                 return
             with storage_errors(self.path, "read"):
                 needed = 2 * self.path.stat().st_size
-                import shutil  # it loads every compressor that Python has
+                import shutil  # imported late: it loads all compression modules of Python
 
                 free = shutil.disk_usage(self.path.parent).free
             if free < needed:
@@ -363,22 +373,22 @@ class Database:
                     f"compacting {self.path} needs {needed:,} bytes of free space, and {free:,} are free"
                 )
             with file_lock(self._lock_path, wait=self._wait):
-                self._version = self.version()  # as at the beginning of a transaction
+                self._version = self.version()  # as at the start of a transaction
                 self._check_tables()
-                # Sorting stays in memory, so that no text of a plain memory gets into the system's temporary folder.
+                # Sort in memory, so that no text of a plain vault gets into the system's temporary folder.
                 self.connection.execute("PRAGMA temp_store=MEMORY")
                 schema.compact(self.connection)
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _roll_back(self) -> None:
-        # SQLite has already rolled back if the disk is full or broken. The first error is the one to report.
+        # If the disk is full or broken, SQLite has already rolled back. Report the first error.
         if not self._gone and self.connection.in_transaction:
             with contextlib.suppress(IpfsmemError):
                 self.connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Have all reads inside see one committed state, whatever other processes and threads do meanwhile."""
+        """Make all reads in the block see the same committed state."""
         with self.lock:
             if self.connection.in_transaction:
                 yield
@@ -397,15 +407,16 @@ class Database:
     def version(self) -> int:
         """Return a number that changes whenever another connection commits something."""
         if self._depth:
-            return self._version  # nobody else commits during a transaction
+            return self._version  # no other process commits during a transaction
         return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     def get_meta(self, name: str) -> bytes | None:
-        """Return one named value; the names are in `tables.meta`. StorageError if it differs from what was set."""
+        """Return one named value; the names are in `tables.meta`. Raises StorageError if it differs from the value
+        set."""
         return meta.get(self.connection, name)
 
     def set_meta(self, name: str, value: bytes) -> None:
-        """Set one named value (inside a transaction). StorageError if it cannot be read back."""
+        """Set one named value (inside a transaction). Raises StorageError if it cannot be read back."""
         meta.put(self.connection, name, value)
 
     def block(self, digest: bytes) -> bytes | None:
@@ -414,15 +425,15 @@ class Database:
         return data if data is not None and self.is_sound(digest, data) else None
 
     def check_order(self) -> None:
-        """Raise StorageError if rows of blocks are out of order, so that blocks may be hidden. Call it once a block is missing;
-        checks once."""
+        """Raise StorageError if rows of blocks are out of order, which can hide blocks. Called when a block is
+        missing; the check runs once."""
         if not self._order_is_checked:
             blocks.check_order(self.connection)
             self._order_is_checked = True
 
     def is_sound(self, digest: bytes, data: object) -> bool:
-        """Return whether the content of a block's row has the block's digest. If not, the block is treated as missing from now
-        on."""
+        """Return whether the content of a block's row has the block's digest. If not, the block is treated as
+        missing."""
         if isinstance(data, bytes) and sha256(data).digest() == digest:
             self._bad.discard(digest)
             return True
@@ -431,28 +442,28 @@ class Database:
 
     @property
     def suspects(self) -> Set[bytes]:
-        """Blocks that were once found damaged; `is_damaged` says whether they still are."""
+        """Blocks that were found damaged before; `is_damaged` checks them again."""
         return self._bad
 
     def is_damaged(self, digest: bytes) -> bool:
-        """Return whether a block was found damaged. It is read again, as another process may have replaced it since."""
+        """Return whether a block is damaged. It is read again, since another process may have replaced it."""
         return digest in self._bad and self.block(digest) is None
 
     def has_block(self, digest: bytes) -> bool:
-        """Return whether a block is on this device. Its bytes are checked only when it is read."""
+        """Return whether a block is on this device. Its bytes are checked only by a read."""
         return not self.is_damaged(digest) and blocks.has(self.connection, digest)
 
     def add_blocks(self, new: Iterable[tuple[bytes, bytes]]) -> None:
-        """Store (SHA-256, bytes) pairs (inside a transaction). StorageError if one cannot be read back.
+        """Store (SHA-256, bytes) pairs (inside a transaction). Raises StorageError if one cannot be read back.
 
-        Each is read back, as SQLite can put a row of a damaged file where it does not find it.
+        Each block is read back, since SQLite may not find a row that it wrote into a damaged file.
         """
         some: list[tuple[bytes, bytes]] = []
         size = 0
         for block in new:
             some.append(block)
             size += len(block[1])
-            if len(some) == _TOGETHER or size > _BYTES_TOGETHER:
+            if len(some) == _MAX_BLOCKS or size > _MAX_BLOCK_BYTES:
                 self._add_some(some)
                 some, size = [], 0
         if some:
@@ -467,12 +478,12 @@ class Database:
     def append(
         self, row: bytes, after: int, values: Mapping[str, bytes], new: Sequence[tuple[bytes, bytes]]
     ) -> int:
-        """Add a row to the journal, with the blocks that it needs and values of `meta` (inside a transaction). Returns its number,
-        which is greater than `after`, that of the last row.
+        """Add a row to the journal, with the blocks that it needs and values of `meta` (inside a transaction).
+        Returns the row's number, which is greater than `after`, the number of the last row.
 
-        StorageError if one of these cannot be read back.
+        Raises StorageError if a row, block or value cannot be read back.
         """
-        if len(new) > _FEW:
+        if len(new) > _MAX_READ_BACK:
             self.add_blocks(new)
             new = ()
         run = self.connection
@@ -495,7 +506,8 @@ class Database:
         return seq
 
     def drop_damaged(self) -> list[bytes]:
-        """Delete the rows of damaged objects (inside a transaction), so that every process misses them. Returns their digests."""
+        """Delete the rows of damaged objects (inside a transaction), so that every process finds them missing.
+        Returns their digests."""
         return [
             digest
             for digest in sorted(self._bad)
@@ -507,9 +519,10 @@ class Database:
         return verdict(self.connection)
 
     def empty_log(self) -> None:
-        """Move the log into the file, so that it contains no deleted text (outside a transaction).
+        """Move the log into the file and truncate it, so that it contains no deleted text (outside a transaction).
 
-        Pages that another process reads at this moment stay in the log until the next call, or until the last process closes the file.
+        Pages that another process is reading stay in the log until the next call, or until the last process closes
+        the file.
         """
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -1,7 +1,8 @@
-"""The files of a vault's SQLite database, examined without a descriptor.
+"""Examine the files of a vault's SQLite database without opening them.
 
-POSIX drops every record lock of a process on a file as soon as the process closes any descriptor of that file (fcntl(2); "How To
-Corrupt An SQLite Database File", section 2.2). SQLite's locks are record locks, so only SQLite opens these files.
+POSIX releases all record locks of a process on a file when the process closes any descriptor of that file (fcntl(2);
+"How To Corrupt An SQLite Database File", section 2.2). SQLite's locks are record locks, so only SQLite may open these
+files.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DATABASE: Final = "state.db"
 #: The database, its write-ahead log, and the index of the log that all processes map.
 DATABASE_FILES: Final = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
-#: Prefix and suffix of a copy of a database that was open when its log was removed, around 16 hex digits.
+#: Prefix and suffix, around 16 hex digits, of the copy of a database that was open when its log was removed.
 _LEFT, _LEFT_END = "state-left-", ".db"
 
 #: Device and inode.
@@ -30,7 +31,7 @@ class OpenDatabase(Protocol):
     """A connection to a database file."""
 
     def abandon_if_replaced(self) -> str:
-        """Close it if its files were replaced; returns the reason, else ""."""
+        """Close the connection if its files were replaced; return the reason, else ""."""
 
 
 _lock = threading.Lock()
@@ -43,8 +44,7 @@ def file_id(status: os.stat_result) -> FileId:
 
 
 def find(path: Path) -> FileId | None:
-    """Return the file at `path`, None if it is missing. Raises OSError, and StorageError for a link or anything but a regular
-    file."""
+    """Return the file at `path`, None if it is missing. Raises OSError; StorageError unless it is a regular file."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -56,11 +56,13 @@ def find(path: Path) -> FileId | None:
 
 
 def held_open(path: Path) -> list[FileId]:
-    """Return the files that this process has open under this path, also removed ones; empty where the system does not tell (only
-    Linux does). Opens no descriptor."""
+    """Return the files that this process has open under this path, including removed ones; empty if not on Linux.
+
+    Opens no descriptor.
+    """
     real, open_files = f"{os.path.realpath(path.parent)}/{path.name}", []
     try:
-        numbers = os.listdir("/proc/self/fd")  # noqa: PTH208 - a Path for each number costs more than the look
+        numbers = os.listdir("/proc/self/fd")  # noqa: PTH208 - creating a Path for each number costs more than the check
     except OSError:
         return []
     for number in numbers:
@@ -75,7 +77,7 @@ def held_open(path: Path) -> list[FileId]:
 
 def find_or_make(path: Path) -> FileId:
     """Return the file at `path`, created with mode 0600 if it is missing. Raises OSError and StorageError."""
-    with _lock:  # nobody in this process opens the new file before its only descriptor is closed
+    with _lock:  # no thread of this process opens the new file before its only descriptor is closed
         if (file := find(path)) is not None:
             return file
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
@@ -92,14 +94,14 @@ def find_or_make(path: Path) -> FileId:
 
 
 def left_copy(folder: Path) -> Path:
-    """Return a path for a copy of a database whose log was removed."""
+    """Return a new path for a copy of a database whose log was removed."""
     return folder / f"{_LEFT}{os.urandom(8).hex()}{_LEFT_END}"
 
 
 def left_copies(folder: Path) -> list[Path]:
-    """Return the copies of databases whose log was removed that were not merged yet."""
+    """Return the copies of databases whose log was removed, if they are not merged yet."""
     try:
-        with os.scandir(folder) as inside:  # each command does this once
+        with os.scandir(folder) as inside:  # each command calls this once: keep it fast
             names = [one.name for one in inside if one.name.startswith(_LEFT)]
     except OSError:
         return []  # opening the database reports it
@@ -107,13 +109,13 @@ def left_copies(folder: Path) -> list[Path]:
 
 
 def register(file: FileId, database: OpenDatabase) -> None:
-    """Remember that `database` has the file open in this process."""
+    """Record that `database` has the file open in this process."""
     with _lock:
         _open.setdefault(file, WeakSet()).add(database)
 
 
 def unregister(file: FileId, database: OpenDatabase) -> None:
-    """Forget a database that was closed."""
+    """Remove a closed database from the record."""
     with _lock:
         if (others := _open.get(file)) is not None:
             others.discard(database)
@@ -128,7 +130,8 @@ def open_here(file: FileId) -> list[OpenDatabase]:
 
 
 def refuse_open_database(path: Path | str, *, within: int | None = None) -> None:
-    """Raise StorageError if `path` is a database that this process has open: a descriptor of it must not be closed.
+    """Raise StorageError if `path` is a database that this process has open, since closing a descriptor would unlock
+    it.
 
     `within`: the descriptor of a folder in which `path` is a name. Links are not followed.
     """

@@ -1,8 +1,8 @@
-"""A folder that is held open: each operation happens in that folder, even if its path later leads elsewhere.
+"""Keep a folder open, so that each operation happens in that folder even if its path later leads elsewhere.
 
-Where the system can, the folder is a descriptor and each file is reached through it; elsewhere (Windows) it is its path, checked
-for links just before each operation. Names are single names, never paths, and links are never followed. The renames that each
-system offers are here too. OSErrors pass through unchanged.
+Where the system can, the folder is a descriptor and each file is reached through it; elsewhere (Windows) it is its
+path, checked for links just before each operation. Names are single names, never paths, and links are never followed.
+The renames that each system offers are here too. OSErrors pass through unchanged.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 #: Opening a pipe must not wait for a writer.
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
-#: Whether folders can be held by descriptor on this system.
+#: Whether this system can open folders as descriptors.
 _BY_DESCRIPTOR = bool(_DIRECTORY) and {os.open, os.stat, os.rename, os.unlink, os.mkdir} <= os.supports_dir_fd
 #: Whether a plain rename never overwrites, as on Windows.
-_RENAME_KEEPS = os.name == "nt"
+_RENAME_NEVER_REPLACES = os.name == "nt"
 _REPARSE = 0x400  # FILE_ATTRIBUTE_REPARSE_POINT: a link or junction of Windows
 
 
@@ -91,7 +91,7 @@ class Directory:
             return {entry.name for entry in entries}
 
     def lstat(self, name: str) -> os.stat_result:
-        """Return the status of a name, of a link that of the link itself."""
+        """Return the status of a name; for a link, that of the link itself."""
         return os.stat(self._name(name), dir_fd=self._fd, follow_symlinks=False)
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> int:
@@ -129,7 +129,7 @@ class Directory:
 
     def rename_new(self, name: str, other: Directory, new: str) -> bool | None:
         """Rename a file to a free name; False if the name is taken, None if the system or disk cannot do this in one step."""
-        if _RENAME_KEEPS:
+        if _RENAME_NEVER_REPLACES:
             try:
                 os.rename(self._name(name), other._name(new))  # noqa: PTH104 - on Windows it never overwrites
             except FileExistsError:

@@ -1,8 +1,8 @@
-"""The progress of dreams on this device and the request to abort one: small files that any process may read, without text of
-memories.
+"""Store the progress of dreams on this device, and requests to abort one, in small files that every process can read.
 
-`dream.json` has times, a phase and the name of an error. `dream.lock` is held by the process that dreams; the system releases it
-however that process ends. `dream.abort` exists while an abort is requested.
+A dream is an automatic clean-up of memories. `dream.json` has times, a phase and the name of an error, and no text of
+memories. The process that dreams locks `dream.lock`, which the system releases when the process ends. `dream.abort`
+exists while an abort is requested.
 """
 
 from __future__ import annotations
@@ -60,12 +60,13 @@ def note_dreaming(folder: Path, **changes: int | str) -> None:
 
 @contextlib.contextmanager
 def dreaming(folder: Path) -> Iterator[None]:
-    """Hold the lock of the one dream at a time, and clear an old request to abort. Raises LockedError if another process dreams."""
+    """Hold the lock that permits one dream at a time, and clear an old request to abort. Raises LockedError if a
+    dream runs."""
     try:
         with file_lock(folder / _LOCK, wait=_WAIT):
-            _take_back(folder)
+            _clear_request(folder)
             yield
-            _take_back(folder)
+            _clear_request(folder)
     except LockedError as error:
         raise LockedError(
             "another process runs a dream on this vault",
@@ -79,7 +80,7 @@ def is_dreaming(folder: Path) -> bool:
 
 
 def ask_to_abort(folder: Path) -> None:
-    """Request that the dream is aborted. Raises StorageError."""
+    """Request that the current dream aborts. Raises StorageError."""
     write_atomic(folder / _ABORT, b"{}")
 
 
@@ -88,7 +89,7 @@ def is_to_abort(folder: Path) -> bool:
     return (folder / _ABORT).exists()
 
 
-def _take_back(folder: Path) -> None:
+def _clear_request(folder: Path) -> None:
     try:
         (folder / _ABORT).unlink(missing_ok=True)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""The proposals and results of dreams on this device, with the data to undo them: sealed rows next to the state.
+"""Store the proposals and results of dreams on this device, with the data to undo them, as sealed rows.
 
-A scope has one proposal until it is applied or replaced. The last few dreams of each scope are kept with their texts until they
-are undone or forgotten. A dream is also an event in the timeline, for every device; undo works on this one only. Memories are
-changed in `memories/dreams.py`.
+A scope has one proposal until it is applied or replaced. The last few dreams of each scope are kept with their texts
+until they are undone or forgotten. A dream is also an event in the timeline, for every device, but can be undone on
+this device only. `memories/dreams.py` changes memories.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ KEPT = 8
 
 
 class Proposed(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: the model, or the rules,
-    that made it."""
+    """A proposal that is not applied yet. `seen`: the token of each memory that it is based on. `by`: the model or
+    the rules that made it."""
 
     id: str
     scope: str
@@ -51,7 +51,7 @@ class ChangedMemory(msgspec.Struct, frozen=True):
     name: str
     gone: Entry
     body: str | None
-    #: The keys of all memories that were changed or used together with it.
+    #: Keys of all memories that the same step of the dream changed or used.
     together: tuple[str, ...] = ()
 
     @property
@@ -91,13 +91,13 @@ _dreams = msgspec.json.Decoder(list[_DreamtRow])
 
 def keep_proposal(replica: Replica, proposed: Proposed) -> None:
     """Store the proposal of a scope, replacing the last one (inside a transaction)."""
-    let_go_of_proposal(replica, proposed.scope)
+    drop_proposal(replica, proposed.scope)
     replica.db.set_meta(
         _place(replica, proposed.scope), replica.codec.seal_row(msgspec.json.encode(proposed))
     )
 
 
-def let_go_of_proposal(replica: Replica, scope: str) -> None:
+def drop_proposal(replica: Replica, scope: str) -> None:
     """Delete the proposal of a scope (inside a transaction)."""
     names = [name for name, proposal in _proposals(replica) if proposal.scope == scope]
     meta.forget(replica.db.connection, [*names, _place(replica, scope)])
@@ -169,7 +169,7 @@ def forget_in_dreams(replica: Replica, scope: str, key: str | None = None) -> No
     it, which may contain its sentences; also a proposal, which may quote it."""
     proposed = kept_proposal(replica, scope)
     if proposed is not None and (key is None or key in proposed.seen):
-        let_go_of_proposal(replica, scope)
+        drop_proposal(replica, scope)
     rows = _rows(replica.store)
     if any(row.scope == scope for row in rows):
         for row in rows:

@@ -1,6 +1,7 @@
-"""The timeline of one replica: this device appends events to its own segments, and reads those of all devices as one set.
+"""Append events to this device's segments of the timeline, and read the segments of all devices as one set of events.
 
-Format section 1.4. Only the last segment of a day grows; a new one starts when a line would pass 8,188 bytes.
+See format section 1.4. Only the last segment of a day grows; a new segment starts when a line would exceed 8,188
+bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.device.writing import Writing, writing
 from ipfsmem.errors import UsageError
 
-#: Bytes after which a segment is full.
+#: Maximum bytes of a segment.
 SEGMENT = 8188
 
 
@@ -80,7 +81,7 @@ class Timeline:
         stored = self.replica.db.get_meta(meta.EVENTS)
         if stored is not None:
             return int(stored)
-        # The first event, or a lost row; a number used twice would hide an event.
+        # The first event, or a lost row. A reused number would hide an event.
         mine = self.replica.device.id
         with self.replica.reading():
             names = [
@@ -102,10 +103,11 @@ class Timeline:
         by_content: bool = False,
         fresh: bool = False,
     ) -> int:
-        """Add events of others that are missing here, with ids made from their content. Returns how many were added.
+        """Add missing events of other writers, with foreign ids. Returns the number of added events.
 
-        An event with a known id is the same only if its content is too: a device restored from a snapshot uses its numbers again.
-        `by_content`: skip an event that is here under any id. `fresh`: the scope has no event yet.
+        An event with a known id but other content is added too, since a device that was restored from a snapshot
+        reuses its numbers. `by_content`: skip an event whose content exists under any id. `fresh`: the scope has no
+        event yet.
         """
         new: dict[str, dict[str, Any]] = {}
         here = [] if fresh or not events else self.events()
@@ -158,7 +160,7 @@ class Timeline:
         device = self.replica.device.id
         i = self._open.get((device, day), 0)
         while i and not change.entry(segment_entry(day, device, i, self.scope)):
-            # Its transaction failed, or it was trimmed since.
+            # The transaction that wrote it failed, or it was trimmed since.
             i -= 1
         while change.entry(segment_entry(day, device, i + 1, self.scope)):
             i += 1

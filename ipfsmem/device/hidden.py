@@ -1,7 +1,7 @@
-"""Texts that this device hides from lists, recall and context: local to this device, changing neither state nor root.
+"""Record the texts that this device hides from lists, recall and context, without a change of state or root.
 
-A hidden text is identified by the clock of its write: a new write of the memory, on any device, is visible again. A damaged row
-hides nothing.
+A hidden text is identified by the clock value of its write, so a new write of the memory on any device is visible. A
+damaged row hides no text.
 """
 
 from __future__ import annotations

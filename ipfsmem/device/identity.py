@@ -1,7 +1,7 @@
-"""The identity of this device: its signing key, its box key, the key of its local rows, and the location of its files.
+"""Create, store and load the keys of this device, and identify the location of its files.
 
-The secrets are in one file, protected by a passphrase unless the user chose otherwise. A device whose files are in another
-location than it left them is a copy, and must take a new id before it writes (format section 5); this module only identifies the
+The keys are in one file, protected by a passphrase unless the user chose otherwise. A device whose files are in a new
+location is a copy, and must take a new id before it writes (format section 5); this module only identifies the
 location.
 """
 
@@ -68,11 +68,11 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return sha256(self.sign_public).hexdigest()[:16]
 
     def with_keys(self, keys: bytes) -> Device:
-        """Return the same device with other keys: a signing seed (32 bytes) and, if more bytes follow it, a box secret."""
+        """Return the same device with these keys: a signing seed (32 bytes), optionally followed by a box secret."""
         return Device(keys[:32], keys[32:] or self.box_secret, self.row_key, self.root_key)
 
     def with_box(self, random: Random) -> Device:
-        """Return the same device under the same id with a new box key, as the old one is used in another chain of the ring."""
+        """Return the same device and id with a new box key, needed if another family of the ring uses the old one."""
         return Device(self.sign_seed, random(32), self.row_key, self.root_key)
 
     def successor(self, random: Random) -> Device:
@@ -80,14 +80,14 @@ class Device(msgspec.Struct, frozen=True, dict=True):
         return Device(random(32), self.box_secret, self.row_key, self.root_key)
 
     def without_secrets(self) -> Device:
-        """Return the id and the public keys alone, which can neither sign nor open."""
+        """Return the id and the public keys, which can neither sign nor open."""
         bare = Device(b"", b"", b"")
         vars(bare).update(id=self.id, sign_public=self.sign_public, box_public=self.box_public)
         return bare
 
 
 def new_device(random: Random, *, root_key: bytes = b"") -> Device:
-    """Return fresh secrets; `root_key`: that for the root of a vault without a wallet."""
+    """Return a device with new secrets. `root_key`: the key that seals the root of a vault without a wallet."""
     return Device(random(32), random(32), random(32), root_key)
 
 
@@ -146,17 +146,17 @@ def open_row(row_key: bytes, stored: bytes) -> bytes:
 
 
 def place(database: Path) -> str:
-    """Return a hash of the location of this device's files: of the machine's id and the database's inode.
+    """Return a hash of the location of this device's files: the machine's id and the database's inode.
 
-    A machine without an id gets one in the home directory. Network addresses are not used: those of containers change with each
-    start.
+    A machine without an id gets one in the home directory. Network addresses are not used: those of containers change
+    with each start.
     """
     inode = database.stat().st_ino
     return sha256(f"{_machine(database.parent.parent)} {inode}".encode()).hexdigest()
 
 
 def forget_machine(home: Path) -> None:
-    """Remove the machine id of a home directory that contains nothing else: an abandoned attempt leaves nothing."""
+    """Remove the machine id of a home directory that contains no other file, after an abandoned attempt."""
     with contextlib.suppress(OSError):
         if [path.name for path in home.iterdir()] == [MACHINE_FILE]:
             (home / MACHINE_FILE).unlink()
@@ -167,7 +167,7 @@ def _machine(home: Path) -> str:
         try:
             text = (
                 Path(path).read_bytes().decode("ascii").strip()
-            )  # a text file would load a module of its encoding
+            )  # opened in binary mode: text mode would load another module
         except (OSError, UnicodeDecodeError):
             continue
         if text:

@@ -1,9 +1,8 @@
-"""Small secrets in the Linux kernel's keyring of the user: in kernel memory only, never in swap, gone when the machine loses
-power, and removed automatically at a given time.
+"""Store small secrets in the user's keyring of the Linux kernel, with an expiry time.
 
-By system calls, as no maintained package exists that the core could depend on: the existing bindings need libkeyutils and a
-compiler. Numbers and permission bits are from `asm/unistd.h` and `linux/keyctl.h` (Linux 6.12), semantics from keyrings(7),
-add_key(2), keyctl(2).
+Secrets are in kernel memory only, never in swap, and lost when the machine is switched off. The module uses system
+calls, since the existing bindings need libkeyutils and a compiler. Numbers and permission bits are from
+`asm/unistd.h` and `linux/keyctl.h` (Linux 6.12), semantics from keyrings(7), add_key(2), keyctl(2).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _REVOKE, _SETPERM, _UNLINK, _SEARCH, _READ, _SET_TIMEOUT = 3, 5, 9, 10, 11, 15
 #: keyring, does not "possess" this user's keyring, and would otherwise see the key but not read it.
 _PERMISSIONS = 0x3F2F0000
 #: Error numbers of the kernel for a key that no longer exists.
-_GONE = frozenset(
+_MISSING_KEY_ERRORS = frozenset(
     getattr(errno, name)
     for name in ("ENOENT", "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED")
     if hasattr(errno, name)
@@ -48,7 +47,8 @@ def has_kernel_keyring() -> bool:
 
 
 def put(name: str, secret: bytes, seconds: int) -> None:
-    """Store a secret for this user under a name, replacing one before; the kernel removes it after `seconds`. Raises OSError."""
+    """Store a secret for this user under a name, or replace it; the kernel removes it after `seconds`. Raises
+    OSError."""
     try:
         key = _call(0, b"user", name.encode(), secret, len(secret), _USER_KEYRING)
         try:
@@ -58,10 +58,10 @@ def put(name: str, secret: bytes, seconds: int) -> None:
             _keyctl(_UNLINK, key, _USER_KEYRING)
             raise
     except OSError as error:
-        if error.errno not in _GONE:
+        if error.errno not in _MISSING_KEY_ERRORS:
             raise
-        # Another process removed it in between. Changing a key that is in no keyring any more fails with a refusal; then there is
-        # nothing to unlink.
+        # Another process removed the key in between. A change of a key that is not in a keyring is refused; then
+        # there is nothing to unlink.
 
 
 def read(name: str) -> bytes | None:
@@ -73,7 +73,7 @@ def read(name: str) -> bytes | None:
         buffer = ctypes.create_string_buffer(_MOST)
         size = _keyctl(_READ, key, buffer, _MOST)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in _MISSING_KEY_ERRORS:
             return None
         raise
     return buffer.raw[: min(size, _MOST)]
@@ -83,10 +83,10 @@ def remove(name: str) -> bool:
     """Remove a secret; returns whether there was one. Raises OSError."""
     try:
         key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
-        _keyctl(_REVOKE, key)  # also for processes that looked it up just now
+        _keyctl(_REVOKE, key)  # also invalid for processes that looked it up before
         _keyctl(_UNLINK, key, _USER_KEYRING)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in _MISSING_KEY_ERRORS:
             return False
         raise
     return True

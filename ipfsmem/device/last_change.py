@@ -1,8 +1,8 @@
-"""The last write or forget of this device, with the data to undo it.
+"""Record the last write or forget of this device, with the data to undo it.
 
-One sealed row, written in the transaction of the change itself. A change that cannot be undone (of a whole scope, an import)
-replaces the row: an undo after it means that change, not the write before it. Edits of plain files and writes of others do not
-touch it. Undo is in `memories.undo`.
+One sealed row, written in the transaction of the change itself. A change that cannot be undone (of a whole scope, an
+import) replaces the row, so that an undo never reverts an older change. Edits of plain files and writes of others do
+not touch it. Undo is in `memories.undo`.
 """
 
 from __future__ import annotations

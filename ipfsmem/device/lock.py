@@ -1,6 +1,6 @@
-"""One process at a time: a lock file that the operating system locks for its holder, and frees when that process ends.
+"""Lock a file for one process at a time. The operating system releases the lock when the process ends.
 
-The lock is held for one operation, not for a session, so that a command line and a server can share a vault.
+A lock is held for one operation, not for a session, so that a command and a server can share a vault.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from typing import Final
 from ipfsmem.device.atomic_files import open_regular, storage_error, storage_errors
 from ipfsmem.errors import LockedError
 
-#: Bytes at the start of a lock file that may hold the process id of its holder.
+#: Bytes at the start of a lock file that may contain the process id of its holder.
 _HOLDER_BYTES = 20
 #: Seconds that an operation waits for another process.
 WAIT: Final = 10.0
-#: Seconds that a server waits when it looks for changes, as calls wait meanwhile; it looks again soon.
+#: Seconds that a server waits when it checks for changes. It is short, since calls wait meanwhile.
 LOOK_WAITS: Final = 0.5
 
 
-class _Waits:
-    """The seconds that one call may wait for other processes, and those that it waited without success."""
+class _WaitBudget:
+    """The seconds for which one call may wait for other processes, and the seconds that it already waited without
+    success."""
 
     def __init__(self, most: float) -> None:
         self.most = most
@@ -38,26 +39,27 @@ class _Waits:
         """Return the seconds left of a wait of up to `wait` seconds."""
         return max(0.0, min(wait, self.most) - (self._waited if now < self._until else 0.0))
 
-    def in_vain(self, began: float, now: float) -> None:
-        """Note a wait that ended without success."""
+    def note_failed_wait(self, began: float, now: float) -> None:
+        """Record a wait that ended without success."""
         self._waited = now - began + (self._waited if began < self._until else 0.0)
         self._until = now + self.most
 
 
-_WAITS: Final[ContextVar[_Waits | None]] = ContextVar("waits", default=None)
+_WAITS: Final[ContextVar[_WaitBudget | None]] = ContextVar("waits", default=None)
 
 
 @contextlib.contextmanager
 def one_wait(seconds: float = WAIT) -> Iterator[None]:
-    """Limit all failed waits inside, for locks and for the database, to `seconds` together; within another one, its limit applies.
+    """Limit the failed waits in the block, for locks and for the database, to `seconds` in total; an outer limit
+    takes precedence.
 
-    Earlier failed waits shorten a wait, so the second one for a file that stays busy ends at once. A successful
-    wait shortens none, and a failed one shortens none after further `seconds`.
+    Earlier failed waits shorten a wait, so the second one for a file that stays busy ends at once. A successful wait
+    shortens none, and a failed one shortens none after further `seconds`.
     """
     if _WAITS.get() is not None:
         yield
         return
-    token = _WAITS.set(_Waits(seconds))
+    token = _WAITS.set(_WaitBudget(seconds))
     try:
         yield
     finally:
@@ -66,7 +68,7 @@ def one_wait(seconds: float = WAIT) -> Iterator[None]:
 
 @contextlib.contextmanager
 def waiting(wait: float) -> Iterator[float]:
-    """Yield the seconds that `one_wait` leaves of a wait of up to `wait` seconds, which is inside."""
+    """Yield the seconds that `one_wait` leaves of a wait of up to `wait` seconds, which happens in the block."""
     waits = _WAITS.get()
     if waits is None:
         yield wait
@@ -75,7 +77,7 @@ def waiting(wait: float) -> Iterator[float]:
     try:
         yield waits.left(wait, began)
     except BaseException:
-        waits.in_vain(began, time.monotonic())
+        waits.note_failed_wait(began, time.monotonic())
         raise
 
 
@@ -105,7 +107,7 @@ else:
         return True
 
     def _is_free(fd: int) -> bool:
-        return _try(fd, fcntl.LOCK_SH)  # several checks can hold it at once
+        return _try(fd, fcntl.LOCK_SH)  # shared: several checks can hold it at once
 
 
 def is_held(path: Path) -> bool:
@@ -130,12 +132,12 @@ def file_lock(path: Path, *, wait: float = WAIT) -> Iterator[None]:
         fd = _open(path)
         try:
             if _is_locked_now(fd, path):
-                _name_holder(fd)  # the usual case: nobody holds it
+                _name_holder(fd)  # the usual case: the lock is free
             else:
                 with waiting(wait) as allowed:
                     for pause in _pauses_until_locked(fd, path, allowed):
                         time.sleep(pause)
-            if is_locked := _is_file_at(fd, path):
+            if is_locked := _is_same_file(fd, path):
                 yield
         finally:
             os.close(fd)
@@ -147,14 +149,14 @@ async def file_lock_async(path: Path, *, wait: float = WAIT) -> AsyncIterator[No
 
     It waits without a limit for another task of this process; a task must not request a lock that it holds.
     """
-    import asyncio  # 30 ms that a read or a write of one memory does not need
+    import asyncio  # imported late: 30 ms that a read or write of one memory does not need
 
     is_locked = False
     while not is_locked:
         with _opened(path) as fd:
             for pause in _pauses_until_locked(fd, path, wait, held_here=_held_by_tasks):
                 await asyncio.sleep(pause)
-            if is_locked := _is_file_at(fd, path):
+            if is_locked := _is_same_file(fd, path):
                 file = _identity(fd)
                 _held_by_tasks.add(file)
                 try:
@@ -189,7 +191,7 @@ def _open(path: Path) -> int:
         raise storage_error(path, "lock", error) from None
 
 
-def _is_file_at(fd: int, path: Path) -> bool:
+def _is_same_file(fd: int, path: Path) -> bool:
     """Return whether the locked file is still the one at `path`. Its last holder may have deleted it, and the lock on a deleted
     file excludes no process."""
     try:

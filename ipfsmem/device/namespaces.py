@@ -1,4 +1,4 @@
-"""The vaults on this device by name (namespace): no two namespaces may have the same vault.
+"""List the vaults on this device by name (namespace), and prevent two namespaces from having the same vault.
 
 The label of a vault is part of the text that a wallet signs (format section 2.1), so it determines the keys. Only the
 configurations are read; no vault is opened and nothing changed.

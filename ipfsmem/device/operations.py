@@ -1,9 +1,9 @@
-"""A bounded list of the newest operations on this vault on this device, with the interface, time and caller, and without text of
+"""Record the newest operations on this vault on this device, with time, interface and caller, without text of
 memories.
 
-Each operation is one record of a fixed size at the end of the file `operations`, sealed if the vault is, so that neither words
-nor lengths of names are visible. A record is written at once without fsync: a killed process loses none, a power failure may lose
-the last. A failure to record is ignored.
+Each operation is one record of a fixed size at the end of the file `operations`, sealed if the vault is, so that the
+disk reveals neither words nor lengths. A record is written at once, without fsync: a killed process loses none, a
+power failure may lose the last. A failure to record is ignored.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ipfsmem.errors import IpfsmemError
 
 _FILE: Final = "operations"
 #: Bytes of an operation before it is sealed, and of the longest word in it.
-_ROOM: Final = 448
-_LONGEST: Final = 64
+_RECORD_BYTES: Final = 448
+_MAX_WORD_BYTES: Final = 64
 #: Maximum bytes of a file that is read: more than 100,000 records.
-_MOST: Final = 64 * 1024 * 1024
+_MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 #: Maximum seconds to wait for another process before recording.
 _WAIT: Final = 2.0
 #: Maximum attempts to append a record when other processes interfere.
-_TRIES: Final = 100
+_MAX_ATTEMPTS: Final = 100
 
 
 class Operation(msgspec.Struct, frozen=True, array_like=True):
@@ -63,7 +63,7 @@ def note_operation(replica: Replica, one: Operation, limit: int) -> None:
     if path is None or not limit or replica.read_only:
         return
     words = [
-        word.encode(errors="replace")[:_LONGEST].decode(errors="ignore")
+        word.encode(errors="replace")[:_MAX_WORD_BYTES].decode(errors="ignore")
         for word in msgspec.structs.astuple(one)[1:]
     ]
     short = Operation(one.at, *words)
@@ -78,7 +78,7 @@ def note_operation(replica: Replica, one: Operation, limit: int) -> None:
 def operations(replica: Replica, limit: int) -> Iterator[Operation]:
     """Yield the newest `limit` operations, newest first. A record that does not open is left out. Raises StorageError."""
     path = _path(replica)
-    data = None if path is None else read_file(path, _MOST)
+    data = None if path is None else read_file(path, _MAX_FILE_BYTES)
     rows = _rows(data or b"", _size(replica))
     for row in reversed(rows[-limit:] if limit else []):
         one = _opened(replica, row)
@@ -90,7 +90,7 @@ def forget_operations(replica: Replica, before: int, *, dry_run: bool = False) -
     """Remove operations before a time (milliseconds since 1970 UTC) and records that do not open; returns how many. Raises
     StorageError."""
     path = _path(replica)
-    data = None if path is None else read_file(path, _MOST)
+    data = None if path is None else read_file(path, _MAX_FILE_BYTES)
     if path is None or not data:
         return 0
     size = _size(replica)
@@ -112,7 +112,7 @@ def _rows(data: bytes, size: int) -> list[bytes]:
 
 def _size(replica: Replica) -> int:
     """Return the bytes of a record."""
-    return len(replica.codec.seal_row(bytes(_ROOM)))
+    return len(replica.codec.seal_row(bytes(_RECORD_BYTES)))
 
 
 def _opened(replica: Replica, row: bytes) -> Operation | None:
@@ -127,7 +127,7 @@ def _path(replica: Replica) -> Path | None:
 
 def _padded(data: bytes) -> bytes:
     """Pad a msgpack value with zero bytes. The value itself never ends with one: it ends with a text, which has none."""
-    return data[:_ROOM].ljust(_ROOM, b"\0")
+    return data[:_RECORD_BYTES].ljust(_RECORD_BYTES, b"\0")
 
 
 def _lock(path: Path) -> Path:
@@ -151,7 +151,7 @@ def _add(path: Path, row: bytes) -> int:
     with file_lock(
         _lock(path), wait=_WAIT
     ):  # the replacing process has ended then, with or without the record
-        data = read_file(path, _MOST) or b""
+        data = read_file(path, _MAX_FILE_BYTES) or b""
         if row not in _rows(data, len(row)):
             fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
             try:
@@ -179,7 +179,7 @@ def _appended(fd: int, row: bytes) -> bool:
 def _append_aligned(fd: int, row: bytes) -> None:
     """Append a record after half a record (holding the lock); other processes realign their own records. Raises OSError if they
     leave no room for a whole one."""
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         if _appended(fd, row):
             return
         os.write(fd, bytes(-os.lseek(fd, 0, os.SEEK_CUR) % len(row)))
@@ -191,10 +191,10 @@ def _rewrite(path: Path, size: int, change: Callable[[bytes], bytes]) -> None:
     are added to the new one, also if half of one was there before; later ones that process adds again itself."""
     fd = open_regular(path, os.O_RDONLY)
     with os.fdopen(fd, "rb") as old:
-        data = old.read(_MOST)
+        data = old.read(_MAX_FILE_BYTES)
         whole = len(data) - len(data) % size
         write_atomic(path, change(data[:whole]), durable=False)
-        if more := b"".join(_rows(data[whole:] + old.read(_MOST), size)):
+        if more := b"".join(_rows(data[whole:] + old.read(_MAX_FILE_BYTES), size)):
             fd = open_regular(path, os.O_WRONLY | os.O_APPEND)
             try:
                 os.write(fd, more)

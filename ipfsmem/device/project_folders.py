@@ -1,8 +1,8 @@
-"""The folders of this device that a person connected to projects of a vault.
+"""Record the folders of this device that a person connected to projects of a vault.
 
-One sealed row that never leaves this device: a sealed vault has nothing of it in the clear, except the copies of programs'
-settings that `connect` keeps in `.agents/`; those of Claude Code name its projects. The ids of a folder are read in
-`files/repositories.py`; whether it is the connected one is decided in `agents/projects.py`.
+One sealed row that never leaves this device: a sealed vault has nothing of it in the clear, except the copies of
+programs' settings that `connect` keeps in `.agents/`; those of Claude Code name its projects. The ids of a folder are
+read in `files/repositories.py`; whether it is the connected one is decided in `agents/projects.py`.
 """
 
 from __future__ import annotations

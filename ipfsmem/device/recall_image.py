@@ -1,8 +1,8 @@
-"""`recall-*.image`: the index of recall stored for the next process, so that it need not read every text again.
+"""Store the index of recall in files `recall-*.image`, so that the next process need not read every text.
 
-It records the state that it was made from; its reader decides whether that is current. The form of the file: `derived_file`. The
-version is part of its name: otherwise two versions of the program working on one vault would rebuild each other's index at each
-call.
+A file records the state that it was made from; its reader decides whether that is current. `derived_file` defines the
+form of the file. The version is part of the name, so that two versions of the program on one vault do not replace
+each other's files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipfsmem.errors import FormatError, StorageError
 #: Version of the content of these files; increase it when the program changes it.
 VERSION: Final = 19
 #: Earlier versions' name for the index of the default scope.
-_EARLIER: Final = "recall.image"
+_OLD_NAME: Final = "recall.image"
 #: What is stored: the words of a stack of scopes, the headers of a scope, or its graph.
 Kind = Literal["words", "heads", "graph"]
 #: The files of each kind, and the maximum number of each, of this version and of all others: otherwise listing a few scopes would
@@ -35,7 +35,7 @@ _FILES_OF: Final[dict[Kind, str]] = {
 }
 _MOST: Final[dict[Kind, int]] = {"words": 4, "heads": 12, "graph": 12}
 #: Seconds by which a file of another version may be older than the one written now: a version in use writes when texts change.
-_LEFT_BEHIND: Final = 7 * 86_400
+_STALE_AFTER_S: Final = 7 * 86_400
 _FILES: Final = DerivedFiles(b"ipfsmem recall image 2", b"ipfsmem/recall", in_pieces=True)
 
 
@@ -95,7 +95,7 @@ def save_image(
     newest = sorted(written, key=lambda one: -written[one])
     ours = [one for one in newest if _is_ours(one, kind)]
     others = [one for one in newest if one not in ours]
-    stale = [one for one in others if last - written[one] > _LEFT_BEHIND]
+    stale = [one for one in others if last - written[one] > _STALE_AFTER_S]
     for old in (*ours[_MOST[kind] - 1 :], *others[_MOST[kind] :], *stale):
         _remove(old)
     return True
@@ -120,13 +120,13 @@ def remove_images(replica: Replica, *, begun: bool = True) -> None:
     cannot be removed does not open either, or does not match its state."""
     if not replica.read_only:
         # An index that is renamed meanwhile is found under its own name, once it is not found under the temporary one.
-        for path in _begun(replica) if begun else ():
+        for path in _partial_images(replica) if begun else ():
             _remove(path)
         for path, _ in images(replica):
             _remove(path)
 
 
-def _begun(replica: Replica) -> list[Path]:
+def _partial_images(replica: Replica) -> list[Path]:
     """Return indexes that still have their temporary name (`atomic_files.new_name`)."""
     return [] if replica.folder is None else [*replica.folder.glob(".recall*.image.*.tmp")]
 
@@ -147,7 +147,7 @@ def images(replica: Replica) -> list[tuple[Path, os.stat_result]]:
     """Return the files of stored indexes, without those that another process removes meanwhile."""
     files = []
     folder = replica.folder
-    for path in () if folder is None else (*folder.glob(_EARLIER), *folder.glob(_FILES_OF["words"])):
+    for path in () if folder is None else (*folder.glob(_OLD_NAME), *folder.glob(_FILES_OF["words"])):
         with contextlib.suppress(OSError):
             files.append((path, path.stat()))
     return files

@@ -1,7 +1,6 @@
-"""One open vault on this device: its folder, configuration, secrets, database and state.
+"""Hold one open vault on this device: its folder, configuration, secrets, database and state.
 
-What a write replaces, the content of a published version and the meaning of a ring are decided elsewhere. Clock and randomness
-are passed in.
+Clock and randomness are arguments.
 """
 
 from __future__ import annotations
@@ -80,18 +79,18 @@ class Replica:
         #: owner.
         self.enroller = ""
         self._mine: tuple[Ring, str, frozenset[str]] | None = None
-        #: What was read of the disk and is remembered until another process commits, or a transaction here fails.
+        #: Caches of data on the disk, valid until another process commits or a transaction here fails.
         self.caches = Caches()
         #: Checks the session of a part that a transaction, a `Writing`, is about to change; its result is called at the end
         #: (`memories/part_guard.py`).
         self.watch_part: Callable[[Any, str], Callable[[], None] | None] | None = None
-        #: Messages to the user about values that joins left out because of a limit, since this vault was opened.
+        #: Messages to the user about values that joins omitted because of a limit, since this vault was opened.
         self.left_out: list[str] = []
         #: Messages about data that could not be read from the damaged database of which this is a copy.
         self.lost: tuple[str, ...] = ()
-        #: If the ring that would name them was lost: the ids that surely belong to this person; otherwise None.
+        #: If the ring was lost: the ids that certainly belong to this person; otherwise None.
         self.own_without_ring: frozenset[str] | None = None
-        #: Why this vault is read-only, in words; "" if it may be written.
+        #: The reason why this vault is read-only; "" if it may be written.
         self.read_only = ""
         #: The watch over keys that were taken unlocked; None if they came with the passphrase, or had none.
         self.lock_watch: LockWatch | None = None
@@ -111,7 +110,7 @@ class Replica:
 
     @property
     def vault_tag(self) -> bytes | None:
-        """The 16 bytes that values are signed for; None in modes without a vault."""
+        """The 16-byte vault tag, which is part of every signature; None in modes without a ring."""
         return bytes.fromhex(self.config.vault.tag) if self.config.vault else None
 
     def is_mine(self, device: str) -> bool:
@@ -139,7 +138,7 @@ class Replica:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """Hold a write transaction. The store is read again first if another process has written."""
-        # Also while a failure is recorded: a thread that waits here must not start on state that was rolled back.
+        # Held until a failure is recorded: a waiting thread must not start with state that was rolled back.
         with self.db.lock:
             try:
                 with self.db.transaction():
@@ -184,7 +183,7 @@ class Replica:
                 self.ring = Ring.restore(data)
                 self.codec.use_ring(self.ring)
         elif self.ring is not None:
-            # It was set in a transaction that failed, so it is not on disk.
+            # The ring was set in a transaction that failed, so it is not on the disk.
             self.ring, self._ring_dump = None, b""
         seed = self.db.get_meta(meta.SIGN)
         first = self._first_device
@@ -250,7 +249,9 @@ class Replica:
         """Return whether the files are in another location than this device left them: a copy, or a restored backup."""
         if self.folder is None:
             return False
-        if meta.is_changed(self.db.connection, meta.PLACE):  # unknown; a wrong yes costs only a new id
+        if meta.is_changed(
+            self.db.connection, meta.PLACE
+        ):  # unknown; the only effect of a wrong True is a new id
             return True
         stored = self.db.get_meta(meta.PLACE)
         return stored is not None and stored.decode() != place(self.db.path)

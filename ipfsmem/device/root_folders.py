@@ -1,8 +1,8 @@
-"""The two folders of a published root, `s/` (state nodes) and `o/` (objects), updated one path at a time.
+"""Update the two folders of a published root, `s/` (state nodes) and `o/` (objects), one path at a time.
 
-Both follow the prefix rule of format section 6.1. Rows record which file is where; each folder block is stored as it is made. An
-object whose block is not on this device is counted but is in no folder: a root names nothing that its maker could not send
-(format section 7).
+Both follow the prefix rule of format section 6.1. Rows record which file is where; each folder block is stored as it
+is made. An object whose block is not on this device is counted, but is not in a folder: a root names only blocks that
+its device can send (format section 7).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The user's runtime directory, which Linux empties when the user logs out, and our folder in it.
+"""Find ipfsmem's folder in the user's runtime directory, which Linux empties when the user logs out.
 
-Used only if it is a directory of this user that no one else may enter, as its content is trusted as this user's.
+The directory is used only if it belongs to this user and no other user may enter it, since its content is trusted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ipfsmem.errors import UsageError
 
-_OURS = "ipfsmem"
+_FOLDER = "ipfsmem"
 
 
 def runtime_folder() -> Path:
@@ -25,14 +25,14 @@ def runtime_folder() -> Path:
     if variable:
         folder = Path(variable)
         _refuse_foreign(folder, "XDG_RUNTIME_DIR is {}, which")
-        return folder / _OURS
+        return folder / _FOLDER
     if sys.platform in ("darwin", "win32"):
         import platformdirs
 
-        return platformdirs.user_runtime_path(_OURS, appauthor=False)
+        return platformdirs.user_runtime_path(_FOLDER, appauthor=False)
     folder = Path(f"/run/user/{os.geteuid()}")
     _refuse_foreign(folder, "XDG_RUNTIME_DIR is not set, and {}")
-    return folder / _OURS
+    return folder / _FOLDER
 
 
 def made_runtime_folder() -> Path:

@@ -1,7 +1,7 @@
-"""Scopes in the state of one replica: which exist, which are forgotten, and what a forgotten one deletes (format 5.1).
+"""List and create scopes in the state of a replica, and delete what a forgotten scope deletes (format section 5.1).
 
-A scope begins with its first write, which creates its card; forgetting is recorded there. The operations on scopes are in
-`memories.scopes`.
+A scope begins with its first write, which creates its card; forgetting is recorded there. The operations on scopes
+are in `memories.scopes`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ScopeChange(Protocol):
-    """What a transaction of writes (`device.writing`) offers to the functions here, some of which it calls itself."""
+    """The part of a transaction of writes (`device.writing`) that the functions of this module use."""
 
     @property
     def live_scopes(self) -> set[str]:
@@ -108,7 +108,7 @@ def open_scope(change: ScopeChange, scope: str) -> None:
     name = card_entry(scope)
     check_writable(change, scope)
     if not change.entry(name):
-        # With clock zero, so that a card that a person makes at the same time wins.
+        # With clock zero, so that a card that a person writes at the same time takes precedence.
         change.write_alternative(name, write_card(Card(title=scope)))
 
 

@@ -1,8 +1,10 @@
-"""Files in a folder that other devices and programs write too: on a stick, on a share, or synchronised by another program.
+"""Read and write files in a folder that other devices and programs write too: on a stick or share, or a synced
+folder.
 
-Its content is not trusted. Each file is written under a temporary name, flushed and renamed; the folder is used through a
-descriptor and single names, so that a link that appears at any moment leads nowhere else; only regular files are read, and a pipe
-does not block. The user chose the path of the outer folder, so links on that path are followed. OSErrors pass through unchanged.
+Its content is not trusted. Each file is written under a temporary name, flushed and renamed; the folder is used
+through a descriptor and single names, so that a link that appears at any moment leads nowhere else; only regular
+files are read, and a pipe does not block. The user chose the path of the outer folder, so links on that path are
+followed. OSErrors pass through unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ipfsmem.file_durability import flush_to_disk as flush_file
 
 TEMPORARY: Final = ".new-"
 #: Errors of opening anything but a regular file: a link, a folder, a pipe, a socket or a device.
-_NO_FILE: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
+_NOT_REGULAR_ERRORS: Final = frozenset((errno.ELOOP, errno.EMLINK, errno.EISDIR, errno.ENXIO, errno.ENODEV))
 
 
 class SharedFolder:
@@ -133,7 +135,9 @@ class SharedFolder:
             try:
                 fd = inside.open(name, os.O_RDONLY)
             except OSError as error:
-                if error.errno in _NO_FILE or (os.name == "nt" and isinstance(error, PermissionError)):
+                if error.errno in _NOT_REGULAR_ERRORS or (
+                    os.name == "nt" and isinstance(error, PermissionError)
+                ):
                     raise FileNotFoundError(errno.ENOENT, "no file", str(self.path / name)) from None
                 raise
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -1,7 +1,7 @@
-"""The texts that sessions of agents were already shown, so that a model does not get the same text twice.
+"""Record the texts that sessions of agents were shown, so that a model does not read the same text twice.
 
-`shown.json` in the folder of a vault holds keyed hashes by session, and no text. It is not synced to the disk; if it is lost or
-damaged, texts are shown again.
+`shown.json` in the folder of a vault holds keyed hashes by session, and no text. It is not synced to the disk; if it
+is lost or damaged, texts are shown again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A clock that cannot be set: milliseconds since the machine started, sleep included, and the id of that start."""
+"""Read a clock that cannot be set: milliseconds since the machine started, including sleep, and the id of that boot."""
 
 from __future__ import annotations
 

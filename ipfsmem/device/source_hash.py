@@ -1,6 +1,7 @@
-"""A hash of the source code of modules, stored with their cached results.
+"""Hash the source code of modules, to be stored with their cached results.
 
-When an update changes that code, the hash differs and the results are computed again, without a version number to maintain.
+When an update changes that code, the hash differs and the results are computed again, without a version number to
+maintain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The causal state of one vault on this device: a tree of entries, a journal of the changes since, and bodies.
+"""Store the causal state of a vault on this device: a tree of entries, a journal of later changes, and bodies.
 
-A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each changed entry.
-The store does not decide what a write replaces or a join keeps: it stores its input, and shows only the state on disk. Its
-codec seals whatever must not be readable there.
+A change is one row in the journal and one fsync. A checkpoint moves the journal into the tree, one path for each
+changed entry. The store shows only the state on the disk. Callers decide what a write replaces and what a join keeps;
+the codec seals data.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ from ipfsmem.errors import FormatError, IpfsmemError, OpenError
 
 
 class StateHeader(msgspec.Struct, frozen=True):
-    """The part of the state besides the entries: counters, clock, the pairs that devices signed."""
+    """The state without its entries: counters, clock, and the pairs that devices signed."""
 
-    #: How far the state has seen each device (own writes included).
+    #: The greatest counter of each device that the state has seen, including this device.
     ctx: dict[str, int]
     #: The signed pairs that commits carry, by device.
     seen: dict[str, DeviceCounter]
@@ -108,13 +108,13 @@ _CARD = "c/"
 #: Occurs once in the canonical JSON of each value, and in no string, where quotes are escaped.
 _KIND = b'"kind":'
 #: Entries in one row of the journal, so that no row needs much memory.
-_ROW = 1_000
+_MAX_ROW_ENTRIES = 1_000
 #: A write that leaves a journal of more rows or bytes moves it into the tree, as opening a vault reads the whole journal: 4 MiB
 #: after an import cost each process 50 ms.
 _LONG_ROWS = 512
 _LONG_BYTES = 512 * 1024
 #: Maximum bytes of a block that is read together with others.
-_NEAR = 64 * 1024
+_MAX_BATCHED_BYTES = 64 * 1024
 _GONE = msgspec.Raw(b"null")
 _NO_VALUES: Mapping[str, bytes] = {}
 
@@ -438,7 +438,11 @@ class StateStore:
         """Return `body` for these values: their blocks are read now, in one statement, except for long ones."""
         from ipfsmem.device.bulk import read_blocks  # a read of one memory does not need it
 
-        near = [value.loc.sha for value in wanted if value.loc is not None and value.loc.size <= _NEAR]
+        near = [
+            value.loc.sha
+            for value in wanted
+            if value.loc is not None and value.loc.size <= _MAX_BATCHED_BYTES
+        ]
         blocks = read_blocks(self.db, map(bytes.fromhex, near))
 
         def body(name: str, value: Value) -> bytes | None:
@@ -488,8 +492,8 @@ class StateStore:
             self.db.add_blocks(blocks)
             blocks = ()
         names = list(changes)
-        while len(names) > _ROW:
-            some, names = names[:_ROW], names[_ROW:]
+        while len(names) > _MAX_ROW_ENTRIES:
+            some, names = names[:_MAX_ROW_ENTRIES], names[_MAX_ROW_ENTRIES:]
             self._append({name: changes[name] for name in some}, frame)
         self._append({name: changes[name] for name in names}, frame, blocks, values)
 

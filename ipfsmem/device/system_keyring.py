@@ -1,8 +1,8 @@
-"""Small secrets in the system's own store (macOS Keychain, Windows Credential Manager, Secret Service, KWallet), by the package
-`keyring`, extra `keyring`.
+"""Store small secrets in the system's keyring (macOS Keychain, Windows Credential Manager, Secret Service, KWallet).
 
-Only stores that encrypt and belong to the user are accepted. `keyring` also finds backends that store nothing, that fail, and
-that write plain files; these are refused instead of putting a secret on the disk.
+Needs the package `keyring` (the extra `keyring`). Only stores that encrypt and belong to the user are accepted.
+`keyring` also finds backends that store nothing, that fail, and that write plain files; these are refused instead of
+putting a secret on the disk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ipfsmem.errors import StorageError, UsageError
 
 _SERVICE = "ipfsmem"
 #: The backends of `keyring` 25 that are a store of the system: module and class.
-_REAL = frozenset(
+_ACCEPTED_BACKENDS = frozenset(
     [
         ("keyring.backends.macOS", "Keyring"),
         ("keyring.backends.Windows", "WinVaultKeyring"),
@@ -34,12 +34,12 @@ def require_system_keyring() -> None:
 def put(name: str, secret: bytes) -> None:
     """Store a secret under a name, replacing one before. Raises UsageError, StorageError."""
     text = base64.b64encode(secret).decode()
-    _asked(lambda store: store.set_password(_SERVICE, name, text))
+    _call_backend(lambda store: store.set_password(_SERVICE, name, text))
 
 
 def read(name: str) -> bytes | None:
     """Return the secret of a name, None if absent. Raises UsageError, StorageError."""
-    text = _asked(lambda store: store.get_password(_SERVICE, name))
+    text = _call_backend(lambda store: store.get_password(_SERVICE, name))
     if not isinstance(text, str):
         return None
     try:
@@ -52,11 +52,11 @@ def remove(name: str) -> bool:
     """Remove a secret; returns whether there was one. Raises UsageError, StorageError."""
     if read(name) is None:
         return False
-    _asked(lambda store: store.delete_password(_SERVICE, name))
+    _call_backend(lambda store: store.delete_password(_SERVICE, name))
     return True
 
 
-def _asked(question: Any) -> Any:
+def _call_backend(question: Any) -> Any:
     """Return the answer of the store. Its own errors differ by system; a locked store is one of them."""
     store = _backend()
     try:
@@ -79,7 +79,7 @@ def _backend() -> Any:
     try:
         backend: Any = keyring.get_keyring()
         each = backend.backends if type(backend).__module__ == "keyring.backends.chainer" else [backend]
-        real = [one for one in each if (type(one).__module__, type(one).__qualname__) in _REAL]
+        real = [one for one in each if (type(one).__module__, type(one).__qualname__) in _ACCEPTED_BACKENDS]
     except Exception as error:  # a configured backend that cannot be loaded
         raise UsageError(f"the system's keyring cannot be used: {type(error).__name__}: {error}") from None
     if not real:

@@ -1,8 +1,8 @@
-"""This device's record, next to the state, of texts that other persons wrote (format section 5.2).
+"""Record, next to the state, the texts of other people and the own texts that these replaced (format section 5.2).
 
-*Held*: a keyed hash of each text of others, so that a text which is written again still counts as theirs. The row stays when the
-text is deleted, as an agent that was shown it may write it later. *Kept*: the last own text of a memory that others replaced;
-agents still see it until there is an own one again. Which person a device belongs to is decided elsewhere.
+*Held*: a keyed hash of each text of another person, so that the text is attributed to that person when it is written
+again. The row is kept when the text is deleted, since an agent that was shown the text may write it later. *Kept*:
+the last own text of a memory that other people replaced, which agents see until there is a new own text.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The keys of a device that its user unlocked for a time, so that a hook or a tool call needs no passphrase.
+"""Hold the keys of a device that its user unlocked for a time, so that hooks and tool calls need no passphrase.
 
-They are the three keys of the key file, never a root, recovery phrase or passphrase, wrapped (XChaCha20-Poly1305) under a
-random key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the kernel's keyring of this
-user, elsewhere in the system's: one half alone reveals nothing, and the end of either ends both. The wrapping includes the
-expiry, and is bound to the folder, the key file and the user, so a copy of the vault, or one with a changed passphrase, does
-not open. Times are also measured by a clock that cannot be set, so setting the other back extends nothing. The path in the
-wrapped half is in the clear, to find the remains of a vault that was moved away.
+They are the three keys of the key file, never a root, recovery phrase or passphrase, wrapped (XChaCha20-Poly1305)
+under a random key. The wrapped half is a file in the user's runtime directory, the wrapping key is in the kernel's
+keyring of this user, elsewhere in the system's: one half alone reveals nothing, and the end of either ends both. The
+wrapping includes the expiry, and is bound to the folder, the key file and the user, so a copy of the vault, or one
+with a changed passphrase, does not open. Times are also measured by a clock that cannot be set, so setting the other
+back extends nothing. The path in the wrapped half is in the clear, to find the remains of a vault that was moved
+away.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ipfsmem.errors import IpfsmemError, LockedError, StorageError, UsageError
 _MAGIC: Final = b"ipfsmem unlocked 1 "
 _KERNEL, _SYSTEM = b"K", b"S"
 _NONCE: Final = 24
-_MOST: Final = 64 * 1024
+_MAX_BYTES: Final = 64 * 1024
 #: Maximum difference of the two clocks, in milliseconds, where nothing else tells one start of the machine from the next.
 _CLOCK_SLACK: Final = 60_000
 _LOCKED: Final = "the keys of this device were locked again"
@@ -90,7 +91,7 @@ class NotHeld(msgspec.Struct, frozen=True):
 class LockWatch:
     """Watches whether keys that a process took are still unlocked. A check costs some microseconds. It holds no key itself."""
 
-    def __init__(self, folder: Path, path: Path, now: Callable[[], int], cached: _Taken) -> None:
+    def __init__(self, folder: Path, path: Path, now: Callable[[], int], cached: _HeldFile) -> None:
         self._folder, self._path, self._now = folder, path, now
         self._file, self._place, self._span = cached.file, cached.place, cached.record.span
         self._keys = _fingerprint(cached.record)
@@ -130,7 +131,7 @@ class LockWatch:
         return ""
 
 
-class _Taken(msgspec.Struct, frozen=True):
+class _HeldFile(msgspec.Struct, frozen=True):
     """The content of a wrapped file, and which file that was."""
 
     record: _UnlockedRecord
@@ -138,7 +139,7 @@ class _Taken(msgspec.Struct, frozen=True):
     place: bytes
 
     def __repr__(self) -> str:
-        return "_Taken()"
+        return "_HeldFile()"
 
 
 def require_place() -> None:
@@ -272,7 +273,7 @@ def _drop(name: str, folder: Path) -> bool:
 UNLOCK_HINT: Final = "Unlock them again with: ipfsmem unlock. Or enter the passphrase at the prompt, or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
 
 
-def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
+def _take(folder: Path, now: Callable[[], int]) -> _HeldFile | str:
     """Return the keys wrapped for this vault, or why there are none."""
     try:
         path = runtime_folder() / _name(folder)
@@ -298,7 +299,7 @@ def _take(folder: Path, now: Callable[[], int]) -> _Taken | str:
     record = parts.opened(folder, key)
     if record is None:
         return f"{path} is damaged, or was made for something else"
-    return _Taken(record, file, parts.place)
+    return _HeldFile(record, file, parts.place)
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -350,7 +351,7 @@ def _read_own(path: Path) -> tuple[bytes, tuple[int, int, int]]:
             status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077
         ):
             raise StorageError(f"{path} is not a file of this user alone")
-        return os.read(fd, _MOST), _identity(status)
+        return os.read(fd, _MAX_BYTES), _identity(status)
     finally:
         os.close(fd)
 

@@ -1,7 +1,8 @@
-"""One transaction of writes by this device: each new text gets a new dot and replaces only what its writer was shown.
+"""Run a transaction of writes by this device: each new text gets a new dot and replaces only dots shown to its
+writer.
 
-Format section 5. The texts are sealed and signed here, and become durable together when the transaction ends. The caller
-knows which dots were shown. Writes of other devices are joined elsewhere.
+See format section 5. The texts are sealed and signed here, and become durable together when the transaction ends. The
+caller knows which dots were shown.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from ipfsmem.errors import IpfsmemError, MembershipError
 
 #: Changed entries that are held in memory before they go to the store. (The transaction makes all of them durable in one step
 #: anyway.)
-_HELD = 1_000
+_MAX_PENDING = 1_000
 #: Longer texts are not sealed ahead: very many of them would be in memory twice.
-_SHORT = 64 * 1024
+_MAX_AHEAD_BYTES = 64 * 1024
 
 
 class Writing:
@@ -130,7 +131,7 @@ class Writing:
         codec = self._replica.codec
         if not codec.ek:  # plain, or under the device's own key with a random nonce
             return
-        new = [item for item in texts if len(item[1]) <= _SHORT and not self.entry(item[0])]
+        new = [item for item in texts if len(item[1]) <= _MAX_AHEAD_BYTES and not self.entry(item[0])]
         self._sealed = dict(
             zip((name for name, _ in new), parallel_map(partial(_sealed, codec), new), strict=True)
         )
@@ -252,7 +253,7 @@ class Writing:
         if block is not None:
             self._blocks.append(block)
             self._bodies[value.body] = body
-        if len(self._changes) >= _HELD:
+        if len(self._changes) >= _MAX_PENDING:
             self.commit()
         return new
 

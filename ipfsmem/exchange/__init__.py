@@ -1,1 +1,1 @@
-"""Import of other programs' memories, and export of ours in the forms of others."""
+"""Import memories of other programs, and export memories in their formats."""

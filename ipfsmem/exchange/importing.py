@@ -1,8 +1,9 @@
-"""Imports records of another program as memories: all are planned first, then written in one transaction, or only counted.
+"""Import records of another program as memories: plan all of them, then write them in one transaction or only report.
 
-A merge never overwrites existing texts: a text under an existing key becomes an alternative. A text that this device imported
-once is not imported again, whatever became of it here. Records that a reader marks as candidates are texts of others (format
-section 5.2), so that agents get them only after a person approved them. Readers parse the forms.
+A merge never overwrites existing texts: a text under an existing key becomes an alternative. A text that this device
+imported before is not imported again, even if it was edited or deleted since. Records that a reader marks as
+candidates are pending texts (format section 5.2), which agents see only after a person approved them. `readers` parse
+the formats.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ What = Literal[
 ]
 _WRITTEN: Final = ("added", "renewed", "replaced", "kept_beside")
 #: Number of texts that are sealed together before they are written.
-_AHEAD: Final = 1_000
+_SEAL_BATCH: Final = 1_000
 _MARK = re.compile(r"-([0-9a-f]{12})")
 
 
@@ -243,8 +244,8 @@ class Importer:
             # Not earlier: another process may have imported something meanwhile, and its marks would be overwritten.
             self._before = TakenBefore(replica)
             choices = self._choices(contents, change.entry, change.body, problems)
-            for at in range(0, len(choices), _AHEAD):
-                written += self._write(change, choices[at : at + _AHEAD], problems)
+            for at in range(0, len(choices), _SEAL_BATCH):
+                written += self._write(change, choices[at : at + _SEAL_BATCH], problems)
             for scope, some in contents.events.items():
                 timeline = Timeline(replica, self._into[scope])
                 news = self._news(timeline, some, problems)

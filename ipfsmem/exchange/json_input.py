@@ -1,6 +1,6 @@
-"""Reads JSON as other programs and their users write it: a BOM, UTF-16 from a Windows shell, lone surrogates, lines.
+"""Read JSON leniently, as other programs and users write it: with a BOM, in UTF-16, with lone surrogates, as lines.
 
-Refuses invalid JSON, and hostile nesting.
+Invalid JSON and excessive nesting are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _lenient = json.JSONDecoder(parse_int=_number, parse_float=_number, parse_consta
 MAX_VALUES = 4_000_000
 MAX_ITEMS = 250_000
 MAX_ITEM = 32 * 1024 * 1024
-# A string that its line does not close is one token, else each mark in it would be searched to the end of the line.
+# An unclosed string is one token; otherwise each quotation mark in it would scan to the end of the line.
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\[^\n])*+"?|[\[\]{}\n]')
 #: How often the bytes of a file are scanned, on average, for values over several lines.
 _LOOKS = 8

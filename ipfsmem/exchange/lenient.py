@@ -1,8 +1,7 @@
-"""Reads records whose fields differ from their program's documentation: the text is always imported, odd side fields go to
-`extra`.
+"""Read records whose fields deviate from their program's documentation, so that the text is always imported.
 
-Exports are written by many versions of a program and edited by scripts. An integer id, a list as category or a broken date never
-costs the text.
+Exports are written by many versions of a program and edited by scripts. Other fields with unexpected values (an
+integer id, a list as category, an invalid date) are stored in `extra`.
 """
 
 from __future__ import annotations

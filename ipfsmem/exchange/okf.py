@@ -1,8 +1,9 @@
-"""Open Knowledge Format 0.2: a vault as a bundle of concepts, and a bundle as memories.
+"""Convert memories to and from bundles of the Open Knowledge Format 0.2.
 
-`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is generated, never
-read. Every other header field keeps its name; a name with another meaning on the other side gets a prefix there (`okf_` here,
-`ipfsmem_` in the bundle). Writing, reading and writing again gives the same bytes. Pure: names and bytes only.
+`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is
+generated, never read. Every other header field keeps its name; a name with another meaning on the other side gets a
+prefix there (`okf_` here, `ipfsmem_` in the bundle). Writing, reading and writing again gives the same bytes. Pure:
+names and bytes only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The files of another program: one file, a folder, a zip, or standard input. Names and bounded reads; nothing is written.
+"""Read the files of another program from one file, a folder, a zip or standard input, with limits on their size.
 
-Links are not followed, hidden and special files are left out, and the unpacked size of a zip is limited whatever it claims.
-Readers interpret the bytes.
+Links are not followed, hidden and special files are left out, and the unpacked size of a zip is limited whatever it
+claims. Readers interpret the bytes.
 """
 
 from __future__ import annotations

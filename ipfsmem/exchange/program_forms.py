@@ -1,4 +1,4 @@
-"""Own memories in the export forms of other programs, which their imports read."""
+"""Export memories in the formats of other programs."""
 
 from __future__ import annotations
 

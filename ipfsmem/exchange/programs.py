@@ -1,4 +1,4 @@
-"""The programs whose memories can be imported, each with the reader of its form.
+"""List the programs whose memories can be imported, with the reader of each format.
 
 A reader is imported when it is used. docs/reference/import.md cites the description of each form.
 """

@@ -1,6 +1,6 @@
-"""The results of readers of other programs' files: records that could become memories, events, and problems.
+"""Results of readers of other programs' files: records that can become memories, events, and problems.
 
-A record is neutral: source, text, author. Nothing here knows existing keys, the vault, or a program's form.
+Records do not depend on the vault or on a program's format.
 """
 
 from __future__ import annotations

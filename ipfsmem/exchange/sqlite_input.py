@@ -1,8 +1,7 @@
-"""Rows of another program's SQLite file, read from a copy of its bytes in memory: nothing is opened, locked or written next to
-it.
+"""Read rows of another program's SQLite file from a copy in memory, without locks or files next to the original.
 
-The file may be hostile. Only requested plain tables are read, no function of a schema runs, no extension is loaded, and work and
-sizes are limited.
+The file may be hostile. Only requested plain tables are read, no function of a schema runs, no extension is loaded,
+and work and sizes are limited.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which texts of other programs this device has imported before, so that they are not imported again.
+"""Record the texts that this device imported from other programs, so that they are not imported again.
 
-An imported text belongs to the vault from then on: a repeated import does not undo an edit, forget or delete here. One row next
-to the state, of keyed hashes, which reveal nothing.
+A repeated import does not undo an edit or delete of an imported text. The record is one row of keyed hashes next to
+the state, which reveal no text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Linked folders: folders of plain files that other programs write too. Scan, render, attach; exports to disk.
+"""Scan, render and attach linked folders, which are folders of plain files that other programs write too; export to
+disk.
 
-An unseen change is never overwritten.
+A change that was not read is never overwritten.
 """

@@ -1,7 +1,6 @@
-"""Checks whether a folder may become a linked folder, and as what (format section 6), before anything is changed.
+"""Check whether and how a folder can be linked, before anything is changed (format section 6).
 
-A marker in a folder proves nothing alone: it is valid if this device has the row that belongs to it. Nothing here writes to a
-folder or to the database.
+A folder's marker is valid only if this device has the matching row. No folder and no row is written here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The base texts of edits of plain files: the content of a file when its writer read it.
+"""Store the base texts of edits of plain files: the content of a file when its writer read it.
 
-In a plain vault they are blocks of the state, which stay while a row names them. The blocks of a sealed vault are found by the
-hash of the ciphertext, so each base is kept with its file, sealed.
+In a plain vault they are blocks of the state, which stay while a row names them. The blocks of a sealed vault are
+found by the hash of the ciphertext, so each base is kept with its file, sealed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The path of the built page in the package, and the error if it was not built. Reads nothing."""
+"""Return the path of the built page in the package, and the error if it was not built."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Export of a whole vault with every scope: what is included, and what is not.
+"""Export a whole vault with every scope, and list what the export omits.
 
-The result is the tree of `bundle_tree`, as a folder, a zip or a CAR. A folder appears complete or not at all, and existing files
-are never touched. The caller chooses the destination.
+The result is the tree of `bundle_tree`, as a folder, a zip or a CAR. A folder appears complete or not at all, and
+existing files are never touched. The caller chooses the destination.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which memory a file of a linked folder stands for, by its name and its row (format section 1.1)."""
+"""Determine the memory of a file in a linked folder by its name and row, and the file name of a memory (format 1.1)."""
 
 from __future__ import annotations
 

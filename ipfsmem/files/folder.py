@@ -1,8 +1,9 @@
-"""A folder of plain files that other programs write too: listing, reading, and replacing files without losing an unseen byte.
+"""List, read and replace files in a folder that other programs write too, without losing an unread change.
 
-A replaced file is never deleted: it moves to `.ipfsmem/aside/`, in one step with the new text where the system can exchange two
-names. So a write at the same moment, or later through an open handle, is still found. Nothing is done through a link, nothing in
-`.ipfsmem` is trusted, and a file there is touched only if this device made its name. The meaning of files is unknown here.
+A replaced file is never deleted: it moves to `.ipfsmem/aside/`, in one step with the new text where the system can
+exchange two names. So a write at the same moment, or later through an open handle, is found. Links are not followed,
+files in `.ipfsmem` are not trusted, and a file there is changed only if this device chose its name. `scan` and
+`render` interpret the files.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _MAX_MARKER = 256
 
 
 class NotPlainError(Exception):
-    """A file that is left alone; the message says why."""
+    """A file that is not read or written; the message is the reason."""
 
 
 class Contents(msgspec.Struct, frozen=True):

@@ -1,8 +1,7 @@
-"""Computes the root CID of any file or folder on disk and, on request, a CAR: the fast path of `ipfsmem format cid PATH --car
-OUT`.
+"""Compute the root CID of a file or folder on disk and, on request, its CAR, for `ipfsmem format cid PATH --car OUT`.
 
-The tree is that of content/unixfs.py, so the CID is the one that Kubo and Helia compute; the CAR is the same bytes for the same
-tree. Imports little, as the start of the program is in its time budget.
+The tree is that of content/unixfs.py, so the CID is the one that Kubo and Helia compute; the CAR is the same bytes
+for the same tree. Imports little, as the start of the program is in its time budget.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Identifies the project of a folder, and whether the connected one is still in its place.
+"""Identify the project of a folder, and detect that another project replaced a connected one.
 
-A program keeps the memories of a project in a folder found by the project's path. Another project under that path would have its
-memories there, so the adopted folder is left alone as soon as another project is in that place.
+A program stores the memories of a project in a folder derived from the project's path. If another project is at that
+path, its memories would be in the same folder, so the adopted folder is not used any more.
 """
 
 from __future__ import annotations

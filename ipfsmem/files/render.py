@@ -1,7 +1,7 @@
-"""Updates plain files from the state: memories, conflict copies, MEMORY.md, the days of the timeline.
+"""Update plain files from the state: memories, conflict copies, MEMORY.md, timeline files.
 
-A file is written only if its wanted content changed, and only while it still holds what this device last saw in it; otherwise it
-is left for the next scan. Runs inside a transaction that holds the rows; the state is durable before.
+A file is written only if its target content changed and it still has the content that this device last read or wrote;
+otherwise the next scan reads it first. Runs inside a transaction, when the state is durable already.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from ipfsmem.memories.overview import head_of
 
 
 class _Want(msgspec.Struct, frozen=True):
-    """The wanted content of a file. `load` returns the bytes, None if they are not on this device; `text` is their SHA-256, None
-    if the state has no text for it (an index of our lines alone). `merged`: no value of the state has exactly this text."""
+    """The target content of a file. `load` returns the bytes, None if they are not on this device. `text`: their
+    SHA-256; None if the state has no text for the file (an index with only our lines). `merged`: no value of the
+    state has this text."""
 
     key: str
     text: bytes | None

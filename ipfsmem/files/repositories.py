@@ -1,7 +1,7 @@
-"""Reads the metadata of a git repository from its files: its root, its name, its project id.
+"""Read the root, name and project id of a git repository from its files.
 
-No program is run, no include is read and no link is followed, as a repository may come from somebody's archive. Nothing in it
-connects a project: a person does (`agents/projects.py`).
+No program is run, no include is read and no link is followed, as a repository may come from somebody's archive.
+Nothing in it connects a project: a person does (`agents/projects.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_STEPS = 64
 _SECTION = lazy_pattern(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\\n]|\\.)*)")?\s*\]')
 _VARIABLE = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=(.*))?\Z", re.DOTALL)
 _ID = lazy_pattern(r"[0-9a-f]{32}")
-#: The exact bytes that `give_id` writes and `take_id_away` removes.
+#: The exact bytes that `give_id` writes and `remove_id` removes.
 _WRITTEN = "[ipfsmem]\n\tproject = {}\n"
 
 
@@ -73,7 +73,7 @@ def give_id(repository: Repository, id: str) -> None:
     )
 
 
-def take_id_away(repository: Repository) -> bool:
+def remove_id(repository: Repository) -> bool:
     """Remove what `give_id` wrote; False, without changes, if it was modified."""
     if not repository.id:
         return False

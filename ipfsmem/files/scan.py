@@ -1,7 +1,8 @@
-"""Turns changes of plain files into writes, each replacing exactly what the file had shown.
+"""Convert changes of plain files to writes, each of which replaces exactly the values that the file showed.
 
-Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that record their
-origin become durable together. It reads files and changes none; only files set aside are deleted, after they were read.
+Format section 6, "Files edited by others". Runs inside the transaction of the writes: the texts and the rows that
+record their origin become durable together. It reads files and changes none; only files set aside are deleted, after
+they were read.
 """
 
 from __future__ import annotations

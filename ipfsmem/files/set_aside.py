@@ -1,5 +1,6 @@
-"""Files replaced in a linked folder are kept aside for two minutes: somebody may have written into one at that moment, or may
-write through an open handle. Such a change is read in as a late one (format section 6).
+"""Keep replaced files of a linked folder aside for two minutes, and read in late changes of them (format section 6).
+
+A program may have written into a file at the moment of its replacement, or may write later through an open handle.
 
 Also the files aside of an interrupted run, and a generated MEMORY.md that somebody edited.
 """

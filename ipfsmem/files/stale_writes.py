@@ -1,7 +1,7 @@
-"""Finds the text that a writer had read if it was no longer the newest, from the lines of its write.
+"""Find the older text that the writer of a file had read, from the lines of its write.
 
-A program may write a whole file from a text that it read just before the file was replaced. As an edit of the newest text that
-would delete later additions. Pure functions of texts, and of the rows of a file.
+A program may write a whole file from a text that it read just before the file was replaced. As an edit of the newest
+text that would delete later additions. Pure functions of texts, and of the rows of a file.
 """
 
 from __future__ import annotations

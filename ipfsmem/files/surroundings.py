@@ -1,7 +1,7 @@
-"""The environment of a linked folder: a git work tree, or a program that syncs folders.
+"""Detect a git work tree or a sync program around a linked folder.
 
-Examines names and small files above the folder and runs nothing. The result is advice, except that a change of `.git/HEAD` pauses
-a folder until a person has reviewed it.
+Examines names and small files above the folder and runs nothing. The result is advice, except that a change of
+`.git/HEAD` pauses a folder until a person has reviewed it.
 """
 
 from __future__ import annotations

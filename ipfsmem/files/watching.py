@@ -1,8 +1,7 @@
-"""Watches folders and reports changes at once, if the package `watchfiles` (extra `watch`) is installed and the system supports
-it.
+"""Watch folders and report changes at once, if the package `watchfiles` (extra `watch`) is installed and supported.
 
-It does not say what changed, and nobody relies on it: on network shares, beyond the system's limits, and without the package
-nothing is reported, and callers also poll.
+Reports do not tell what changed. On network shares, beyond the system's limits, and without the package nothing is
+reported, so callers also poll.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _PAUSE, _AT_LATEST = 50, 200
 _BELOW = ("timeline",)
 
 
-class FolderEye:
+class FolderWatcher:
     """Calls `seen` in the running event loop when something in the watched folders may have changed."""
 
     def __init__(self, seen: Callable[[], None]) -> None:

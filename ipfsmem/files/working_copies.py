@@ -1,7 +1,7 @@
-"""All linked folders of one vault on this device: each belongs to one scope, a scope may have several.
+"""Manage all linked folders of one vault on this device. Each belongs to one scope; a scope can have several.
 
-An edit in one of them is a write like any other, and is rendered into the others. Linking and unlinking is decided in `attaching`
-and done here.
+An edit in one of them is a write like any other, and is rendered into the others. Linking and unlinking is decided in
+`attaching` and done here.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""One linked folder: a folder of plain files that people and other programs edit.
+"""Scan and render one linked folder: a folder of plain files that people and other programs edit.
 
-`scan` turns edits into writes, `render` updates the files; format section 6. The state is authoritative and durable first, so
-files after a crash in between are recognised by the next scan. Files stay where and as they were found: one with a foreign name
-keeps it, MEMORY.md keeps the lines of others, subfolders are not read.
+`scan` turns edits into writes, `render` updates the files; format section 6. The state is authoritative and durable
+first, so files after a crash in between are recognised by the next scan. Files stay where and as they were found: one
+with a foreign name keeps it, MEMORY.md keeps the lines of others, subfolders are not read.
 
-The folder carries a marker (`.ipfsmem/marker`) that is valid with this device's own row. In another folder at its path nothing is
-deleted and nothing written. When the whole folder went back to earlier texts it is paused until a person has reviewed it.
+The folder carries a marker (`.ipfsmem/marker`) that is valid with this device's own row. In another folder at its
+path nothing is deleted and nothing written. When the whole folder went back to earlier texts it is paused until a
+person has reviewed it.
 
-Each hook and each command scans the folder, mostly without changes: what only an edit or a rendering needs is imported there.
+Each hook and each command scans the folder, mostly without changes: what only an edit or a rendering needs is
+imported there.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ from ipfsmem.device.dreams import (
     Dreamt,
     Proposed,
     dreams,
+    drop_proposal,
     forget_dream,
     keep_proposal,
     kept_proposal,
-    let_go_of_proposal,
     note_dream,
 )
 from ipfsmem.device.events import Timeline
@@ -239,7 +239,7 @@ class Dreams:
                 note_dream(replica, dreamt)
                 note_irrevocable(replica, f"a dream changed {count(len(done), 'memory', 'memories')}")
             if (stored := kept_proposal(replica, scope)) is not None and stored.id == proposed.id:
-                let_go_of_proposal(replica, scope)
+                drop_proposal(replica, scope)
                 if waiting:
                     keep_proposal(replica, msgspec.structs.replace(proposed, steps=waiting))
         return Outcome(

@@ -311,7 +311,7 @@ async def _search(
                 vault = key.config(root, plain=not sealed)
             return root, vault
 
-        async with company.noticing_the_silent():
+        async with company.detecting_unresponsive():
             if isinstance(key, Unlock):
                 root, vault = await _first_found(key, plan, look, any_of_both=named_root is not None)
             else:

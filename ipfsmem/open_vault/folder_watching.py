@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.files.watching import FolderEye
+from ipfsmem.files.watching import FolderWatcher
 from ipfsmem.open_vault.handle import VaultHandle
 
 #: Seconds between two polls without file events.
@@ -24,7 +24,7 @@ _MIN_PAUSE_S = 0.1
 async def watched_folders(opened: VaultHandle, edited: Callable[[], None]) -> AsyncIterator[None]:
     """Import edits of linked folders while the block runs, and call `edited` after each edit that is on disk."""
     event = asyncio.Event()
-    eye = FolderEye(event.set)
+    eye = FolderWatcher(event.set)
     loop = asyncio.get_running_loop()
 
     async def look() -> None:

@@ -1,4 +1,4 @@
-"""Published roots, reading and writing: layout, commit, name record, versions (format 6, 7).
+"""Read and write published roots: layout, commits, name records, versions (format sections 6, 7).
 
-No provider is chosen and nothing is sent here.
+No module here calls a provider.
 """

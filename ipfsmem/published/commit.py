@@ -1,6 +1,6 @@
-"""Commits: a device's signature on a whole state (format section 6), sealed or plain.
+"""Encode, sign, seal and parse commits: a device's signature on a whole state (format section 6).
 
-Pure. The ring decides who may write, the tree holds the state.
+Pure. The ring decides which devices may write; the tree contains the state.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _is_tag = re.compile(r"[0-9a-f]{32}").fullmatch
 class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The JSON of a commit (format section 6).
 
-    `c` is its number among the commits of device `dev`, from 1; `ctx` holds a signed pair for each device
-    whose writes the state knows; `ek` is the id of the epoch key that seals it, "" in plain mode; `h` the
-    device's clock value; `prev` the digests of its parent commits, sorted; `ring` and `state` the SHA-256 of
-    keyring.json and of the state's top node, in hex; `vault` the vault tag in hex.
+    `c`: its number among the commits of device `dev`, from 1. `ctx`: a signed pair for each device whose writes are
+    in the state. `ek`: id of the epoch key that seals it, "" in plain mode. `h`: the device's clock value. `prev`:
+    digests of the parent commits, sorted. `ring`, `state`: SHA-256 of keyring.json and of the state's top node, in
+    hex. `vault`: the vault tag in hex.
     """
 
     c: int
@@ -65,7 +65,8 @@ class SignedCommit(msgspec.Struct, frozen=True):
         return verify(public, _DOMAIN + self.json, self.signature)
 
     def says_the_same(self, other: Commit) -> bool:
-        """Tell whether both commits have one state, ctx, ring and epoch key: then no new one is needed (section 7)."""
+        """Tell whether both commits have equal state, ctx, ring and epoch key, so that no new commit is needed
+        (section 7)."""
         mine = self.commit
         return (mine.state, mine.ctx, mine.ring, mine.ek) == (other.state, other.ctx, other.ring, other.ek)
 
@@ -92,7 +93,7 @@ def seal_commit(signed: SignedCommit, sealer: Sealer) -> bytes:
 
 
 def open_commit(data: bytes, sealers: Iterable[Sealer]) -> SignedCommit:
-    """Open `head.ipm` by trial, newest epoch key first. Raises OpenError, FormatError, LimitError."""
+    """Open `head.ipm` with the first fitting key, newest first. Raises OpenError, FormatError, LimitError."""
     _within_limit(data)
     for sealer in sealers:
         try:

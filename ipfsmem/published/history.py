@@ -1,7 +1,6 @@
-"""History of a vault: the roots known to this device, and the changes between them.
+"""List the published roots known to this device, open old states, and compare them.
 
-A root is a whole state, so time travel opens an older root. Everything reads local blocks; nothing is
-fetched, joined or written.
+Every root contains a whole state. All functions read local blocks only; nothing is fetched, joined or written.
 """
 
 from __future__ import annotations

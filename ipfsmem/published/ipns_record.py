@@ -1,8 +1,7 @@
-"""IPNS records: make, parse, verify and compare (IPNS record specification; format section 7).
+"""Make, parse, verify and compare IPNS records (IPNS record specification; format section 7).
 
-A record is signed by the key in the name and holds a target, a sequence number and an expiry. Nothing is
-fetched, no clock is read. V1 fields are written for old readers; when read, they are only compared with the
-signed data.
+A record is signed by the key in the name and holds a target, a sequence number and an expiry. Nothing is fetched, no
+clock is read. V1 fields are written for old readers; when read, they are only compared with the signed data.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from ipfsmem.errors import FormatError, LimitError, SignatureError, UsageError
 from ipfsmem.published import ipns_data
 from ipfsmem.seal.primitives import Signer25519, verify
 
-#: Longest record that is passed on by others, in bytes.
+#: Maximum bytes of a record that other nodes pass on.
 MAX_RECORD: Final = 10 * 1024
-#: How long others may cache an answer, in nanoseconds: five minutes.
+#: Nanoseconds for which other nodes may cache an answer: five minutes.
 DEFAULT_TTL: Final = 5 * 60 * 10**9
 #: Highest sequence number that can be written or read.
 MAX_SEQUENCE: Final = 2**63 - 1
@@ -168,7 +167,7 @@ def _verified(name: str, encoded: bytes) -> IpnsRecord:
 
 
 def newest_record(records: Iterable[IpnsRecord]) -> IpnsRecord | None:
-    """Return the winning record: greatest sequence, then longest life, then greatest bytes (so all agree)."""
+    """Return the record with the greatest (sequence, expiry, bytes)."""
     return max(records, key=record_order, default=None)
 
 

@@ -1,7 +1,7 @@
-"""Layout of a published root: sealed and plain mode (format section 6).
+"""Build published roots, in sealed and plain layout (format section 6).
 
-A layout adds the root's blocks to the replica and returns its CID, given commit and ring as bytes. It must
-run in a transaction, right after a checkpoint with folders.
+A layout adds the root's blocks to the replica and returns its CID, given commit and ring as bytes. It must run in a
+transaction, right after a checkpoint with folders.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Layout:
         self._check = check
 
     def prepare(self, replica: Replica) -> None:
-        """Do the part of `build` that need not block other writers: seconds after many changes."""
+        """Do the part of `build` that need not block other writers. It can take seconds after many changes."""
         if self._check is not None:
             self._check.look_ahead(replica)
 

@@ -1,8 +1,8 @@
-"""The live set: every block that a restore of the newest root would read, and the rings that anchors lead to
-(format section 7).
+"""Determine the live set: the blocks that a restore of the newest root reads, and the rings of anchors (format
+section 7).
 
-Structure (ring, head, state nodes, folders) leads to the rest; objects are texts and segments. Only local
-trees are walked.
+Structure (ring, head, state nodes, folders) leads to the rest; objects are texts and segments. Only local trees are
+walked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The folder of all memories in the plain layout: a HAMT when large, where one change rebuilds few shards.
+"""Build the folder of all memories in the plain layout; if it is a HAMT, rebuild only the changed shards.
 
-The shards below each slot of the top are cached under a hash of all their links (names and CIDs), and reused
-only while all their blocks are local. The result is byte-identical to a full build.
+The shards below each slot of the top are cached under a hash of all their links (names and CIDs), and reused only
+while all their blocks are local. The result is byte-identical to a full build.
 """
 
 from __future__ import annotations

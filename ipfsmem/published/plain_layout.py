@@ -1,8 +1,8 @@
-"""One base of the plain layout (format section 6): a scope's folder `memory/`, readable by people and the
-original's loader, with its MEMORY.md, files and timeline.
+"""Build a scope's folder `memory/` in the plain layout (a base), with MEMORY.md, files and timeline (format section
+6).
 
-A base of one block is cached under a hash of its inputs, so a change in one scope costs nothing in others.
-Must run in a transaction, right after a checkpoint with folders.
+People and the loader of three.ws can read it. A base of one block is cached under a hash of its inputs, so that a
+change in one scope needs no work in others. Must run in a transaction, right after a checkpoint with folders.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _texts(
         if len(entry) == 1:
             # Its CID is known without reading it; a body that is not local is in no root.
             (value,) = entry.values()
-            if value.loc is not None and _stands(replica.db, value.loc):
+            if value.loc is not None and _is_object_local(replica.db, value.loc):
                 links.append((file_name(key), *_located(value.loc.sha, value.loc.size)))
             continue
         view = memories.whole_view(key, entry)
@@ -174,7 +174,7 @@ def _texts(
             merges.append(links[-1][1])
         for copy in view.conflicts:
             loc = entry[copy.dot].loc
-            if loc is not None and _stands(replica.db, loc):
+            if loc is not None and _is_object_local(replica.db, loc):
                 links.append((copy.file.encode(), *_located(loc.sha, loc.size)))
     return links, merges
 
@@ -229,7 +229,7 @@ def _made_from(replica: Replica, scope_view: ScopeView, lost: Collection[bytes])
     return sha256(b"\n".join(parts)).digest()
 
 
-def _stands(db: Database, loc: Loc) -> bool:
+def _is_object_local(db: Database, loc: Loc) -> bool:
     """Tell whether a plain object is local, so that a root may name it."""
     return not loc.ek and db.has_block(bytes.fromhex(loc.sha))
 

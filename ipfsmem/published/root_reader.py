@@ -1,7 +1,7 @@
-"""Read a published root of another device: its files, and its state nodes where they differ from ours.
+"""Read the files of another device's published root, and its state nodes as far as they differ from ours.
 
-Generators over `content.reader` that yield requests and receive blocks, so folder, gateway and test share one
-implementation. Blocks are checked against their CIDs; the caller judges their contents.
+The functions are generators over `content.reader` that yield requests and receive blocks. Blocks are checked against
+their CIDs; the caller verifies their content.
 """
 
 from __future__ import annotations

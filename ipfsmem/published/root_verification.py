@@ -1,9 +1,8 @@
-"""Verify a published root: its ring is of our vault, its commit by a member who may write, and each of its
-counters signed by the counter's device (format section 7).
+"""Verify a published root: its vault, the signer of its commit, and the signature of each counter (format section 7).
 
-The ring is joined into a copy, kept by the caller only when the commit (or the anchor) that names the ring's
-bytes is valid. A commit's data about ids without a key in the ring is left out: such a head is joined in
-part. Nothing is joined into the state or written here.
+The ring is joined into a copy, kept by the caller only when the commit (or the anchor) that names the ring's bytes is
+valid. A commit's data about ids without a key in the ring is left out: such a head is joined in part. Nothing is
+joined into the state or written here.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Sync: find, verify, join, publish, and check what was published (format 6, 7)."""
+"""Sync a vault with its providers: find, verify, join and publish versions, and check published data (format 6, 7)."""

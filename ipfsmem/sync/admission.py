@@ -1,5 +1,7 @@
-"""Admission of heads before any is joined: rollbacks by high-water marks, and heads of another copy of a
-device (format sections 5, 7). Reads no block and joins nothing."""
+"""Check discovered heads for rollbacks and for heads of another copy of a device (format sections 5, 7).
+
+Reads no block and joins nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from ipfsmem.sync.steps import Admitted, DiscoveredHeads
 
 
 def admit(run: SyncContext, discovered: DiscoveredHeads) -> Admitted:
-    """Find the heads made by another copy of their device, and whether one is of this device.
+    """Find the heads made by another copy of their device, and whether this device is one of these.
 
-    Notices report rollbacks, and two versions with one number.
+    Notices report rollbacks, and different versions with the same number.
     """
     heads = discovered.heads.values()
     parents = {before for head in heads for before in head.commit.commit.prev}
@@ -36,8 +38,8 @@ def admit(run: SyncContext, discovered: DiscoveredHeads) -> Admitted:
 def copies_among(heads: Iterable[Head], parents: Set[str], now: int) -> set[CID]:
     """Return the roots of heads made by another copy of their device.
 
-    Their number is lower and their clock later than those of the device's newest head, and no verified head
-    names them as its past (digests in `parents`). `now`: milliseconds.
+    Such a head has a lower number and a later clock than the device's newest head, and no verified head has it as a
+    parent (`parents`: digests of commits). `now`: milliseconds since 1970 UTC.
     """
     newest: dict[str, Head] = {}
     for head in heads:
@@ -53,18 +55,18 @@ def copies_among(heads: Iterable[Head], parents: Set[str], now: int) -> set[CID]
 
 
 def _is_later(h: str, than: str, now: int) -> bool:
-    """Tell whether clock value `h` is later than `than`. One far in the future comes from a wrong clock and
-    proves nothing."""
+    """Tell whether clock value `h` is later than `than`. A value far in the future, from a wrong clock, is not."""
     return than < h and hlc_ms(h) < now + FAR_AHEAD_MS
 
 
 def _is_of_other_copy(
     run: SyncContext, discovered: DiscoveredHeads, head: Head, parents: Set[str], doubled: set[str]
 ) -> bool:
-    """Compare a head with its device's mark and move the mark; tell whether another copy of the device made it.
+    """Compare a head with the mark of its device and update the mark; tell whether another copy of the device made
+    it.
 
-    That is so when its number is lower and its clock later. Reports a head older than the mark, and, once per
-    device (`doubled`), two commits with one number.
+    A head of another copy has a lower number and a later clock. Reports a head older than the mark, and, once per
+    device (`doubled`), two commits with the same number.
     """
     db = run.replica.db.connection
     commit = head.commit.commit
@@ -77,7 +79,7 @@ def _is_of_other_copy(
         later = _is_later(commit.h, mark.hlc, run.replica.world.now())
         if later and head.commit.digest not in known_heads.past(db):
             return True
-        # A list also shows the past, and a held head does not get newer: neither indicates a rollback.
+        # Pin lists also contain old heads, and a held head does not get newer: neither indicates a rollback.
         if head.root not in discovered.listed and head.root not in discovered.held:
             run.notices.say(
                 "stale",

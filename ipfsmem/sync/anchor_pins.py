@@ -1,9 +1,9 @@
-"""Anchors at providers without names: a root with an anchor's records and its ring, pinned under the anchor's
-pin name (format section 7).
+"""Publish anchors at providers without names, as a pinned root with the anchor's records and its ring (format section
+7).
 
-Recovery phrases and other wallets find the vault by such a root. It is valid only when every record is
-verified and the last one names the keyring.json next to it: no more is trusted than the same records would
-prove as names. Nothing is signed here.
+Recovery phrases and other wallets find the vault by such a root. It is valid only if every record is verified and the
+last one names the keyring.json next to it, so it proves as much as the same records at names. No record is signed
+here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 RING = "keyring.json"
 SUFFIX = ".ipns"
-#: Maximum number of chained names, and so of records in a root.
+#: Maximum number of chained names, and so of records in an anchor's root.
 MAX_HOPS = 8
 #: Maximum number of roots of a pin list that are read, newest first, and of concurrent reads.
 MAX_PINS = 10_000
@@ -41,7 +41,8 @@ PINS_AT_ONCE = 128
 
 
 class AnchorRoot(msgspec.Struct, frozen=True):
-    """The content of such a root: the ring's bytes, and by name the records that lead from the anchor to that ring."""
+    """The content of an anchor's root: the bytes of the ring, and by name the records that lead from the anchor to
+    it."""
 
     keyring: bytes
     records: dict[str, bytes]
@@ -60,7 +61,7 @@ def ring_tree(keyring: bytes) -> BuiltTree:
 def chain(
     anchor: bytes, record_of: Callable[[str], IpnsRecord | None]
 ) -> tuple[dict[str, bytes], CID] | None:
-    """Return the records from an anchor to a root, and that root; None when one is missing or they form a cycle."""
+    """Return the records from an anchor to a root, and that root; None if one is missing or they form a cycle."""
     name = ipns_name(anchor)
     records: dict[str, bytes] = {}
     while len(records) < MAX_HOPS and name not in records:
@@ -101,11 +102,11 @@ def read_anchor_root(reader: Reader, root: CID, anchor: bytes) -> Fetch[AnchorRo
 async def learn_records(
     names: Names, fetcher: Fetcher, pins: Sequence[Pin], anchor: bytes
 ) -> dict[Pin, AnchorRoot]:
-    """Read the roots of these pins and offer `names` their records for an anchor; return the verified pins
-    with content.
+    """Read the roots of these pins and offer `names` their records for an anchor; return the verified pins with
+    content.
 
-    Others are skipped, since anyone who may pin there can list anything. Raises ProviderError when a root
-    cannot be read now.
+    Invalid pins are skipped, since anyone who may pin there can list anything. Raises ProviderError if a root cannot
+    be read.
     """
     anchor_roots: dict[CID, AnchorRoot] = {}
 
@@ -128,7 +129,7 @@ async def learn_records(
 
 
 async def learn_anchor(run: SyncContext, anchor: bytes) -> None:
-    """Look for an anchor's records in every pin list of providers without names."""
+    """Search for an anchor's records in every pin list of providers without names."""
     for provider in run.providers:
         if provider.capabilities.list and not provider.capabilities.names:
             pins, unread = await readable_pins(provider, pin_name(anchor))
@@ -145,8 +146,8 @@ async def learn_anchor(run: SyncContext, anchor: bytes) -> None:
 
 
 async def learn_unknown_anchors(run: SyncContext) -> None:
-    """Learn the records of further anchors unknown to this device: a move takes them along, and an unlocked
-    root signs their successors."""
+    """Learn the records of further anchors that are unknown to this device. A move copies them, and an unlocked root
+    signs newer ones."""
     unknown = [one for one in further_anchors(run) if run.names.known(ipns_name(one)) is None]
     for anchor in unknown:
         await learn_anchor(run, anchor)
@@ -159,8 +160,8 @@ async def learn_unknown_anchors(run: SyncContext) -> None:
 def further_anchors(run: SyncContext) -> list[bytes]:
     """Return the anchors of all members that may administer (recovery keys, other wallets), without the vault's own.
 
-    Revoked members' anchors are included: an old record leads to a ring with them as members, the newest to
-    one without.
+    Anchors of revoked members are included: their old records lead to a ring with these members, the newest to a ring
+    without.
     """
     ring = run.replica.ring
     if ring is None:
@@ -174,10 +175,10 @@ def further_anchors(run: SyncContext) -> list[bytes]:
 async def publish_anchor_pins(run: SyncContext) -> None:
     """Pin the records of further anchors at every provider with a list and no names.
 
-    Pins known to be there cost no request; a provider that fails gets them at the next sync.
+    Known pins need no request. The next sync retries a provider that fails.
     """
     uploading = any(provider.capabilities.put for provider in run.providers)
-    takers = [provider for provider in run.providers if uploading and _takes(provider)]
+    takers = [provider for provider in run.providers if uploading and _accepts_pins(provider)]
     for anchor in further_anchors(run) if takers else ():
         for provider in sorted(takers, key=lambda one: not one.capabilities.put):
             anchor_root = _anchor_root(run, anchor)
@@ -195,13 +196,14 @@ async def publish_anchor_pins(run: SyncContext) -> None:
                 )
 
 
-def _takes(provider: Provider) -> bool:
+def _accepts_pins(provider: Provider) -> bool:
     can = provider.capabilities
     return can.list and (can.put or can.pin) and not can.names
 
 
 def _anchor_root(run: SyncContext, anchor: bytes) -> AnchorRoot | None:
-    """Return the root to pin for an anchor, from the greatest known records; None when a part is missing here."""
+    """Return the root to pin for an anchor, from the greatest known records; None if a part is missing on this
+    device."""
     try:
         led = chain(anchor, run.names.known)
         keyring = _ring_bytes(run, led[1]) if led is not None else None
@@ -221,7 +223,7 @@ def _ring_bytes(run: SyncContext, root: CID) -> bytes | None:
 
 
 async def _publish_to(run: SyncContext, provider: Provider, anchor: bytes) -> None:
-    """Pin the greatest records there unless present, and only then unpin lesser ones."""
+    """Pin the greatest records at a provider unless they are pinned, then unpin older ones."""
     there = await learn_records(run.names, run.fetcher, await provider.pins(pin_name(anchor)), anchor)
     anchor_root = _anchor_root(run, anchor)
     if anchor_root is None:
@@ -259,10 +261,11 @@ def _pinned_roots(run: SyncContext) -> dict[str, dict[str, str]]:
 
 
 async def pinned_anchors(run: SyncContext, provider: Provider) -> list[Pin]:
-    """Return the pins for further anchors there. Those gone are forgotten, so that the next sync restores them."""
+    """Return the pins for further anchors at a provider. Lost pins are removed from the notes, so that the next sync
+    restores them."""
     all_pins: list[Pin] = []
     noted = _pinned_roots(run)
-    for anchor in further_anchors(run) if _takes(provider) else ():
+    for anchor in further_anchors(run) if _accepts_pins(provider) else ():
         pins = await provider.pins(pin_name(anchor))
         if not pins:
             noted.get(provider.name, {}).pop(anchor.hex(), None)
@@ -273,13 +276,14 @@ async def pinned_anchors(run: SyncContext, provider: Provider) -> list[Pin]:
 
 
 def known_roots(run: SyncContext) -> list[CID]:
-    """Return the roots that this device last pinned for anchors, from local notes: usable when nothing can be read."""
+    """Return the roots that this device last pinned for anchors, from local notes, without a request."""
     return [parse_cid(root) for each in _pinned_roots(run).values() for root in each.values()]
 
 
 async def check_anchor_pins(run: SyncContext, provider: Provider) -> None:
-    """Check that every further anchor that this device can publish is there. Raises ProviderRefused naming one."""
-    for anchor in further_anchors(run) if _takes(provider) else ():
+    """Check that every further anchor that this device can publish is at a provider. Raises ProviderRefused naming
+    one that is not."""
+    for anchor in further_anchors(run) if _accepts_pins(provider) else ():
         if _anchor_root(run, anchor) is not None and not await provider.pins(pin_name(anchor)):
             raise ProviderRefused(
                 f"{provider.name} does not list the start version for new devices yet ({ipns_name(anchor)})",

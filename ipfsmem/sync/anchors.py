@@ -1,8 +1,7 @@
-"""Anchors, the names that lead to the ring: when an unlocked root moves its own, and when somebody moved it
-back (format section 7).
+"""Move the anchor, the name that leads to the ring, and detect that another device moved it back (format section 7).
 
-A device joins the ring at an anchor before moving it. If a provider lost that ring, one device may read it
-and another not, and each would move the anchor to its own ring forever. No provider is called here.
+A device joins the ring at an anchor before it moves the anchor. If a provider lost that ring, some devices can read
+it and others cannot; without a limit, each would move the anchor to its own ring forever. No provider is called here.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from ipfsmem.sync.names import ANCHOR_LIFE_MS, half_spent, target
 from ipfsmem.sync.steps import Joined
 from ipfsmem.wallet.root_keys import RootKeys
 
-_MOST_REPLACED: Final = 16
+_MAX_REPLACED: Final = 16
 
 
 def move_anchor(run: SyncContext, joined: Joined, root: RootKeys) -> None:
-    """Sign a record of the root's name for our ring, if it leads elsewhere or half of its life is over
+    """Sign a record of the root's name for our ring, if the name leads elsewhere or half of the record's life is over
     (inside a transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
     record = run.names.known(ipns_name(root.head_public))
@@ -43,8 +42,8 @@ def move_anchor(run: SyncContext, joined: Joined, root: RootKeys) -> None:
 def _may_replace(run: SyncContext, joined: Joined, shown: IpnsRecord, ours: str) -> bool:
     """Tell whether the anchor may be moved from its current target.
 
-    A ring that was read is part of ours. An unreadable one is replaced, since it may be lost, but only once
-    by the same ring of ours: if it reappears, some device can read it and moved the anchor back.
+    A readable ring is part of ours. An unreadable ring may be lost, so it is replaced, but only once by the same ring
+    of ours: if the anchor leads to it again, a device that can read it moved the anchor back.
     """
     with contextlib.suppress(FormatError):
         leads = target(shown)
@@ -61,15 +60,15 @@ def _may_replace(run: SyncContext, joined: Joined, shown: IpnsRecord, ours: str)
         )
         return False
     replaced.pop(shown.value, None)
-    newest = [*replaced.items(), (shown.value, ours)][-_MOST_REPLACED:]
+    newest = [*replaced.items(), (shown.value, ours)][-_MAX_REPLACED:]
     db.set_meta(meta.ANCHORS_REPLACED, msgspec.json.encode(dict(newest)))
     return True
 
 
 def is_anchor_behind(run: SyncContext, anchored: Ring | None) -> bool:
-    """Tell whether anchors lead to a ring (`anchored`) that lacks something of the one this device put there.
+    """Tell whether anchors lead to a ring (`anchored`) that lacks a part of the ring that this device put there.
 
-    Whoever moved them could not read ours; this sync then checks everything, once per such move. Call it
+    The device that moved them could not read ours. This sync then checks every block, once per such move. Call it
     before an unlocked root moves its anchor.
     """
     replica = run.replica
@@ -81,13 +80,13 @@ def is_anchor_behind(run: SyncContext, anchored: Ring | None) -> bool:
     try:
         with replica.transaction():
             ring_root = str(build_ring_root(replica))
-    except (MembershipError, LimitError):  # a ring that this device cannot make, so not the one it put there
+    except (MembershipError, LimitError):  # this device cannot serialise the ring, so it did not put it there
         return False
     return bool(placed.providers_of(replica.db.connection, ring_root))
 
 
-def note_all_looked_at(run: SyncContext) -> None:
-    """Record that everything was checked for the anchor's current value."""
+def note_full_check(run: SyncContext) -> None:
+    """Record that every block was checked for the current value of the anchor."""
     with run.replica.transaction():
         run.replica.db.set_meta(meta.ANCHOR_BEHIND, _anchor_now(run))
 

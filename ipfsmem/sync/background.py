@@ -1,6 +1,7 @@
-"""Background sync in a long-running program: a task that syncs on the `schedule` and reports each attempt.
+"""Sync in the background of a long-running program: a task that follows the `schedule` and reports each attempt.
 
-No failure ends the task. Each is reported, and one that waiting cannot fix is kept until a sync works.
+Failures do not end the task. Each failure is reported; a failure that waiting cannot fix is kept until a sync
+succeeds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def brought(self) -> bool:
-        """Tell whether it brought anything new."""
+        """Tell whether it changed data on this device."""
         return self.report is not None and bool(self.report.entries_changed)
 
 
@@ -43,7 +44,7 @@ OnAttempt = Callable[[Attempt], None]
 
 
 class Background:
-    """The task. `begin` and `stop` belong to one event loop; `wrote` is thread-safe."""
+    """The task. Call `begin` and `stop` in the same event loop; `wrote` is thread-safe."""
 
     def __init__(
         self,
@@ -67,12 +68,12 @@ class Background:
         self._task = self._loop.create_task(self._run())
 
     def wrote(self) -> None:
-        """Note a write; takes microseconds and never waits."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: no further sync in it
+        """Note a write. Needs microseconds and never waits."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no further syncs
             self._loop.call_soon_threadsafe(self._note_write)
 
     def edited(self) -> None:
-        """Note a saved edit of a plain file: sync soon, since an editor never signals the end."""
+        """Note a saved edit of a plain file: sync soon, since an editor does not signal the last edit."""
         self._pace.edited(self._loop.time())
         self._wake.set()
 
@@ -90,7 +91,7 @@ class Background:
         return report
 
     def give_up(self) -> None:
-        """Stop syncing: the keys are gone, as a sync in progress has reported."""
+        """Stop syncing, because a sync in progress reported that the keys are locked."""
         self._stopping = True
         self._wake.set()
         if not isinstance(self.failure, PassphraseError):
@@ -115,7 +116,8 @@ class Background:
             task.result()
 
     def _note_outcome(self, failure: Exception | None, began: float) -> None:
-        """Record the outcome of the sync begun at `began`: it determines the next time and the kept failure."""
+        """Record the outcome of the sync that began at `began`. It determines the time of the next one and the kept
+        failure."""
         took = self._loop.time() - began
         if failure is not None and may_pass(failure):
             self._pace.failed(self._loop.time())
@@ -148,7 +150,7 @@ class Background:
         try:
             report = await self._sync()
         except Exception as error:
-            # Any error: the next sync must run, and this one must be reported.
+            # Any error: it must be reported, and must not prevent the next sync.
             failure = error
         finally:
             self._busy = False

@@ -1,4 +1,4 @@
-"""Memories that a sync added, changed and removed, by name, for a search index or a user.
+"""Determine the memories that a sync added, changed and removed, for a search index or a user.
 
 Pure. Compares texts, not dots: a text under another device's name or location is unchanged.
 """
@@ -42,7 +42,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Kinds:
-    """Return the changes of memories among these entries. One with only a wish to forget is removed."""
+    """Return the changes of memories among these entries. A memory with only FORGOTTEN values is removed."""
     kinds: Kinds = {}
     for name in before.keys() | after.keys():
         memory = parse_entry(name)
@@ -61,14 +61,13 @@ def combine_kinds(earlier: Kinds, later: Kinds) -> Kinds:
         if was is None:
             both[memory] = kind
         elif (was, kind) != ("added", "removed"):
-            # Nobody compares the text before a removal with that of a re-creation.
+            # The text after a re-creation is not compared with that before the removal.
             both[memory] = "changed" if was == "removed" else "added" if was == "added" else kind
     return both
 
 
 def changes_of(kinds: Kinds, unnamed: int = 0, most: int = MOST_CHANGES) -> Changes:
-    """Prepare changes for a report: the first `most` by scope and key. The others are counted, plus `unnamed`
-    earlier ones."""
+    """Prepare changes for a report: the first `most` by scope and key, and the number of the others plus `unnamed`."""
     ordered = sorted(kinds, key=lambda memory: (memory.scope, memory.key))
     by_kind: dict[Kind, dict[str, tuple[str, ...]]] = {kind: {} for kind in get_args(Kind)}
     for memory in ordered[:most]:

@@ -1,5 +1,4 @@
-"""Garbage collection of superseded roots, at providers and on this device, by the rules of `retention`
-(format section 7)."""
+"""Collect superseded roots at providers and on this device, by the rules of `retention` (format section 7)."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ from ipfsmem.sync.times import DAY_MS, passed
 
 class Rules(msgspec.Struct, frozen=True):
     """The user's options: how much to keep (see `retention.judge`), and the guarded roots to release (see
-    `guards.meant`)."""
+    `deletion_holds.meant`)."""
 
     dry_run: bool = False
     keep_roots: int = KEEP_ROOTS
@@ -46,15 +45,17 @@ class Rules(msgspec.Struct, frozen=True):
     drop_guarded: tuple[str, ...] = ()
 
 
-#: Next step after a provider failed that may not fail later.
-_LATER: Final = "Try again later: ipfsmem vault compact"
+#: Hint after a temporary failure of a provider.
+_RETRY_HINT: Final = "Try again later: ipfsmem vault compact"
 
 
 class Collection(msgspec.Struct, frozen=True):
-    """The result of a collection: a verdict for each root, at each provider and here, and the blocks removed here.
+    """The result of a collection: a verdict for each root, at each provider and on this device, and the blocks
+    removed here.
 
-    `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a
-    provider did not, or could not be called. `hint`: next step for these. `guards`: the guarded roots, and which were released.
+    `freed`: bytes freed at a provider that collects on request, now or a day later. `problems`: why such a provider
+    did not collect or could not be called. `hint`: next step for these. `guards`: the guarded roots, and which were
+    released.
     """
 
     providers: dict[str, list[Verdict]]
@@ -109,12 +110,12 @@ async def _unpin(
 
 
 def judge_known_roots(run: SyncContext, rings: Set[CID], rules: Rules, held_roots: Set[str]) -> list[Verdict]:
-    """Return a verdict for each root known to this device, newest first. `held_roots`: the roots that stay guarded."""
+    """Return a verdict for each root known to this device, newest first. `held_roots`: roots that remain guarded."""
     return _judge_known(run.replica, run.names.roots(), rings, rules, held_roots)
 
 
 def superseded(replica: Replica) -> int:
-    """Return the number of known roots that `gc` would remove, as far as known without a pull."""
+    """Return the number of roots that `gc` would remove, as far as known without a pull."""
     if heads.count(replica.db.connection) <= KEEP_ROOTS:
         return 0
     names = Names(replica, (), Notices()).roots()
@@ -191,17 +192,17 @@ def _facts(
 
 
 async def whole_at(run: SyncContext, provider: Provider, pinned: Set[CID]) -> bool:
-    """Tell whether all objects of the joined state are in what is pinned at this provider now, block by block
-    where possible.
+    """Tell whether all objects of the joined state are in what is pinned at this provider now, block by block where
+    possible.
 
-    An earlier upload proves nothing: somebody may have unpinned it.
+    A recorded upload is not sufficient, since it may have been unpinned.
     """
     root = run.replica.db.get_meta(meta.ROOT)
     db = run.replica.db.connection
     row = placed.get(db, provider.name, root.decode()) if root is not None else None
     there = row is not None and parse_cid(row.answered) in pinned
     if recounting(run.replica.db):
-        return False  # damaged rows are gone, and with them what they named
+        return False  # rows of objects were lost, so unnamed objects may still be needed
     digests = objects.digests(db)
     if not there or not all(run.replica.db.has_block(digest) for digest in digests):
         return False
@@ -248,14 +249,14 @@ async def collect_roots(run: SyncContext, rings: Set[CID], rules: Rules) -> Coll
     errors = {one.shown: one.error() for one in run.not_opened} | problems
     reasons = {name: error.in_a_line() for name, error in errors.items()}
     lasting = bool(errors) and all(error.permanent for error in errors.values())
-    hint = (next(iter(errors.values())).hint if lasting else "") or (_LATER if errors else "")
+    hint = (next(iter(errors.values())).hint if lasting else "") or (_RETRY_HINT if errors else "")
     return Collection(verdicts, here, collected, freed, reasons, guard_list, hint)
 
 
 def _collect_here(run: SyncContext, here: list[Verdict], rules: Rules, dropped: frozenset[str]) -> Collected:
     """Drop this device's superseded roots, and the blocks that only they needed."""
     stay = [parse_cid(verdict.root) for verdict in here if verdict.keep]
-    # A root that waits since a failed sync is not yet among the heads, and the next sync sends it.
+    # The root of a failed sync is not among the heads yet, and the next sync sends it.
     waiting = waiting_root(run.replica)
     stay += [waiting] if waiting is not None else []
     stay += [root for root in guarded_roots_here(run.replica.db) if str(root) not in dropped]
@@ -268,7 +269,7 @@ def _collect_here(run: SyncContext, here: list[Verdict], rules: Rules, dropped: 
             forget_holds(run.replica, dropped)
     if not rules.dry_run:
         run.replica.db.shrink()
-        remove_images(run.replica)  # removed texts may be in them
+        remove_images(run.replica)  # these may contain removed texts
     return collected
 
 

@@ -1,9 +1,8 @@
-"""Prepare what this device publishes next: its signed pair, commit and root, made durable before sending
-(format section 7).
+"""Prepare the next published version of this device: signed pair, commit and root, durable before sending (format 7).
 
-When a verified head already has the same state, no commit is made: the name points at that head's root if its
-tree is complete, else the same commit goes into a complete tree. A root names only what its maker has.
-Nothing is sent here.
+If a verified head has the same state, no commit is made: the name points at that head's root if its tree is complete,
+else the same commit is put into a complete tree. A root names only blocks that its device has. No provider is called
+here.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ipfsmem.sync.local_repair import note_whole, recount_when_due
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """The next target of this device's name. `new`: its commit was just made; `own`: by this device.
+    """The next target of this device's name. `new`: its commit is new. `own`: this device made the commit.
 
     `equivalent_roots`: roots of heads with the same commit and another tree. A complete one replaces `root`, so that
     all devices converge on one root.
@@ -42,7 +41,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class _LastCommit(msgspec.Struct):
-    """This device's last commit, kept for resending after a crash and for comparison before a new one."""
+    """This device's last commit, stored to resend it after a crash and to compare it with the next one."""
 
     device: str
     c: int
@@ -109,10 +108,11 @@ def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Itera
 
 
 def next_number(replica: Replica) -> int:
-    """Return the number of this device's next commit: one above the greatest of its own that it made or saw.
+    """Return the number of this device's next commit: the greatest number of its commits that it made or saw, plus
+    one.
 
-    A device restored from a snapshot after which it only published joined states keeps its id; reusing a
-    number known to others would make it look like another copy of itself.
+    A device that was restored from a snapshot, after which it only published joined states, keeps its id. If it
+    reused a number that other devices know, it would look like another copy of itself.
     """
     last = _last_commit(replica)
     db, device = replica.db.connection, replica.device.id
@@ -127,7 +127,7 @@ def waiting_root(replica: Replica) -> CID | None:
 
 
 def _sign_pending(replica: Replica) -> None:
-    """Sign what was written before there was a vault."""
+    """Sign the values that were written before there was a vault."""
     store = replica.store
     if replica.db.get_meta(meta.SIGNED) == b"1":
         return
@@ -138,9 +138,9 @@ def _sign_pending(replica: Replica) -> None:
 
 
 def _seal_pending(replica: Replica) -> None:
-    """Seal what was written without an epoch key, since bodies under the device's own key never leave it.
+    """Seal bodies that were written without an epoch key, since those under the device's own key cannot be published.
 
-    Re-seal what uses a key that the ring no longer names: later members could not open it.
+    Also re-seal bodies under a key that the ring no longer names, which later members could not open.
     """
     store, ring, db = replica.store, replica.ring, replica.db
     if ring is None or ring.plain:

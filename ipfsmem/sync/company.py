@@ -1,8 +1,8 @@
-"""The providers of one sync, isolated from each other: time limits, and pauses that they requested.
+"""Isolate the providers of one sync from each other, with time limits and the pauses that they requested.
 
-With several providers a sync runs at most twice. The first, hurried run leaves out providers that keep others
-waiting, so that healthy ones get new writes at once. The second asks those again, each until its deadline. A
-provider left out is an outage like any other, named in the report.
+With several providers, a sync runs at most twice. The first, hurried run omits providers that keep others waiting, so
+that healthy providers receive new writes at once. The second run calls the omitted ones again, each until its
+deadline. The report treats an omitted provider as an outage.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ from ipfsmem.provider.contract import (
 from ipfsmem.sync.progress import Progress
 
 T = TypeVar("T")
-#: Seconds that all providers together wait for one in the hurried run.
+#: Seconds for which all providers together wait for one provider in the hurried run.
 HURRY: Final = 0.4
 #: Seconds for a small request to a provider when there are others.
 ANSWER: Final = 8.0
-#: The same when a network or service has to work first: a name lookup, processing an upload.
+#: The same for requests that a network or service must process first: a name lookup, an upload.
 NETWORK: Final = 25.0
 SERVICE: Final = 90.0
-#: Total seconds that one sync waits for the small requests of one provider.
+#: Total seconds for which one sync waits for the small requests of one provider.
 DEADLINE: Final = 60.0
-#: Bytes per second of even a slow connection, and seconds for a block in an answer of many.
+#: Minimum bytes per second of a slow connection, and seconds for a block in an answer with many.
 _SLOWEST: Final = 64 * 1024
 _BLOCK: Final = 0.05
-#: Maximum pause in seconds that a request waits for. A longer one ends the provider's part in the sync, and
-#: so does another after a shorter one when there are other providers.
+#: Maximum pause in seconds for which a request waits. A longer pause ends the provider's part in the sync; if there
+#: are other providers, so does a second pause.
 WAITED: Final = 5.0
-#: Maximum pause in seconds: a provider must not exclude itself for good.
+#: Maximum pause in seconds that is honoured, so that a provider cannot exclude itself permanently.
 LONGEST: Final = 3600.0
 #: Seconds between two checks of a running call.
 _STEP: Final = 0.05
-#: A pin name that is never used.
-_NOBODYS: Final = "ipfsmem-nobody"
-#: Optional methods of providers, as coroutines: those that answer soon, and all.
-_SOON: Final = tuple(
+#: A pin name that is never used, for requests that only test whether a provider responds.
+_UNUSED_NAME: Final = "ipfsmem-nobody"
+#: Optional coroutine methods of providers: those that answer soon, and all of them.
+_QUICK_METHODS: Final = tuple(
     one.__name__
     for one in (
         Listing.listing,
@@ -83,8 +83,8 @@ _SOON: Final = tuple(
         SmallArea.get_small,
     )
 )
-_OFFERS: Final = (
-    *_SOON,
+_OPTIONAL_METHODS: Final = (
+    *_QUICK_METHODS,
     *(
         one.__name__
         for one in (
@@ -99,7 +99,7 @@ _OFFERS: Final = (
 
 
 def kept_pauses(replica: Replica) -> dict[str, int]:
-    """Return the requested pauses still in effect: end of each, in milliseconds since 1970 UTC."""
+    """Return the end of each requested pause that is in effect, by provider, in milliseconds since 1970 UTC."""
     stored, now = replica.db.get_meta(meta.PAUSES), replica.world.now()
     try:
         pauses = read_json(stored, type=dict[str, int]) if stored else {}
@@ -114,7 +114,8 @@ def clock_time(milliseconds: int) -> str:
 
 
 async def side_by_side(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Run concurrently and return all results. If any failed, all are awaited, then the first failure is raised."""
+    """Run coroutines concurrently and return all results. If any fails, all are awaited, then the first failure is
+    raised."""
     results = await asyncio.gather(*works, return_exceptions=True)
     for one in results:
         if isinstance(one, BaseException):
@@ -133,13 +134,13 @@ class Company:
         *,
         before: Company | None = None,
     ) -> None:
-        """`before`: the company of an earlier step of the same command; providers given up there are not
+        """`before`: the company of an earlier step of the same command. Providers that were given up there are not
         called again."""
         self._replica, self._progress = replica, progress
         told_of_pauses.set(self.say)
         self._pauses = kept_pauses(replica)
         self.members = [CompanyMember(self, provider) for provider in providers]
-        #: Providers between which waits are bounded. One that is only read, like a file, is not among them.
+        #: Providers whose waits for each other are limited, without those that are only read, such as a file.
         self._others = [one for one in self.members if one.is_place]
         self.hurried = False
         for one in self.members:
@@ -156,42 +157,43 @@ class Company:
 
     @property
     def is_company(self) -> bool:
-        """Tell whether any provider waits for another."""
+        """Tell whether there are several providers, so that one can keep another waiting."""
         return len(self._others) > 1
 
     @property
     def late(self) -> list[CompanyMember]:
-        """Return those left out by the hurried run."""
+        """Return the providers that the hurried run omitted."""
         return [one for one in self.members if one.late]
 
     @property
     def absent(self) -> list[CompanyMember]:
-        """Return those that did not take part to the end."""
+        """Return the providers that did not take part to the end."""
         return [one for one in self.members if one.late or one.gone is not None]
 
     def in_order(self) -> list[CompanyMember]:
-        """Return all, those that answered in time first."""
+        """Return all providers, those that answered in time first."""
         return sorted(self.members, key=lambda one: one.was_late)
 
     def begin(self, *, hurried: bool) -> None:
-        """Begin a run. Late providers are called again; those gone stay so."""
+        """Begin a run. Late providers are called again, providers that were given up are not."""
         self.hurried = hurried
         for one in self.members:
             one.was_late |= one.late
             one.late = False
 
     def be_patient(self) -> None:
-        """Stop hurrying: from here on each works independently."""
+        """End the hurried run: from now on, each provider has its own deadline."""
         self.hurried = False
 
     @contextlib.asynccontextmanager
-    async def noticing_the_silent(self) -> AsyncIterator[None]:
-        """Give up unresponsive providers soon inside this block, by a request for something nobody keeps.
+    async def detecting_unresponsive(self) -> AsyncIterator[None]:
+        """While the block runs, test providers by a request for a pin name that is never used, and give up
+        unresponsive ones.
 
-        A name lookup or upload may take a healthy provider far longer.
+        A healthy provider may need far longer for a name lookup or upload, so their durations show nothing.
         """
         providers = [one for one in self._others if self.is_company and one.capabilities.list]
-        looks = [asyncio.ensure_future(one.pins(_NOBODYS)) for one in providers]
+        looks = [asyncio.ensure_future(one.pins(_UNUSED_NAME)) for one in providers]
         try:
             yield
         finally:
@@ -199,8 +201,8 @@ class Company:
                 look.cancel()
             await asyncio.gather(*looks, return_exceptions=True)
 
-    def somebody_waits(self, but: CompanyMember) -> bool:
-        """Tell whether another provider is idle while this one works."""
+    def is_any_idle(self, but: CompanyMember) -> bool:
+        """Tell whether a provider other than `but` is idle."""
         return any(one is not but and one.is_idle for one in self._others)
 
     def say(self, text: str) -> None:
@@ -225,27 +227,27 @@ class Company:
 
 
 class CompanyMember:
-    """One provider of a sync: the same contract, with time limits when there are others."""
+    """Wraps one provider of a sync, with time limits if there are other providers."""
 
     def __init__(self, company: Company, provider: Provider) -> None:
         self._company, self._provider = company, provider
         can = provider.capabilities
-        #: Whether it stores something, and so may be waited for.
+        #: Whether it stores data, and so may be waited for.
         self.is_place = can.put or can.names or can.pin
-        #: Why it is not called again in this sync.
+        #: The reason why it is not called again in this sync.
         self.gone: ProviderError | None = None
-        #: The same in the provider's own words.
+        #: The same as the provider's own error message.
         self.cause = ""
         self.paused_until = 0
-        #: Whether the current run continues without it, and whether an earlier one did.
+        #: Whether the current run continues without it, and whether an earlier run did.
         self.late = self.was_late = False
         #: The texts of its refusals in this sync.
         self.refusals: set[str] = set()
         self._calls = 0
-        #: Bytes given to `put_car` and not sent before the next group commit.
+        #: Bytes passed to `put_car` and not sent before the next group commit.
         self._held_back = 0
         self._hurry = self._spent = 0.0
-        for name in _OFFERS:
+        for name in _OPTIONAL_METHODS:
             if hasattr(provider, name):
                 setattr(self, name, self._offer(name))
         if isinstance(provider, Fetching):
@@ -259,7 +261,7 @@ class CompanyMember:
             setattr(self, "begin_group", provider.begin_group)  # noqa: B010
             setattr(self, "commit_group", self._commit_group)  # noqa: B010
             setattr(self, "discard_group", provider.discard_group)  # noqa: B010
-        if isinstance(provider, Settling):  # it never fails, and has its own limit
+        if isinstance(provider, Settling):  # this method never fails and has its own time limit
             setattr(self, "settle", provider.settle)  # noqa: B010
 
     @property
@@ -278,7 +280,7 @@ class CompanyMember:
         return self._calls == 0 and not self.late and self.gone is None
 
     def leave_out(self, why: ProviderError, *, paused_until: int = 0, cause: str = "") -> None:
-        """Do not call it again in this sync."""
+        """Stop calling this provider in this sync."""
         self.gone, self.paused_until, self.cause = why, paused_until, cause or str(why)
 
     # -- the contract ----------------------------------------------------------------------------------------------
@@ -311,7 +313,7 @@ class CompanyMember:
         return await self._ask(lambda: self._provider.get_blocks(cids), call)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """See `Provider.get_dag`. One answer brings a tree; its provider limits the time without progress."""
+        """See `Provider.get_dag`. The answer is a whole tree; the provider itself limits the time without progress."""
         async with contextlib.aclosing(self._blocks_of(root)) as blocks:
             async for block in blocks:
                 yield block
@@ -368,19 +370,19 @@ class CompanyMember:
 
         async def call(*arguments: Any) -> Any:
             size = len(arguments[0]) if arguments else 0
-            base = ANSWER if name in _SOON else SERVICE
+            base = ANSWER if name in _QUICK_METHODS else SERVICE
             return await self._ask(lambda: real(*arguments), _RunningCall(base + _BLOCK * size))
 
         return call
 
-    # -- how long it may take --------------------------------------------------------------------------------------
+    # -- time limits -----------------------------------------------------------------------------------------------
 
     async def _ask(self, work: Callable[[], Awaitable[T]], call: _RunningCall) -> T:
         self._refuse_missed()
         try:
             return await (self._watched(work, call) if self._company.is_company else work())
         except ProviderError as error:
-            # The sender has already waited for a short pause, and was refused again.
+            # The caller has already waited for a short pause, and was refused again.
             most = 0.0 if self._company.is_company else WAITED
             if (after := error.again_after) is not None and after > most and self.gone is None:
                 self._company.pause(self, error, after)
@@ -390,8 +392,8 @@ class CompanyMember:
         except Exception as error:
             ours = isinstance(error, IpfsmemError) or error is call.source_error
             if ours or not self._company.is_company:
-                raise  # of the blocks being sent; or no one else needs this sync
-            # Without its message, which may repeat a request with a token.
+                raise  # an error of the source of the blocks; or there is no other provider
+            # Without the error's message, which may contain a request with a token.
             text = f"{self.name} failed with an unexpected error: {type(error).__name__}"
             raise ProviderUnavailable(text) from error
 
@@ -402,7 +404,7 @@ class CompanyMember:
             raise ProviderUnavailable(f"{self.name} has not answered yet")
 
     async def _watched(self, work: Callable[[], Awaitable[T]], call: _RunningCall) -> T:
-        """Return the result of one call, unless it takes too long or the provider is given up meanwhile."""
+        """Return the result of one call. Raises if its time limit passes or the provider is given up meanwhile."""
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
         last = loop.time()
@@ -418,7 +420,7 @@ class CompanyMember:
                 self._refuse_missed()
         except asyncio.CancelledError:
             task.cancel()
-            while not task.done():  # by contract it leaves nothing half done
+            while not task.done():  # by the contract, a cancelled call leaves nothing half done
                 with contextlib.suppress(asyncio.CancelledError):
                     await asyncio.wait([task])
             raise
@@ -432,8 +434,8 @@ class CompanyMember:
     def _count(self, call: _RunningCall, passed: float) -> None:
         call.waited += passed
         if call.small:
-            self._spent += passed / self._calls  # concurrent calls wait once
-        if self._company.hurried and self._company.somebody_waits(self):
+            self._spent += passed / self._calls  # concurrent calls count the same wait once
+        if self._company.hurried and self._company.is_any_idle(self):
             self._hurry += passed / self._calls
             if self._hurry >= HURRY:
                 self.late = True
@@ -446,7 +448,7 @@ class CompanyMember:
 
 
 class _RunningCall:
-    """A running call: seconds since its last progress, and their limit."""
+    """A running call, with the time since its last progress and its limit in seconds."""
 
     def __init__(self, limit: float, *, small: bool = False) -> None:
         self.limit, self.small = limit, small
@@ -456,7 +458,7 @@ class _RunningCall:
         self.source_error: Exception | None = None
 
     def moved(self, limit: float, size: int) -> None:
-        """Note progress of `size` bytes, and the time limit for processing them."""
+        """Note progress of `size` bytes, and set the time limit for processing them."""
         self.waited, self.limit = 0.0, limit
         self.bytes += size
 

@@ -1,6 +1,6 @@
-"""Shared context of one sync: the replica, the providers and requests to them, and notices.
+"""Context of one sync: the replica, the providers and requests to them, and notices.
 
-Holds data for one sync only and decides nothing. A step's results are in its return value (`steps`).
+The context exists for one sync. The results of a step are in its return value (`steps`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 
 class Sending:
-    """Record of what one sync sent, and who did not accept it."""
+    """A record of what one sync sent, and of the providers that did not accept it."""
 
     def __init__(self) -> None:
-        #: Blocks that each provider accepted, by provider: not requested again before they are read.
+        #: Blocks that each provider accepted, by provider; later requests need not ask for these.
         self.taken: dict[str, set[CID]] = {}
-        #: Providers that did not accept a root: no name that leads to it is put there.
+        #: Providers that did not accept a root. Names that lead to it are not put there.
         self.without: set[str] = set()
-        #: Providers that did not accept what was published, in order of failure.
+        #: Providers that did not accept the published version, in order of failure.
         self.not_placed: list[str] = []
         self.blocks = self.bytes = 0
         #: Live blocks missing at providers after resending.
@@ -42,11 +42,11 @@ class Sending:
 
 
 class SyncContext:
-    """One sync. `root`: the unlocked wallet or recovery key, None in everyday use.
+    """One sync. `root`: the unlocked wallet or recovery key; usually None.
 
-    `named_root`: the CID of a published root that the user wrote down, when names and lists are lost (format
-    section 7); verified like any other. `not_opened`: providers of the vault that take no part, for want of a
-    token or the like.
+    `named_root`: the CID of a published root that the user noted, for the case that names and lists are lost (format
+    section 7); it is verified like any other. `not_opened`: providers of the vault that cannot be opened, for example
+    without a token.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class SyncContext:
         assert replica.config.vault is not None and replica.vault_tag is not None
         self.replica = replica
         self.notices = notices
-        #: `providers` with a time limit each; None if the sync waits for every provider.
+        #: `providers` with time limits; None if the sync waits for every provider.
         self.company = company
         self.providers = providers
         self.not_opened = not_opened
@@ -82,7 +82,7 @@ class SyncContext:
         self.fetcher = Fetcher(replica.db, in_order, not_opened)
 
     def why(self, error: IpfsmemError) -> str:
-        """Return what a refused block adds to an error that it caused."""
+        """Return the explanation of an error that a refused block caused, to be appended to its message."""
         if isinstance(error, NotFoundError) and self.fetcher.refused:
             return "; " + next(iter(self.fetcher.refused.values()))
         return ""

@@ -1,9 +1,9 @@
-"""Deletion holds: the root before a mass delete is kept until the user confirms the delete (format section 7).
+"""Keep the root before a mass delete until the user confirms the delete (format section 7).
 
-The device that joined the delete records the guard, and pins the root under the vault's guard name at
-providers that keep several names per root, so that other devices' collections spare it. Otherwise only this
-device guards it, which is reported. Guards are bounded per author of the lost texts, so that no author's
-guards displace another's.
+The device that joined the delete records a guard, and pins the root under the vault's guard name at providers that
+support several names per root, so that collections of other devices keep it. Otherwise only this device guards the
+root, which is reported. The number of guards is limited per author of the lost texts, so that one author's guards
+cannot displace another's.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _WHICH: Final = "List the guarded versions: ipfsmem vault compact --dry-run"
 
 
 class DeletionHold(msgspec.Struct, frozen=True):
-    """The reason of a guard: since `at` (milliseconds), for `gone` texts of the families `of` (with the
-    number per family), removed by what the devices `by` published."""
+    """The reason of a guard. `at`: since when, in milliseconds since 1970 UTC. `gone`: number of removed texts. `of`:
+    their authors' families, with the number per family. `by`: the devices whose versions removed them."""
 
     at: int
     gone: int
@@ -46,9 +46,8 @@ class DeletionHold(msgspec.Struct, frozen=True):
 
 
 class Guarded(msgspec.Struct, frozen=True):
-    """A guarded root for display: `of` and `by` as labels with ids, since labels are not unique. For one
-    guarded only by another device, only its root is known. `dropped`: it is no longer guarded, or would not
-    be."""
+    """A guarded root for display. `of` and `by`: labels with ids, since labels are not unique. If only another device
+    guards the root, the other fields are unknown. `dropped`: the guard was released, or would be."""
 
     root: str
     at: int | None
@@ -66,10 +65,9 @@ def guard_name(anchor_public: bytes) -> str:
 def add_hold(replica: Replica, deletes: MassDelete) -> None:
     """Guard the roots before a mass delete (inside a transaction).
 
-    The authors of the lost texts decide which guards share a bound: the largest deletes stay, then the
-    oldest. Each author is bounded separately, and a root stays while one of them has room for it: so false
-    alarms about own texts, however many, displace no one else's guard, nor does one become an own guard by
-    what else was deleted with it.
+    The number of guards is limited per author of the lost texts; the largest deletes are kept, then the oldest. A
+    root is kept if it is within the limit of one of its authors. So a person who deletes many own texts cannot
+    displace guards for other people's texts.
     """
     for root in deletes.roots:
         before = guarded(replica.db).get(root)
@@ -113,8 +111,8 @@ def forget_holds(replica: Replica, dropped: Iterable[str]) -> None:
 
 
 def guarded_roots_here(db: Database) -> list[CID]:
-    """Return the local guarded roots, even if the row with their source is damaged: what was reported as kept
-    must not be lost."""
+    """Return the roots that this device guards, including those whose row is damaged, since they were reported as
+    kept."""
     roots = [parse_cid(root) for root in guarded(db) if is_cid(root)]
     return [root for root in roots if db.block(root.digest) is not None]
 
@@ -124,13 +122,13 @@ def _forget(replica: Replica, roots: Iterable[str]) -> None:
 
 
 def keeps_holds(provider: Provider) -> bool:
-    """Tell whether a root can have a second name there."""
+    """Tell whether a provider supports a second pin name for a root."""
     can = provider.capabilities
     return can.pin and can.list and can.unpin and can.partial_car
 
 
 async def publish_holds(run: SyncContext) -> None:
-    """Pin this device's guarded roots once at each provider that can keep guards; report if none can."""
+    """Pin this device's guarded roots at each provider that supports guards; report if none does."""
     roots, noted = list(guarded(run.replica.db)), _pinned_guards(run)
     if not roots and not any(noted.values()):
         return
@@ -161,7 +159,7 @@ async def publish_holds(run: SyncContext) -> None:
 
 
 async def _unpin_dropped(run: SyncContext, provider: Provider, roots: list[str], there: list[str]) -> None:
-    """Unpin the roots that this device no longer guards; `there`: what it had pinned."""
+    """Unpin the roots that this device no longer guards. `there`: the roots that it had pinned."""
     if not roots:
         return
     try:
@@ -180,7 +178,7 @@ async def _unpin_dropped(run: SyncContext, provider: Provider, roots: list[str],
 
 
 async def holds_at(run: SyncContext, provider: Provider) -> dict[str, Pin]:
-    """Return the pins by which any device guards a root at a provider, by this device's name of the root."""
+    """Return the pins by which any device guards a root at a provider, by the root as known to this device."""
     if not keeps_holds(provider):
         return {}
     ours = {row.answered: row.root for row in placed.at_provider(run.replica.db.connection, provider.name)}
@@ -190,9 +188,9 @@ async def holds_at(run: SyncContext, provider: Provider) -> dict[str, Pin]:
 def meant(run: SyncContext, names_given: Iterable[str], elsewhere: Iterable[str]) -> frozenset[str]:
     """Return the guarded roots selected by each text of `names_given`.
 
-    A text is a root (then only that, even if it is also a label), a device whose published state alone
-    brought the deletes (by id, its prefix, or label), or `ALL`. `elsewhere`: the roots guarded at providers.
-    Raises, before anything is done, NotFoundError, and UsageError when a text names several devices.
+    A text is a root (even if it is also a label); the id, id prefix or label of a device that alone published the
+    deletes; or `ALL`. `elsewhere`: the roots guarded at providers. Raises NotFoundError, and UsageError if a text
+    names several devices, before any change.
     """
     here, ring = guarded(run.replica.db), run.replica.ring
     roots = {*here, *elsewhere}
@@ -213,8 +211,8 @@ def meant(run: SyncContext, names_given: Iterable[str], elsewhere: Iterable[str]
 
 
 def describe_holds(run: SyncContext, elsewhere: Iterable[str], dropped: frozenset[str]) -> list[Guarded]:
-    """Return all guards for display, newest first. `elsewhere`: guarded roots at providers; `dropped`: those
-    released."""
+    """Return all guards for display, newest first. `elsewhere`: roots guarded at providers. `dropped`: released
+    roots."""
     here = guarded(run.replica.db)
     ring = run.replica.ring
     holds = [

@@ -1,8 +1,8 @@
-"""Discover heads: from anchors to the ring, to its members' names, to roots, until nothing new is learned
-(format section 7).
+"""Discover heads: follow anchors to the ring, its members' names and their roots, until no new ones appear (format
+7).
 
-Every root is verified before use; names, pin lists and providers can only withhold. Verified rings are kept;
-states are joined elsewhere.
+Every root is verified before use, so that names, pin lists and providers can only withhold data. Verified rings are
+stored; `join_step` joins the states.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from ipfsmem.seal.objects import EpochKey
 from ipfsmem.sync.anchor_pins import MAX_HOPS, MAX_PINS, PINS_AT_ONCE, learn_anchor, learn_unknown_anchors
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.names import pin_name, target
-from ipfsmem.sync.pin_lists import Looks, readable_pins
+from ipfsmem.sync.pin_lists import ListReads, readable_pins
 from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.steps import DiscoveredHeads
 from ipfsmem.sync.unjoined_heads import held_heads, not_whole
 
-#: Maximum number of names asked per sync of devices admitted by admins: 64 families with 8 successors each.
-#: Those admitted by roots are always asked first, so nobody can hide their texts by filling the ring.
+#: Maximum number of names looked up per sync for devices admitted by admins: 64 families with 8 successors each.
+#: Names of devices admitted by roots are always looked up first, so that nobody can hide their texts by filling the
+#: ring.
 MAX_NAMES = MAX_FAMILIES * (1 + MAX_SUCCESSORS)
-#: Refusals that may end when the ring gains keys and members.
+#: Errors of roots that a ring with more keys and members may accept.
 _BY_RING: Final = (MembershipError, OpenError, SignatureError)
-#: Approximate maximum of unnamed keys kept in one sync: more than any honest vault has.
+#: Approximate maximum number of unnamed keys kept in one sync: more than any real vault has.
 _MOST_UNNAMED: Final = 65_536
-#: The source shown in reports for a root that the user wrote down, instead of a name.
+#: The source in reports of a root that the user specified.
 _GIVEN: Final = "the given version"
 
 
@@ -66,12 +67,12 @@ async def discover(run: SyncContext) -> DiscoveredHeads:
     requested: set[str] = set()
     await _follow_all(search, todo, requested)
     if run.named_root is not None:
-        # The user wants this root, whatever older ones are found.
+        # The user specified this root, so it is an error if only older ones are found.
         await _open_named(search, {_GIVEN: run.named_root}, anchor=False)
         await _follow_all(search, _to_ask(search, requested), requested)
     search.held = held_heads(run.replica)
     again = [root for root in (*search.held, *not_whole(run.replica)) if _is_news(search, root, False)]
-    failed = await _open_roots(search, again, anchor=False)  # unreadable now: it stays held
+    failed = await _open_roots(search, again, anchor=False)  # unreadable now: the head remains held
     search.later.update(root for root, error in failed.items() if isinstance(error, ProviderError))
     await _verify_by_whole_ring(search, requested)
     if run.root is not None:
@@ -80,7 +81,7 @@ async def discover(run: SyncContext) -> DiscoveredHeads:
 
 
 async def discover_older(run: SyncContext, earlier: DiscoveredHeads) -> DiscoveredHeads:
-    """Add heads of pin lists: a complete older head, when names led to damaged ones."""
+    """Add heads of pin lists, among which is a complete older head if names led to damaged ones."""
     search = Search(run, earlier)
     if not search.lists_read and (failure := await _open_pins(search)) is not None and not search.heads:
         raise failure
@@ -89,7 +90,7 @@ async def discover_older(run: SyncContext, earlier: DiscoveredHeads) -> Discover
 
 
 class Search:
-    """The results so far; only this module changes it."""
+    """The results so far. Only this module changes them."""
 
     def __init__(self, run: SyncContext, earlier: DiscoveredHeads | None = None) -> None:
         self.run = run
@@ -104,7 +105,7 @@ class Search:
         self.later = set(so_far.later)
         self.outages = so_far.outages.after({}, ())
         self.lists_read = so_far.lists_read
-        #: Providers whose lists were due and read.
+        #: Providers whose pin lists were due and read.
         self.looked: set[str] = set()
         #: Names and the roots that they lead to.
         self.leads: dict[str, CID] = {}
@@ -116,12 +117,12 @@ class Search:
         self.anchored = so_far.anchored
         self.held = so_far.held
         self.known_elsewhere = so_far.known_elsewhere
-        #: Keys from rings that no statement named at the time: another ring may name them.
+        #: Keys from rings that no statement named at the time; another ring may name them.
         self.unnamed: set[EpochKey] = set()
-        #: The ring with which each head was verified, or each root refused that another ring may accept.
+        #: The ring by which each head was verified, or each root refused.
         self.verified_with: dict[CID, Ring | None] = {}
         self.refused_with: dict[CID, Ring | None] = {}
-        #: Refusals by source name or list, reported at the end, since a later ring may accept them.
+        #: Refused roots by source (name or list), reported at the end, since a later ring may accept them.
         self.refusals: list[tuple[str, dict[CID, IpfsmemError]]] = []
 
     def found(self) -> DiscoveredHeads:
@@ -179,7 +180,7 @@ async def _read_lists(search: Search) -> None:
     if search.lists_read:
         return
     if search.opened and any(p.capabilities.names for p in search.run.providers):
-        await look_at_lists(search)
+        await read_lists_with_names(search)
         return
     # When names are lost or hidden, pin lists still show roots; each is verified like any other.
     if search.run.root is not None and search.run.root.head_public != search.run.anchor:
@@ -191,7 +192,7 @@ async def _read_lists(search: Search) -> None:
 
 
 async def _retry_refused(search: Search) -> None:
-    """Judge refused roots again until the ring stops growing: another root may have enrolled their makers."""
+    """Verify refused roots again until the ring stops growing, since another root may have enrolled their devices."""
     while again := [
         r for r, judged_by in search.refused_with.items() if judged_by is not search.run.replica.ring
     ]:
@@ -201,10 +202,10 @@ async def _retry_refused(search: Search) -> None:
 
 
 async def _verify_by_whole_ring(search: Search, requested: set[str] | None) -> None:
-    """Judge every root by the join of all roots' rings, whatever the reading order, then report refusals.
+    """Verify every root by the join of all rings, so that the order of reading does not matter, then report refusals.
 
-    A head whose maker another ring revokes is refused, one whose maker another ring enrols is accepted. Looks
-    up the names they lead to, unless `requested` is None.
+    A head is refused if another ring revokes its device, and accepted if another ring enrols its device. Also looks
+    up the names that the rings lead to, unless `requested` is None.
     """
     replica = search.run.replica
     while True:
@@ -228,12 +229,12 @@ async def _verify_by_whole_ring(search: Search, requested: set[str] | None) -> N
             del search.heads[root]
             search.refused.add(root)
             _refuse(search, root, str(root), error)
-    _tell_of_refused(search)
+    _report_refused(search)
 
 
 def _put_off_unread(search: Search) -> None:
-    """Defer the unreadable roots of names, except for those of devices that may not write as the whole ring has it:
-    they are not heads."""
+    """Defer the unreadable roots of names, except for names of devices that may not write by the joined ring, whose
+    roots are not heads."""
     ring = search.run.replica.ring
     members = ring.view.members.values() if ring is not None else ()
     writers = {ipns_name(one.sign) for one in members if ring is not None and ring.view.may_write(one.id)}
@@ -249,11 +250,11 @@ def _put_off_unread(search: Search) -> None:
 
 
 async def _open_pins(search: Search) -> ProviderError | None:
-    """Open every root in pin lists, newest first, many at a time: a long-offline device has its newest head
-    among old ones.
+    """Open every root in pin lists, newest first, many at a time: a long-offline device has its newest head among old
+    ones.
 
-    An unreadable root blocks no other. Returns the failure when no listed root is a head, and when no provider
-    lists its roots. Names do not replace a list here: without channels they are this device's own records.
+    An unreadable root does not block others. Returns the failure if no listed root is a head, or if no provider lists
+    its roots. Names do not replace a list: at providers without names, they are this device's own records.
     """
     shown: set[CID] = set()
     failure: ProviderError | None = None
@@ -278,7 +279,7 @@ async def _open_pins(search: Search) -> ProviderError | None:
             search.listed.update(fresh)  # minus those that names lead to, once the ring is known
         failed = await _open_listed(search, fresh)
         search.outages.note_listed(roots, failed)
-        _tell_of_pins(search, provider, failed)
+        _report_pins(search, provider, failed)
         down = (error for error in failed.values() if isinstance(error, ProviderError))
         failure = failure or next(down, None)
     if failure is None and (search.fresh or not any_answer):
@@ -294,7 +295,7 @@ async def _listed(search: Search, provider: Provider) -> tuple[list[CID], bool]:
         search.outages.unread_lists[provider.name] = error
         if not provider.capabilities.names:
             search.outages.silent[provider.name] = error
-        # The names it shows lead there too.
+        # the provider's names lead to the same roots
         is_told = not provider.capabilities.names or search.run.names.tells_of_all(provider.name)
         consequence = (
             ". Versions listed only there come with a later sync"
@@ -310,18 +311,18 @@ async def _listed(search: Search, provider: Provider) -> tuple[list[CID], bool]:
     return roots, error is not None
 
 
-async def look_at_lists(search: Search) -> None:
+async def read_lists_with_names(search: Search) -> None:
     """Read pin lists although names exist: always at providers without names, since no name leads to what was
     published only there.
 
     At others as well, when `pin_lists` says so: a name can lose a publish when two devices move an anchor at
     once, or a provider and a device are rolled back together.
     """
-    looks = Looks.of(search.run.replica, unlocked=search.run.root is not None)
-    leads_back = _any_leads_back(search)
+    looks = ListReads.of(search.run.replica, unlocked=search.run.root is not None)
+    leads_back = _is_any_rolled_back(search)
     for provider in search.run.providers:
         can = provider.capabilities
-        # A name that leads nowhere, or back, may have lost a publish.
+        # A name that leads to no root or to an older root may have lost a publish.
         due = not can.names or provider.name in search.run.names.behind or leads_back or _unread_at(provider)
         if provider.name in search.looked or not (can.list and (due or looks.is_due(provider.name))):
             continue
@@ -333,7 +334,7 @@ async def look_at_lists(search: Search) -> None:
         search.listed.update(news)
         failed = await _open_listed(search, news)
         search.outages.note_listed(roots, failed)
-        _tell_of_pins(search, provider, failed)
+        _report_pins(search, provider, failed)
         in_part = [root for root in news if root in search.heads and search.heads[root].unknown_devices]
         part = MembershipError("joined in part")
         if not unread:
@@ -342,8 +343,8 @@ async def look_at_lists(search: Search) -> None:
         looks.keep()
 
 
-def _any_leads_back(search: Search) -> bool:
-    """Tell whether a device's name leads to less than that device published before."""
+def _is_any_rolled_back(search: Search) -> bool:
+    """Tell whether a device's name leads to an older version than that device published before."""
     ring = search.run.replica.ring
     devices = {ipns_name(one.sign): one.id for one in ring.view.members.values()} if ring is not None else {}
     heads_of: dict[str, list[Head]] = {}
@@ -353,13 +354,13 @@ def _any_leads_back(search: Search) -> bool:
     for name, root in search.leads.items():
         led_to = search.heads.get(root)
         if led_to is not None and any(
-            not _counts_as_far(led_to, own) for own in heads_of.get(devices.get(name, ""), ())
+            not _covers(led_to, own) for own in heads_of.get(devices.get(name, ""), ())
         ):
             return True
     return False
 
 
-def _counts_as_far(head: Head, other: Head) -> bool:
+def _covers(head: Head, other: Head) -> bool:
     ctx = head.commit.commit.ctx
     return all(dev in ctx and ctx[dev].n >= seen.n for dev, seen in other.commit.commit.ctx.items())
 
@@ -369,7 +370,7 @@ def _unread_at(provider: Provider) -> list[str]:
 
 
 async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemError]:
-    """Open roots of one list; return the failures. Stops when none of `PINS_AT_ONCE` roots is readable now."""
+    """Open the roots of one list and return the failures. Stops after `PINS_AT_ONCE` roots of which none is readable."""
     failed: dict[CID, IpfsmemError] = {}
     for start in range(0, len(roots), PINS_AT_ONCE):
         part = roots[start : start + PINS_AT_ONCE]
@@ -381,10 +382,10 @@ async def _open_listed(search: Search, roots: list[CID]) -> dict[CID, IpfsmemErr
     return failed
 
 
-def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
-    """Report unreadable roots once per kind of failure, since anyone who may pin there can list any number.
+def _report_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemError]) -> None:
+    """Report unreadable roots, once per kind of failure, since anyone who may pin there can list any number of roots.
 
-    Refusals are reported at the end.
+    Refused roots are reported at the end.
     """
     source = f"pin list of {provider.name}"
     sorts: dict[type[IpfsmemError], dict[CID, IpfsmemError]] = {}
@@ -404,8 +405,8 @@ def _tell_of_pins(search: Search, provider: Provider, failed: dict[CID, IpfsmemE
 
 
 def _to_ask(search: Search, requested: Set[str]) -> list[str]:
-    """Return the member names not yet asked: anchors, devices admitted by roots, then up to `MAX_NAMES`
-    admitted by admins.
+    """Return the names of members that were not looked up yet: anchors, then devices admitted by roots, then up to
+    `MAX_NAMES` admitted by admins.
 
     Readers are left out: their commits are not joined.
     """
@@ -431,8 +432,8 @@ def _to_ask(search: Search, requested: Set[str]) -> list[str]:
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
     """Return the root of each name; names without one are left out.
 
-    An anchor may lead there by other names, a device's name may not: its holder could point it at another
-    device's root.
+    An anchor may lead to a root by other names. A device's name may not, since its owner could point it at the name
+    of another device.
     """
     roots: dict[str, CID] = {}
     wrong: dict[str, FormatError] = {}
@@ -465,14 +466,14 @@ async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
 
 
 async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) -> None:
-    """Verify the roots of names; `anchor`: only a root key can sign those names.
+    """Verify the roots of names. `anchor`: the names are those of anchors, which only a root key can sign.
 
-    An unreadable root stops the sync if it may be a root key's ring or this device's own past. Another
-    member's is deferred: that member may have made it unreadable, and whoever is to revoke the member has to
-    sync first.
+    An unreadable root stops the sync if it may be a root key's ring or an earlier version of this device. That of
+    another member is deferred: the member may have made it unreadable on purpose, and a device that shall revoke the
+    member has to sync first.
     """
     if search.fresh:
-        search.listed.difference_update(leads.values())  # whichever showed them first
+        search.listed.difference_update(leads.values())  # the first name that leads to each root
     own = _own_past(search)
     must = {root for name, root in leads.items() if name in own}
     sources = {root: name for name, root in reversed(leads.items())}
@@ -483,11 +484,11 @@ async def _open_named(search: Search, leads: dict[str, CID], *, anchor: bool) ->
                 raise error
             search.unread_named[root] = error
             continue
-        is_named = sources[root] != _GIVEN  # a root given by the user is reported as not used
+        is_named = sources[root] != _GIVEN  # a root that the user specified is reported as unused
         if is_named and isinstance(error, FormatError | OpenError) and root not in search.in_part:
             search.unusable.add(root)
         _refuse(search, root, sources[root], error)
-    if not anchor:  # an anchor leads to a ring, which is not a head
+    if not anchor:  # an anchor leads to a ring, not to a head
         search.unread |= search.in_part.intersection(leads.values())
 
 
@@ -516,7 +517,7 @@ def _refuse(search: Search, root: CID, source: str, error: IpfsmemError) -> None
     search.refusals.append((source, {root: error}))
 
 
-def _tell_of_refused(search: Search) -> None:
+def _report_refused(search: Search) -> None:
     """Report unused roots, grouping those of one list with the same failure."""
     refusals, search.refusals = search.refusals, []
     for source, roots in refusals:
@@ -550,8 +551,8 @@ def _published_by(search: Search, root: CID, source: str) -> str:
 async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict[CID, IpfsmemError]:
     """Read roots concurrently, verify them one by one, and return the failures.
 
-    Roots that no key opened, or with an unknown maker, are retried when another root brings keys and members:
-    a new recovery phrase has no key for what was published before it.
+    Roots that no key opens, or whose device is unknown, are retried after another root added keys and members: a new
+    recovery phrase has no key for earlier versions.
     """
     search.opened.update(roots)
     ring = search.run.replica.ring
@@ -579,9 +580,9 @@ async def _open_roots(search: Search, roots: list[CID], *, anchor: bool) -> dict
 
 
 async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[CID, IpfsmemError]:
-    """Read and use roots, all judged by the current ring.
+    """Read and use roots, all verified by the ring at the start.
 
-    So none of them, if verified first, can suppress a revoke that another one brings.
+    So a root that is verified first cannot suppress a revoke in another root.
     """
     reads = {root: read_root(Reader(), root) for root in roots}
     ring = search.run.replica.ring
@@ -591,7 +592,7 @@ async def _read_and_use(search: Search, roots: list[CID], anchor: bool) -> dict[
 
 
 def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring | None) -> IpfsmemError | None:
-    """Keep the ring and record the head of a root, judged by `ring`; return the error if refused."""
+    """Keep the ring of a root and record its head, verified by `ring`; return the error if refused."""
     before = search.run.replica.ring
     secrets = [search.run.replica.device.box_secret]
     if search.run.root is not None:
@@ -604,8 +605,8 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring |
     except IpfsmemError as error:
         return error
     if opened.head is None and not anchor:
-        # A ring is valid only if a commit or anchor names its bytes, else old and new parts could be paired.
-        # Pin lists show the anchor's root too, so this is not reported.
+        # A ring is valid only if a commit or anchor names its bytes; otherwise old and new parts could be combined.
+        # Not reported, since pin lists contain the anchor's root too.
         search.opened.discard(root)
         search.headless.add(root)
         return None
@@ -626,16 +627,16 @@ def _use(search: Search, root: CID, files: RootFiles, anchor: bool, ring: Ring |
         search.ring_roots.add(root)
     else:
         search.heads[root] = opened.head
-        # By no other ring: roots read in between may refuse it.
+        # Not by another ring: roots read in between may refuse it.
         search.verified_with[root] = search.run.replica.ring if before is ring else ring
     return None
 
 
 def _keep_ring(search: Search, opened: VerifiedRoot) -> None:
-    """Join a root's ring into ours, and report when that ended a revoke, so that somebody is a member again."""
+    """Join a root's ring into ours, and report if that ended a revoke, so that a device is a member again."""
     replica, before = search.run.replica, search.run.replica.ring
     after = opened.ring if before is None else before.join(opened.shown)
-    # It was judged by the ring before its round: another root of the round may have ended keys it needs.
+    # It was verified by the ring before this round, in which another root may have ended keys that it needs.
     ended = {*opened.shown.unbounded_ring.keys} - {*after.keys} if opened.head is not None else ()
     after = after.with_spare((*opened.spare, *ended))
     replica.set_ring(after)
@@ -669,8 +670,8 @@ def _is_anchored(search: Search, ring: Ring) -> bool:
 
 
 def _learn_publicly(search: Search, keyring: bytes) -> None:
-    """Learn from the signed open part of an unreadable ring that another key seals; then nothing is published
-    with the old one."""
+    """Learn from the signed open part of an unreadable ring that another key seals, so that nothing is published
+    under the old one."""
     ring = search.run.replica.ring
     if ring is None:
         return

@@ -38,7 +38,7 @@ from ipfsmem.published.layout import Layout
 from ipfsmem.ring.keyring import Ring
 from ipfsmem.ring.statements import member_id
 from ipfsmem.sync.admission import admit
-from ipfsmem.sync.anchors import is_anchor_behind, note_all_looked_at
+from ipfsmem.sync.anchors import is_anchor_behind, note_full_check
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due, collection_is_due
 from ipfsmem.sync.company import Company, CompanyMember, clock_time
@@ -165,7 +165,7 @@ async def _once(run: SyncContext, layout: Layout) -> _Done:
     if run.company is None or not run.company.late:
         await _look_after(run, joined)
         if doubtful:
-            note_all_looked_at(run)
+            note_full_check(run)
     return _Done(run, _report(run, joined, published, started), failure)
 
 
@@ -269,7 +269,7 @@ async def restore(
     company = Company(replica, providers, progress, before=finders)
     members = company.members
     async with _begun(replica, members, root, progress, named_root=named_root, company=company) as run:
-        async with company.noticing_the_silent():
+        async with company.detecting_unresponsive():
             joined = await _pull(run)
         if not damaged_ok:
             _require_whole(run, joined)

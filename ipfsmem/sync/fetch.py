@@ -1,6 +1,6 @@
-"""Fetch blocks for a pull: local ones first, then one provider after another, each checked and fetched once.
+"""Fetch blocks for a pull, first from this device, then from one provider after another; check and fetch each once.
 
-Received blocks are held until kept; nothing is written here.
+Received blocks stay in memory until `keep` stores them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 #: Maximum number of blocks per request.
 BATCH = 2_000
-#: Maximum bytes of an answer, or of objects requested together, held before they are kept.
+#: Maximum bytes of an answer, or of objects requested together, in memory before they are stored.
 HELD_MAX = 64 * 1024 * 1024
 #: Maximum bytes read of an answer with a whole tree; the rest is requested normally.
 WHOLE_MAX = OWN_LIMITS.total_bytes
@@ -39,21 +39,21 @@ class Fetcher:
     def __init__(
         self, db: Database, providers: Sequence[Provider], not_opened: Sequence[NotOpened] = ()
     ) -> None:
-        """`not_opened`: providers that cannot be called and may hold what the others lack."""
+        """`not_opened`: providers that cannot be called and may have blocks that the others lack."""
         self._db = db
         self._providers = providers
         self._not_opened = not_opened
-        #: Fetched and verified in this sync, not yet kept.
+        #: Blocks that were fetched and verified in this sync and are not stored yet.
         self.fetched: dict[CID, bytes] = {}
         self.blocks = 0
         self.bytes = 0
         #: Blocks served in this sync, by provider name.
         self.served: dict[str, set[CID]] = {}
-        #: CIDs for which a provider sent something else, and why.
+        #: CIDs for which a provider sent other bytes, with the reason.
         self.refused: dict[CID, str] = {}
 
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
-        """Return those of these blocks that are available, verified. A wrong one is recorded and left out.
+        """Return the available blocks, verified. A wrong block is recorded and omitted.
 
         Raises ProviderError when a missing block may be at a provider that is down or cannot be opened.
         """
@@ -105,8 +105,8 @@ class Fetcher:
         return failed
 
     async def try_get(self, cids: Iterable[CID]) -> tuple[dict[CID, bytes], ProviderError | None]:
-        """Return the available blocks, verified, and why the others could not be requested everywhere (None:
-        they were)."""
+        """Return the available blocks, verified, and the error for which the others could not be requested
+        everywhere, or None."""
         blocks: dict[CID, bytes] = {}
         missing: list[CID] = []
         every = list(cids)
@@ -200,7 +200,7 @@ class Fetcher:
             del self.fetched[cid]
 
     def keep(self) -> None:
-        """Store the fetched blocks on this device (inside a transaction) and stop holding them."""
+        """Store the fetched blocks on this device (inside a transaction)."""
         self._db.add_blocks((cid.digest, data) for cid, data in self.fetched.items())
         self.fetched.clear()
 

@@ -1,13 +1,12 @@
-"""The ids of devices whose state was restored or copied (format section 5, "A counter is never used twice").
+"""Handle ids of devices whose state was restored or copied (format section 5, "A counter is never used twice").
 
-This device, once another copy of it is found, signs its own successor, moves what it wrote and the other
-copy's head does not hold identically to the new id, and only then joins that head.
+When this device finds another copy of itself, it signs its own successor, moves the writes that the other copy's head
+lacks to the new id, and then joins that head.
 
-Forks are copies of another device that wrote under the same counters. The first copy's head is joined, the
-second's held while the id may be in use. The id is retired when it has a successor, was revoked, or its key
-left the ring. Then a device with the head rewrites the differing texts of both copies under its own dots, entry
-by entry, and joins, so nothing diverges forever, whatever was signed. Texts of devices whose keys left the ring
-are rewritten in the same way.
+Forks are copies of another device that wrote under the same counters. The first copy's head is joined, the second's
+held while the id may be in use. The id is retired when it has a successor, was revoked, or its key left the ring.
+Then a device with the head rewrites the differing texts of both copies under its own dots, entry by entry, and joins,
+so that all devices converge. Texts of devices whose keys left the ring are rewritten in the same way.
 
 `causal.own_copies` has the rules. Functions that write run in a transaction, and nothing is fetched.
 """
@@ -52,15 +51,15 @@ _STEM: Final = 40
 
 
 def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """Return those of these pairs (counter, random number) that this device drew under its present id."""
+    """Return the pairs (counter, random number) among `shown` that this device drew under its present id."""
     db, device = replica.db.connection, replica.device.id
     return {n: r for n, r in shown if pairs.was_drawn(db, device, n, bytes.fromhex(r))}
 
 
 def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
-    """Return a head with a pair of this device that it never drew, so made after another copy of it; None without one.
+    """Return a head with a pair of this device that it never drew, so by another copy of it; None if there is none.
 
-    Of several the one with the greatest counter.
+    Of several heads, returns the one with the greatest counter.
     """
     device = replica.device
     pairs_of_heads = [head.commit.commit.ctx.get(device.id) for head in heads]
@@ -90,7 +89,7 @@ def take_new_id(replica: Replica, notices: Notices) -> Device:
                 operations.add_successor(ring, enrolled.signer, device.signer, old.id, since=since)
             )
         except IpfsmemError as error:
-            # Too many successors, or a full ring. Nothing needs to wait: an unlock enrols this id.
+            # Too many successors, or a full ring. An unlock enrols this id later.
             notices.say("unlock", f"{device.id} cannot publish before one unlock ({UNLOCK}): {error}")
     replica.set_device(device, former=old)
     replica.set_enrolled(enrolled)
@@ -187,10 +186,10 @@ def _lines_left(replica: Replica, segment: ValueToMove, there: Entry) -> list[Li
 
 
 def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Replica) -> set[str]:
-    """Return the devices of which another copy contributed to this head: one counter with two random numbers,
-    or one dot with two writes.
+    """Return the devices of which another copy contributed to this head: one counter with two random numbers, or one
+    dot with two writes.
 
-    A dot names one write of one entry, so the same dot in two entries is two writes as well.
+    A dot names one write of one entry, so the same dot in two entries means two writes too.
     """
     store = replica.store
     here = [EntryDifference(change.name, store.entry(change.name), change.theirs) for change in changes]

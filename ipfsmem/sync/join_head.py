@@ -1,8 +1,8 @@
-"""Join one verified head into this device's state: differences are read, checked, fetched, then kept in one
-step (format sections 5, 7).
+"""Join one verified head into this device's state: read, check and fetch the differences, then store them in one
+step.
 
-A head with a value not signed by its device, a dot beyond its counters, or a dot known as another write is
-dropped whole. A value whose body is unavailable is joined as "not fetched".
+A head with a value that its device did not sign, a dot beyond its counters, or a dot of another write is dropped as a
+whole. A value whose body is unavailable is joined as "not fetched". See format sections 5 and 7.
 """
 
 from __future__ import annotations

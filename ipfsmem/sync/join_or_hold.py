@@ -38,12 +38,12 @@ from ipfsmem.sync.refusal_reasons import reason
 from ipfsmem.sync.report import CROWDED, named
 from ipfsmem.sync.unjoined_heads import hold_head, release_head
 
-#: Part of a tree is unavailable or contradicts the commit: not necessarily its maker's doing.
+#: Errors of a tree with a part that is unavailable or contradicts the commit, which need not be its device's fault.
 _UNREADABLE = (NotFoundError, BlockError, DamagedError, OpenError)
 
 
 async def read_and_join(work: JoinWork, head: Head) -> bool:
-    """Read a head and join it; False if deferred, dropped or held."""
+    """Read a head and join it; return False if it was deferred, dropped or held."""
     before = len(work.run.fetcher.fetched)
     try:
         changes = await read_changes(work, head)
@@ -176,7 +176,7 @@ def drop_head(work: JoinWork, head: Head, error: IpfsmemError) -> None:
     else:
         work.refused.add(head.root)
         if head.root in work.found.held:
-            # A later sync would refuse it too, and room for held heads is scarce.
+            # A later sync would refuse it too, and the number of held heads is limited.
             with work.run.replica.transaction():
                 release_head(work.run.replica, head.root)
         work.run.notices.say("head-refused", subject, detail)

@@ -1,9 +1,9 @@
-"""The join step of a sync: heads of other devices first, then listed ones, and older heads if newer ones
-cannot be read whole (format sections 5, 7).
+"""Join the discovered heads: those of names first, then listed ones, and older ones if newer are incomplete (format
+5, 7).
 
-Before any join, this device makes sure that its id is still its own, requests texts that were unavailable when
-their values were joined, and adopts the texts of devices that are no longer members. After it, local data about
-what another device forgot is removed.
+Before any join, this device makes sure that its id is still its own, requests texts that were unavailable when their
+values were joined, and adopts the texts of devices that are no longer members. After it, local data about what
+another device forgot is removed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
         later = work.found.later.intersection(not_whole(run.replica))
         refused = () if work.heads else sorted(work.refused)
         keep_not_whole(run.replica, (*sorted(work.damaged), *sorted(later), *refused))
-        gone = work.heads_joined > 0 and _let_go_of_forgotten(run.replica)
+        gone = work.heads_joined > 0 and _delete_data_of_forgotten(run.replica)
     if gone and not run.replica.config.mode.sealed:
         run.replica.db.empty_log()  # it held plaintext
     _tell_of_copies(work)
@@ -96,7 +96,7 @@ async def join_found(run: SyncContext, admitted: Admitted) -> Joined:
 
 
 async def _join_heads(work: JoinWork, heads: Iterable[Head]) -> None:
-    """Join every head. One contained in another is not read once that one is joined."""
+    """Join every head. A head that a joined head contains is not read."""
     remaining = {head.root: head for head in heads}
     while remaining:
         for head, below in maximal_heads(remaining.values()):
@@ -369,7 +369,7 @@ async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderE
     return came, down
 
 
-def _let_go_of_forgotten(replica: Replica) -> bool:
+def _delete_data_of_forgotten(replica: Replica) -> bool:
     """Remove local sessions of a forgotten scope, and dreams' proposals and undo data for a forgotten memory or
     scope (inside a transaction); tell whether there were any.
 

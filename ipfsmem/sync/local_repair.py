@@ -1,15 +1,15 @@
-"""Repair of this device's own data: lost objects of the state, damaged notes, and damaged nodes of the state.
+"""Repair this device's own data: lost objects of the state, damaged notes, and damaged nodes of the state.
 
-Lost objects are left out of roots and requested again; damaged reference counts are recounted. Values in `meta`
-say what is due. A read that misses a text imports this module: what only a sync uses is imported in functions.
+Lost objects are left out of roots and requested again; damaged reference counts are recounted. Values in `meta` say
+what is due. A read that misses a text imports this module: what only a sync uses is imported in functions.
 
-Damaged notes about other devices and providers are dropped before a sync, and rebuilt where possible. Without
-such a row or value, more is read, stored, requested or counted again; with it, every sync would end. No text of
-the user is among them. Irrecoverable losses are reported.
+Damaged notes about other devices and providers are dropped before a sync, and rebuilt where possible. Without such a
+row or value, more is read, stored, requested or counted again; with it, every sync would end. No text of the user is
+among them. Irrecoverable losses are reported.
 
-Damaged state nodes come from published copies of this device or others. State nodes name each other by hash
-(format section 6.1), so their bytes prove themselves. The exact stored bytes are requested first, then the same
-node of the newest known root. Later local writes are nowhere else.
+Damaged state nodes come from published copies of this device or others. State nodes name each other by hash (format
+section 6.1), so their bytes prove themselves. The exact stored bytes are requested first, then the same node of the
+newest known root. Later local writes are nowhere else.
 """
 
 from __future__ import annotations

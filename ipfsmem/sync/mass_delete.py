@@ -1,9 +1,9 @@
-"""Mass deletes: texts removed by joins within a day, counted by author (format section 7).
+"""Detect mass deletes: count the texts that joins removed within a day, by author (format section 7).
 
 Deletions are unsigned: a head only shows what its maker had joined, and one person may write and delete with
-different devices. But authorship is signed, so each author's texts are counted separately: one author's
-volume cannot hide another's losses. An overwritten text counts for all its recorded authors, so overwriting
-first hides nothing either.
+different devices. But authorship is signed, so each author's texts are counted separately: one author's volume cannot
+hide another's losses. An overwritten text counts for all its recorded authors, so overwriting first hides nothing
+either.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ GUARD_FROM: Final = 10
 _PART_MS: Final = HOUR_MS
 #: Suffix of an author for timeline segments.
 _PIECES: Final = ":t"
-#: Occurs in the canonical JSON of exactly those entries with a wish to forget.
-_WISH: Final = b'"kind":"forgotten"'
+#: Occurs in the canonical JSON of exactly those entries with a FORGOTTEN value.
+_FORGOTTEN_MARK: Final = b'"kind":"forgotten"'
 #: Matches exactly the dots in the canonical JSON of an entry.
 _dots = re.compile(rb'"([0-9a-f]{16})-[0-9]{1,16}":\{').findall
 
@@ -78,7 +78,7 @@ def count_deleted(replica: Replica, changes: Iterable[EntryDifference]) -> dict[
             continue
         after = replica.store.raw(change.name)
         before = {family(dot[:16]) for dot in change.mine}
-        stands = after is not None and _WISH not in after
+        stands = after is not None and _FORGOTTEN_MARK not in after
         if stands and before <= _authors(after or b"", family):
             continue
         name = _entry_mark(replica, change.name)
@@ -173,7 +173,7 @@ def count_standing(replica: Replica) -> dict[str, int]:
     over = authors.everyone(replica.db.connection)
     counts: Counter[str] = Counter()
     for name, text in replica.store.texts():
-        if _WISH not in text:
+        if _FORGOTTEN_MARK not in text:
             earlier = over.get(_entry_mark(replica, name)) if over else None
             who = _authors(text, family).union(earlier or ())
             counts.update(one + _sort(name) for one in who)

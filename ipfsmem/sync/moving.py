@@ -23,7 +23,7 @@ from ipfsmem.sync.steps import Joined
 from ipfsmem.sync.upload import publish_anchors, upload_to
 
 #: Number of blocks read together.
-_READ_AT_ONCE = 2_000
+_READ_BATCH = 2_000
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -157,8 +157,8 @@ async def _check(run: SyncContext, target: Provider, roots: list[CID], newest: C
     if raw is not None and newest is not None and newest in roots and _keeps_tree(run, target, newest):
         last = live_set(run.replica.db, newest)
         read = [*last.structure, *([] if target.capabilities.has else last.objects)]
-        for start in range(0, len(read), _READ_AT_ONCE):
-            part = read[start : start + _READ_AT_ONCE]
+        for start in range(0, len(read), _READ_BATCH):
+            part = read[start : start + _READ_BATCH]
             run.progress(f"reading {target.name}", start, len(read))
             blocks = await raw.read_stored(part)
             for cid in part:
@@ -188,8 +188,8 @@ async def _not_there(run: SyncContext, target: Provider, wanted: list[CID]) -> l
 
 async def _send_what_lacks(run: SyncContext, target: Provider, roots: list[CID], absent: list[CID]) -> None:
     """Resend missing blocks: a move was interrupted or lost something."""
-    for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_AT_ONCE):
-        part = absent[start : start + _READ_AT_ONCE]
+    for start in range(0, len(absent) if target.capabilities.partial_car else 0, _READ_BATCH):
+        part = absent[start : start + _READ_BATCH]
         here = read_blocks(run.replica.db, [cid.digest for cid in part])
         blocks: list[Block] = [(cid, here[cid.digest]) for cid in part if cid.digest in here]
         if blocks:

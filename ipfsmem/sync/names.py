@@ -1,7 +1,7 @@
-"""Name records of one vault: read at every provider with names, moved if this device may sign, republished in time.
+"""Read, sign and republish the name records of a vault at providers with names.
 
-Providers are not trusted: a valid signature decides. An expired record is reported but still followed, since
-its target is verified separately. Networks forget records, so this device records when it put each one where.
+Providers are not trusted: a valid signature decides. An expired record is reported but still followed, since its
+target is verified separately. Networks forget records, so this device records when it put each one where.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEVICE_LIFE_MS = 365 * 86_400_000
 #: Interval after which a record is put again: public DHT nodes forget after 48 hours.
 PUT_AGAIN_MS = 12 * HOUR_MS
 #: Number of concurrent name lookups.
-_AT_ONCE = 16
+_MAX_LOOKUPS = 16
 
 
 def pin_name(anchor_public: bytes) -> str:
@@ -185,8 +185,8 @@ class Names:
     async def read_all(self, names: Sequence[str]) -> list[IpnsRecord | None]:
         """`read` several names concurrently: latencies may be high."""
         records: list[IpnsRecord | None] = []
-        for start in range(0, len(names), _AT_ONCE):
-            reads = map(self.read, names[start : start + _AT_ONCE])
+        for start in range(0, len(names), _MAX_LOOKUPS):
+            reads = map(self.read, names[start : start + _MAX_LOOKUPS])
             for answer in await asyncio.gather(*reads, return_exceptions=True):
                 if isinstance(answer, BaseException):
                     raise answer

@@ -1,5 +1,4 @@
-"""When to read a pin list although names exist, and which of its roots: those not yet seen by this device
-(format sections 5, 7).
+"""Decide when to read a pin list although names exist, and which of its roots to open (format sections 5, 7).
 
 Keeps one row per list, and opens no root.
 """
@@ -52,7 +51,7 @@ class _Look(msgspec.Struct):
     ring: str = ""
 
 
-class Looks:
+class ListReads:
     """This device's reads of pin lists, by provider."""
 
     def __init__(self, replica: Replica, looks: dict[str, _Look], *, unlocked: bool) -> None:

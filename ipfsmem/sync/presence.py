@@ -1,8 +1,8 @@
-"""Presence checks: is the live set still at each provider, checked as a restore would read it (format section 7)?
+"""Check that the live set is still at each provider, by the requests of a restore (format section 7).
 
-A pin, a list and the root's own block prove nothing. Each sync reads a listing if there is one; structure is
-read daily, every object within seven days, in an order secret to this device. Missing blocks are named, and
-resent by repair.py. This module only checks and records, and trusts no block that it did not read or ask for.
+A pin, a list or the block of the root does not prove that all blocks are there. Each sync reads a listing if there is
+one; structure is read daily, every object within seven days, in an order secret to this device. `repair` resends
+missing blocks. This module checks and records, and relies only on blocks that it read or asked for.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _NAMED = 10_000
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """How far a check exceeds what is due: `every` asks for all blocks and reads structure, `read_all` reads
-    all, and the trees of the roots `older`."""
+    """The extent of a check beyond the due part. `every`: ask for all blocks and read structure. `read_all`: read all
+    blocks, and the trees of the roots `older`."""
 
     every: bool = False
     read_all: bool = False
     older: tuple[CID, ...] = ()
 
 
-#: A check of what is due, and nothing else.
+#: A check of the due part only.
 DUE: Final = Extent()
 
 
@@ -75,7 +75,7 @@ class CopyNotes(msgspec.Struct):
     rings: list[str] = []
     structure_at: int = 0
     objects_at: int = 0
-    #: Position of the rolling part in its order, and when all objects had last been read.
+    #: Position of the rolling check in its order, and when all objects had last been read.
     cursor: str = ""
     round_at: int = 0
     #: Missing blocks there (digests, hex; the first of them), their number, since when.

@@ -1,4 +1,4 @@
-"""Refusals of published data in everyday words; the format's terms go into a notice's detail. Pure."""
+"""Explain refusals of published data in everyday words. A notice's detail has the terms of the format. Pure."""
 
 from __future__ import annotations
 

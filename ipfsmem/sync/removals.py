@@ -1,7 +1,7 @@
-"""Removals of members: derived from the ring, reported once on each device, with the way to undo them.
+"""Derive removals of members from the ring, and report each once on each device, with the way to undo it.
 
-A removal by a recovery phrase or other wallet lasts as long as that does. A thief of a phrase can remove
-honest devices; so each device names the author, and only the user can make the removal permanent.
+A removal by a recovery phrase or other wallet lasts as long as that does. A thief of a phrase can remove honest
+devices; so each device names the author, and only the user can make the removal permanent.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ from ipfsmem.sync.times import DAY_MS, passed
 
 #: Number of blocks sent together.
 _AT_ONCE = 1_000
-#: A block resent this often and missing again is left to the user.
-_OFTEN = 2
-#: A resent block that stayed this long is counted from the start again (milliseconds).
+#: Maximum number of automatic uploads of a missing block.
+_MAX_RESENDS = 2
+#: Milliseconds after which the count of a resent block that stayed is reset.
 _FORGET_MS = 30 * DAY_MS
 
 
@@ -354,7 +354,7 @@ class _ProviderRepair:
     def _sent_too_often(self, cids: Sequence[CID]) -> bool:
         """Tell whether a repair already sent one of these blocks there twice, in vain."""
         often = presence.often_sent(
-            self._db.connection, self._provider.name, _OFTEN, self._now - _FORGET_MS, self._now
+            self._db.connection, self._provider.name, _MAX_RESENDS, self._now - _FORGET_MS, self._now
         )
         return any(cid.digest in often for cid in cids)
 

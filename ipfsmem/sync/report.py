@@ -26,8 +26,9 @@ UNLOCK: Final = "ipfsmem member admit --wallet FILE, or with --mnemonic or --wor
 #: Advice when texts were left out for want of room.
 CROWDED: Final = "If you do not know those devices, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade"
 
-#: Kinds of notices repeated by each sync while their reason lasts: those of an earlier sync are left out.
-_SAID_ANEW: Final = frozenset(
+#: Kinds of notices that each sync repeats while their reason lasts. Those of an earlier sync of the command are
+#: omitted.
+_REPEATED_KINDS: Final = frozenset(
     (
         "anchor-unread",
         "cannot-publish",
@@ -70,7 +71,7 @@ class Notice(msgspec.Struct, frozen=True):
 
     kind: str
     text: str
-    #: The same in the format's terms, for programs and for diagnosis.
+    #: The same in the terms of the format, for programs and diagnosis.
     detail: str = ""
     #: Name of the provider concerned, as in `status`; else "".
     provider: str = ""
@@ -126,13 +127,14 @@ class SyncReport(msgspec.Struct):
     changes: Changes = Changes()
     conflicts: int = 0
     not_fetched: int = 0
-    #: Texts of others that were left out, and so are gone, for want of room under one name.
+    #: Number of other people's texts that were dropped because a memory had too many values.
     left_out: int = 0
     #: Linked folders, and files in them, whose texts could not be read in, and so are not published.
     not_taken_in: int = 0
-    #: The given file if nothing in it was usable, else "".
+    #: The file that the user specified, if nothing in it was usable, else "".
     not_used: str = ""
-    #: The given file if its version waits, since another copy of its device was joined first; else "".
+    #: The file that the user specified, if its version is held because another copy of its device was joined; else
+    #: "".
     waits: str = ""
     #: Heads found but not joined because parts of them are unreadable.
     damaged: int = 0
@@ -180,10 +182,10 @@ class SyncReport(msgspec.Struct):
         self.notices = list(dict.fromkeys([*self.notices, Notice(kind, text, provider=provider)]))
 
     def after(self, earlier: SyncReport | None) -> None:
-        """Merge the report of an earlier sync of the same command, or its one-time notices would reach nobody."""
+        """Merge the report of an earlier sync of the same command, whose one-time notices would be lost otherwise."""
         if earlier is None:
             return
-        lasting = [notice for notice in earlier.notices if notice.kind not in _SAID_ANEW]
+        lasting = [notice for notice in earlier.notices if notice.kind not in _REPEATED_KINDS]
         self.notices = list(dict.fromkeys([*lasting, *self.notices]))
         self.published |= earlier.published
         self.new_identity |= earlier.new_identity

@@ -1,4 +1,4 @@
-"""Retention: which published roots may be removed, and why each other one stays (format section 7, "Unpinning").
+"""Decide which published roots may be removed, with the reason for each other root (format section 7, "Unpinning").
 
 Pure, for one provider at a time.
 """

@@ -1,4 +1,4 @@
-"""Messages about a revoke: on the revoked device, and where it was made. Texts only, from local data."""
+"""Write the messages about a revoke, for the revoked device and for the device that made it, from local data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""When to sync next in a long-running program: soon after writes, periodically for others' writes, with
-back-off while nobody answers.
+"""Compute the time of the next sync: soon after writes, periodically for other devices' writes, with back-off on
+failure.
 
-Arithmetic only: no waiting, no clock.
+Pure arithmetic: no waiting, no clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_WAIT: Final = 1.0
 
 
 def may_pass(error: Exception) -> bool:
-    """Tell whether waiting may fix this failure: an outage, or another process that syncs. Else the user must."""
+    """Tell whether waiting may fix this failure: an outage, or another process that syncs. Others need the user."""
     return isinstance(error, LockedError) or (isinstance(error, ProviderError) and not error.permanent)
 
 

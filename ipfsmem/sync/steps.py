@@ -1,5 +1,4 @@
-"""Results that one sync step hands to the next: frozen, so that no holder sees them change; and the roots that could not
-be read, which discovery collects."""
+"""Results of the steps of a sync, frozen; and the record of unreadable roots, which discovery fills."""
 
 from __future__ import annotations
 

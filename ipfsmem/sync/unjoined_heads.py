@@ -1,5 +1,4 @@
-"""Verified heads that are not joined: held because another copy of a device was joined first, or not readable
-whole (format sections 5, 7).
+"""Store verified heads that are not joined: held ones and incompletely readable ones (format sections 5, 7).
 
 Stored on this device, since a pin list is not read in every sync.
 """

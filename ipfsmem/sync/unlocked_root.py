@@ -1,5 +1,4 @@
-"""Sync tasks that need an unlocked root: enrol this device, give keys to members without them, move the
-anchor (format sections 4, 7).
+"""Do the sync tasks of an unlocked root: enrol this device, share keys, move the anchor (format sections 4, 7).
 
 Statements of admins about others stay theirs: they become a root's only when the user names the member.
 """

@@ -1,4 +1,4 @@
-"""Place roots and records at providers: each gets what it lacks, and one that accepts suffices.
+"""Upload roots and records to providers: each receives what it lacks, and one accepting provider is sufficient.
 
 Placements are recorded, so that the next sync makes up for an outage.
 """

@@ -1,1 +1,1 @@
-"""A vault as a whole: find or create it, recovery, recovery sheet, foreign bundles, checks, rescue of damaged databases."""
+"""Find, create, open, check, recover and rescue a vault, and read bundles of other people."""

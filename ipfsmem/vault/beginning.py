@@ -1,7 +1,6 @@
-"""Rules for creating or restoring a vault: which choices fit together, a new wallet, and the errors when a step failed.
+"""Check the user's choices for a new or restored vault, create its wallet, and explain failed steps.
 
-The caller prompts and passes the answers; here is only decided and raised. Nothing is made before its
-prerequisites are known to work.
+The caller prompts and passes the answers. Nothing is created before its prerequisites are known to work.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def make_wallet(file: Path, passphrase: str, random: Callable[[int], bytes]) -> 
 
 
 @contextlib.contextmanager
-def saying_nothing_was_made() -> Iterator[None]:
+def explaining_nothing_was_made() -> Iterator[None]:
     """Wrap a search and restore: a provider's error also says that nothing was made on this device."""
     try:
         yield

@@ -1,7 +1,6 @@
-"""`check`: examine this device; each finding has its meaning and next step.
+"""Examine a vault on this device for `ipfsmem check`; each finding has its meaning and next step.
 
-Reads only. A finding's code is stable; `error`: something is lost or unusable, `warn`: something should be
-done.
+Nothing is written. Codes of findings are stable. `error`: data is lost or unusable. `warn`: the user should act.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Find the vault of a root key on a new device: by names, by pin lists, by a root written on paper (format
-sections 2.3 and 7).
+"""Find the vault of a root key on a new device: by names, by pin lists, by a root written on paper (format sections
+2.3 and 7).
 
-The caller names the kind, sealed or plain; a vault of the other kind is reported, never used. Nothing is
-made, joined or signed. "No vault found" always comes with the reasons to doubt it.
+The caller names the kind, sealed or plain; a vault of the other kind is reported, never used. Nothing is created,
+joined or signed. "No vault found" always includes the reasons to doubt it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *,
         with contextlib.closing(scratch_replica(home.world)) as scratch:
             root = await asyncio.to_thread(unlock.root, twice=False)
             company = Company(scratch, pool.open_all(each_of(provider)), home.progress or no_progress)
-            async with company.noticing_the_silent():
+            async with company.detecting_unresponsive():
                 return await find_vault(root, company.members, scratch, sealed=sealed)
     finally:
         await pool.aclose()

@@ -1,4 +1,4 @@
-"""The home folder: the folder of vaults on this device, with their clock and randomness, and how a caller states the passphrase."""
+"""Describe the home folder of vaults on this device, with their clock and randomness, and the passphrase argument."""
 
 from __future__ import annotations
 

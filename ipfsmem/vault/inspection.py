@@ -1,7 +1,7 @@
-"""Inspect a file of the formats: CAR, keyring, commit, sealed object, name record, blob, a provider's folder.
+"""Describe the content of a CAR, keyring, commit, sealed object, name record, blob, or provider's folder.
 
-Shows all that is readable without a key, and the rest with one, as plain facts (text, numbers, lists,
-mappings). Nothing is written; each block and signature is checked.
+Shows all that is readable without a key, and the rest with keys, as text, numbers, lists and mappings. Each block and
+signature is checked; nothing is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open a vault on this device, damaged ones included: configuration, device keys, database.
+"""Open a vault on this device, even a damaged one: configuration, device keys, database.
 
 `finding` resolves a wallet or recovery phrase to its vault.
 """
@@ -25,7 +25,7 @@ def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Re
     try:
         note_finished_in_database(replica)
         if replica.was_moved() and config.vault is None:
-            # Without a vault nobody has seen this id: the copy simply continues under another.
+            # Without a published vault no other device knows this id, so the copy continues under a new one.
             with replica.transaction():
                 replica.set_device(device.successor(world.random))
                 replica.note_place()

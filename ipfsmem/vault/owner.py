@@ -1,6 +1,6 @@
-"""The owner of a vault as a caller states it, checked against the vault.
+"""Check the owner key that a caller passes against the vault.
 
-A wallet, a wallet with its vault's label, a recovery phrase, or the root stored on this device.
+The key is a wallet, a wallet with its vault's label, a recovery phrase, or the root stored on this device.
 """
 
 from __future__ import annotations

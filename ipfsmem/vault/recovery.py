@@ -1,8 +1,8 @@
-"""Recovery phrases after `init`: who may make them, their place in the ring, and the proof that they work.
+"""Create further recovery phrases after `init`, enrol them in the ring, and verify that they find the vault.
 
-The phrase of `init` is a root of the vault. A later one is an admin enrolled by a root, with its own anchor,
-like a second wallet (format section 4): it restores the vault in the same ways and, unlike a root, can be
-revoked. No phrase is kept or shown here.
+The phrase of `init` is a root of the vault. A later one is an admin enrolled by a root, with its own anchor, like a
+second wallet (format section 4): it restores the vault in the same ways and, unlike a root, can be revoked. No phrase
+is kept or shown here.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ if TYPE_CHECKING:  # keys without a passphrase are never unlocked, and need none
     from ipfsmem.device.unlocked import LockWatch
 
 #: Default and maximum duration in seconds.
-USUALLY: Final = 8 * 3600
-AT_MOST: Final = 366 * 86_400
+DEFAULT_UNLOCK_S: Final = 8 * 3600
+MAX_UNLOCK_S: Final = 366 * 86_400
 
 
 def unlock_device(
-    folder: Path, passphrase: str | None, seconds: int = USUALLY, *, world: Environment | None = None
+    folder: Path, passphrase: str | None, seconds: int = DEFAULT_UNLOCK_S, *, world: Environment | None = None
 ) -> int:
     """Hold the keys of the vault in `folder` for `seconds`, for every process of this user.
 
@@ -37,9 +37,9 @@ def unlock_device(
     from ipfsmem.device.unlocked import hold, require_place
 
     world = world or Environment()
-    if not 1 <= seconds <= AT_MOST:
+    if not 1 <= seconds <= MAX_UNLOCK_S:
         raise UsageError(
-            f"keys can be unlocked for 1 second to {AT_MOST // 86400} days (got {seconds} seconds)"
+            f"keys can be unlocked for 1 second to {MAX_UNLOCK_S // 86400} days (got {seconds} seconds)"
         )
     require_config(folder)
     refuse_open_keys(folder)

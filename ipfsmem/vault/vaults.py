@@ -1,7 +1,7 @@
-"""Further vaults of a wallet: names sealed in its vault `default`, so that one signature lists them (format
-sections 1.4, 2.1).
+"""Record the names of a wallet's further vaults in its vault `default`, so that one signature lists them (format 1.4,
+2.1).
 
-A name opens nothing: each vault needs its own signature. A public vault keeps no names, since everybody could
+A name does not open a vault: each vault needs its own signature. A public vault stores no names, since everyone could
 read them.
 """
 

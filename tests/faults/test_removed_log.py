@@ -348,7 +348,7 @@ def test_removed_log_is_not_written_back_during_another_write(
     memory.write("third", "text of third")
     remove_log(home)
     before = (home / "default" / "state.db").read_bytes()
-    monkeypatch.setattr("ipfsmem.device.database._PATIENCE", 0.0)
+    monkeypatch.setattr("ipfsmem.device.database._CLOSE_WAIT_S", 0.0)
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as holder:

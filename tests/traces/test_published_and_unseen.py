@@ -223,7 +223,7 @@ def test_unavailable_list_next_to_names_blocks_nothing(tmp_path: Path) -> None:
 def test_list_notes_are_dropped_with_their_roots(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     _, b, _ = lab.three()
-    looks = pin_lists.Looks.of(b.replica, unlocked=False)
+    looks = pin_lists.ListReads.of(b.replica, unlocked=False)
     roots = [raw_cid(n.to_bytes(32, "big")) for n in range(300)]
     assert looks.unseen("p", roots) == roots[: pin_lists.AT_ONCE]
     looks.note("p", roots[:128], {roots[0]: FormatError("x"), roots[1]: ProviderUnavailable("x")})

@@ -855,7 +855,7 @@ export type DreamRun = {
   readonly exit_code: number
 }
 
-/** A proposal that is not applied yet. `seen`: the token of each memory that it is based on; `by`: the model, or the rules, that made it. */
+/** A proposal that is not applied yet. `seen`: the token of each memory that it is based on. `by`: the model or the rules that made it. */
 export type Proposed = {
   readonly id: string
   readonly scope: string

@@ -1,7 +1,7 @@
-"""The table `authors`: the authors of texts that several members wrote over.
+"""The table `authors`: the authors of texts that several members overwrote.
 
-A row is found by a keyed hash of the text's name, so that the disk alone reveals no names. `by` are ids of families (a
-device and its successors), sorted.
+A row is found by a keyed hash of the text's name, so that the disk alone reveals no names. `by` are ids of families
+(a device and its successors), sorted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Rows with values that no program wrote, made by a damaged disk, in the tables of seen, sent or counted objects.
+"""Find and delete rows that a damaged disk changed, in the tables of seen, sent or counted objects.
 
-These tables contain no text of the user: without such a row something is read, sent or counted again; with it a sync fails.
+These tables contain no text of the user: without such a row something is read, sent or counted again; with it a sync
+fails.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ipfsmem.agents.hook_programs import EVENTS, MAX_INPUT, PROGRAMS, answer, read_said
+from ipfsmem.agents.hook_programs import EVENTS, MAX_INPUT, PROGRAMS, answer, parse_hook_input
 
 SAID = {
     "claude-code": {
@@ -29,16 +29,16 @@ SAID = {
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_hook_input_of_each_program_has_folder_and_session(program: str) -> None:
-    said = read_said(json.dumps(SAID[program]).encode(), {})
+    said = parse_hook_input(json.dumps(SAID[program]).encode(), {})
     assert said.folder == "/work/api"
     assert len(said.session) == 16
-    asked = read_said(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
+    asked = parse_hook_input(json.dumps({**SAID[program], "prompt": "x" * 100_000}).encode(), {})
     assert (asked.folder, asked.session, len(asked.prompt)) == (said.folder, said.session, 100_000)
-    assert read_said(json.dumps({**SAID[program], "prompt": ["x"]}).encode(), {}) == said
+    assert parse_hook_input(json.dumps({**SAID[program], "prompt": ["x"]}).encode(), {}) == said
     numbered = {name: 12 if "id" in name.lower() else value for name, value in SAID[program].items()}
-    assert read_said(json.dumps(numbered).encode(), {}).session_id == "12"
+    assert parse_hook_input(json.dumps(numbered).encode(), {}).session_id == "12"
     cut = json.dumps({**SAID[program], "prompt": "x" * MAX_INPUT}).encode()[:MAX_INPUT]
-    assert read_said(cut, {}).unreadable == "it is longer than 4 MiB"
+    assert parse_hook_input(cut, {}).unreadable == "it is longer than 4 MiB"
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_hook_input_of_each_program_has_folder_and_session(program: str) -> None
     ],
 )
 def test_invalid_hook_input_has_no_folder_and_session(data: bytes) -> None:
-    said = read_said(data, {})
+    said = parse_hook_input(data, {})
     assert (said.folder, said.session) == ("", "")
-    assert read_said(data, {"CLAUDE_PROJECT_DIR": "/work"}).folder == "/work"
+    assert parse_hook_input(data, {"CLAUDE_PROJECT_DIR": "/work"}).folder == "/work"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_invalid_hook_input_has_no_folder_and_session(data: bytes) -> None:
     ids=["raw newline", "long number", "further object", "UTF-16", "UTF-16, big-endian"],
 )
 def test_prompt_in_unusual_json_is_read(data: bytes) -> None:
-    said = read_said(data, {})
+    said = parse_hook_input(data, {})
     assert (said.session_id, said.prompt, said.unreadable) == ("a", "two\nlines", "")
 
 

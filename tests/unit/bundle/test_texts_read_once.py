@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ipfsmem.agents.hook_programs import without_given
+from ipfsmem.agents.hook_programs import strip_hook_output
 from ipfsmem.bundle.front_matter import front_matter
 from ipfsmem.bundle.index_block import typed_text
 from ipfsmem.causal.merge_links import merge_index
@@ -38,7 +38,7 @@ def values(text: str) -> list[object]:
         (typed, "- [](", ".md"),
         (typed, "- [](", " "),
         (merged, "- ", " "),
-        (without_given, "", "<hook_context>"),
+        (strip_hook_output, "", "<hook_context>"),
         (values, '{"a": 1}\n{"', '\\"'),
         (values, "", "x[\n"),
     ],

@@ -228,7 +228,7 @@ def test_newest_index_files_of_other_versions_are_kept_for_a_week(
     replica.close()
 
 
-@pytest.mark.parametrize("looked", ["_begun", "images"])
+@pytest.mark.parametrize("looked", ["_partial_images", "images"])
 def test_recall_image_saved_during_removal_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked: str
 ) -> None:

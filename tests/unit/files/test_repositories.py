@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ipfsmem.errors import StorageError, UsageError
-from ipfsmem.files.repositories import MAX_CONFIG, find_repository, give_id, take_id_away
+from ipfsmem.files.repositories import MAX_CONFIG, find_repository, give_id, remove_id
 from tests.support.agents_lab import ORIGIN, repository, worktree
 from tests.support.costs import cost
 
@@ -211,13 +211,13 @@ def test_project_id_is_written_and_removed_byte_for_byte(tmp_path: Path) -> None
     before = config.read_bytes()
     found = find_repository(root)
     assert found is not None
-    assert not take_id_away(found)
+    assert not remove_id(found)
     give_id(found, ID)
     assert config.stat().st_mode & 0o777 == 0o640
     again = find_repository(root)
     assert again is not None
     assert again.id == ID
-    assert take_id_away(again)
+    assert remove_id(again)
     assert config.read_bytes() == before + b"\n"  # the last line had no end
     assert not list(config.parent.glob("*.lock"))
 
@@ -255,9 +255,9 @@ def test_concurrent_write_of_git_to_its_config_is_not_overwritten(
     give_id(found, ID)
     assert "name = Ada" in config.read_text() and ID in config.read_text()
     again = find_repository(tmp_path / "api")
-    assert again is not None and take_id_away(again)
+    assert again is not None and remove_id(again)
     assert config.read_text().count("name = Ada") == 2 and ID not in config.read_text()
-    assert not take_id_away(again) and not list(config.parent.glob("*.lock"))
+    assert not remove_id(again) and not list(config.parent.glob("*.lock"))
 
 
 def test_configuration_parsing_takes_linear_time(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_edit_while_the_keys_are_locked_does_not_busy_loop(
 ) -> None:
     opened, looks = kept.memory._open, list[int]()
 
-    class Told(watching.FolderEye):
+    class Told(watching.FolderWatcher):
         """A watcher that always reports changes."""
 
         def look_at(self, folders: Iterable[Path]) -> None:
@@ -165,7 +165,7 @@ def test_edit_while_the_keys_are_locked_does_not_busy_loop(
         assert len(looks) < 100, "it looks without end"
         return False
 
-    monkeypatch.setattr(folder_watching, "FolderEye", Told)
+    monkeypatch.setattr(folder_watching, "FolderWatcher", Told)
     monkeypatch.setattr(opened, "still_unlocked", locked)
 
     async def main() -> None:
@@ -179,9 +179,9 @@ def test_edit_while_the_keys_are_locked_does_not_busy_loop(
 
 
 def test_edit_during_shutdown_does_not_delay_it(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, eyes, late = kept.memory._open, list[watching.FolderEye](), list[int]()
+    opened, eyes, late = kept.memory._open, list[watching.FolderWatcher](), list[int]()
 
-    class Told(watching.FolderEye):
+    class Told(watching.FolderWatcher):
         """A watcher that reports changes on demand."""
 
         def __init__(self, seen: Callable[[], None]) -> None:
@@ -191,7 +191,7 @@ def test_edit_during_shutdown_does_not_delay_it(kept: Kept, monkeypatch: pytest.
         def look_at(self, folders: Iterable[Path]) -> None:
             pass
 
-    monkeypatch.setattr(folder_watching, "FolderEye", Told)
+    monkeypatch.setattr(folder_watching, "FolderWatcher", Told)
 
     async def main(turns: int) -> None:
         left = False

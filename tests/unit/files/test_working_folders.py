@@ -507,7 +507,7 @@ def test_folders_work_without_directory_descriptors(
 ) -> None:
     """Windows has neither descriptors of folders nor renames that exchange."""
     monkeypatch.setattr(directory_handle, "_BY_DESCRIPTOR", False)
-    monkeypatch.setattr(directory_handle, "_RENAME_KEEPS", True)
+    monkeypatch.setattr(directory_handle, "_RENAME_NEVER_REPLACES", True)
     real = os.rename
 
     def rename(old: str, new: str) -> None:

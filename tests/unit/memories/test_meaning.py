@@ -288,7 +288,7 @@ def test_temporarily_unreadable_vectors_are_not_recomputed(
         raise StorageError(f"cannot read {path}: Too many open files")
 
     with monkeypatch.context() as busy:
-        busy.setattr("ipfsmem.device.derived_file.read_in_two", too_many_files)
+        busy.setattr("ipfsmem.device.derived_file.read_in_two_parts", too_many_files)
         assert load_vectors(memory.replica) is None
     kept = load_vectors(memory.replica)
     assert kept is not None and len(kept) == 2

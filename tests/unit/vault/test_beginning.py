@@ -23,11 +23,11 @@ from ipfsmem.mode import Mode
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.vault.beginning import (
     Choices,
+    explaining_nothing_was_made,
     incomplete_restore_error,
     make_wallet,
     no_memory_error,
     publish_new_memory,
-    saying_nothing_was_made,
 )
 from ipfsmem.wallet.signers import KeystoreSigner
 
@@ -97,11 +97,11 @@ def test_provider_failing_during_search_says_that_nothing_was_made() -> None:
         (ProviderUnavailable("it is down"), "Try again when the provider can be reached."),
         (ProviderRefused("no", hint="Give a token."), "Give a token."),
     ):
-        with pytest.raises(type(error)) as caught, saying_nothing_was_made():
+        with pytest.raises(type(error)) as caught, explaining_nothing_was_made():
             raise error
         assert caught.value.hint == f"Nothing was created on this device. {said}"
     missing = NoVaultError("none there")
-    with pytest.raises(NoVaultError) as none, saying_nothing_was_made():
+    with pytest.raises(NoVaultError) as none, explaining_nothing_was_made():
         raise missing
     assert "Nothing was created" not in none.value.hint
     assert (
