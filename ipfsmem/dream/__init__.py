@@ -1,1 +1,1 @@
-"""Dreams: proposals to tidy up all memories of a scope, as values. Nothing here changes a memory."""
+"""Dreams: proposals to clean up the memories of a scope. Pure functions, which change no memory."""

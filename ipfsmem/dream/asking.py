@@ -1,8 +1,8 @@
-"""The dream by a model: its prompt, its tools, and the effect of its calls.
+"""Runs a dream by a model: the prompt, the tools, and the effect of each tool call.
 
-It only proposes, and only for memories whose whole text it was shown. A call of an unknown tool, with invalid arguments, or that
-would remove more than a quarter of the memories is answered with an error and does nothing. Texts are fenced. The caller asks the
-model.
+The model only proposes changes, and only of memories whose whole text it was shown. A call of an unknown tool, with invalid
+arguments, or that would remove more than a quarter of the memories is answered with an error and has no effect. Texts are fenced.
+The caller sends the requests to the model.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ipfsmem.dream.chat import Reply, ToolCall
 from ipfsmem.dream.proposal import Change, Note, Proposal, Step
 from ipfsmem.errors import IpfsmemError, UsageError
 
-#: Maximum answers of the model in one dream, calls in one of them, and characters of all that it is shown.
+#: Maximum replies of the model in one dream, tool calls in a reply, and characters of all texts that the model is shown.
 MOST_ROUNDS, MOST_CALLS, MOST_SHOWN = 40, 64, 400_000
-#: Maximum changes that a model may propose, share of the memories that it may remove, and characters of one text.
+#: Maximum changes that a model may propose, share of the memories that it may remove, and maximum characters of one text.
 MOST_CHANGES, MOST_REMOVED, MOST_TEXT = 60, 0.25, 20_000
 _LISTED = 500
 
@@ -91,15 +91,15 @@ class Asking:
         self._notes = {note.key: note for note in notes}
         self._steps: dict[str, Step] = {}
         self._removed: dict[str, str] = {}
-        #: The memories of which the model has the whole text.
+        #: The memories whose whole text the model was shown.
         self._read: set[str] = set()
         self._room = MOST_SHOWN
         self._rounds = 0
         self.given = 0
-        #: Answers of the model.
+        #: Number of replies of the model.
         self.replies = 0
         self.said = 0
-        #: Calls that were refused, of unknown tools or otherwise.
+        #: Number of refused calls, including those of unknown tools.
         self.refused = 0
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": _INSTRUCTIONS.format(today=today)},
@@ -114,7 +114,7 @@ class Asking:
         self._rounds += 1
         if not reply.calls or self._rounds >= MOST_ROUNDS:
             return False
-        calls = reply.calls[:MOST_CALLS]  # the whole reply is part of the next question
+        calls = reply.calls[:MOST_CALLS]  # the whole reply is part of the next request
         self.refused += len(reply.calls) - len(calls)
         self.messages.append(
             {
@@ -217,7 +217,7 @@ class Asking:
         change, before = Change(key=key), self._steps.get(stands_in)
         if before is None:
             self._steps[key] = Step(why=_why(arguments), changes=(change,), reads=(stands_in,))
-        else:  # the text that contains it is in the same step, or neither is applied
+        else:  # the memory that contains it is in the same step, so that both are applied or neither
             why = f"{before.why}; {_why(arguments)}"
             self._steps[stands_in] = Step(why=why, changes=(*before.changes, change), reads=before.reads)
         return "proposed"

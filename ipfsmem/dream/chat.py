@@ -1,4 +1,4 @@
-"""The interface of a model that answers a conversation and may call tools: messages in, one message out, and its cost in tokens."""
+"""The interface of a chat model that may call tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Reply(msgspec.Struct, frozen=True):
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    #: Tokens of its input, and of its output, as the endpoint counts them; 0 if it does not.
+    #: Input and output tokens as reported by the endpoint; 0 if it reports none.
     given: int = 0
     said: int = 0
 

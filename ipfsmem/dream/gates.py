@@ -1,4 +1,4 @@
-"""The conditions for an automatic dream, checked in order, cheapest first."""
+"""Checks the conditions for an automatic dream, cheapest first."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Gates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def closed(gates: Gates, *, enabled: bool, chosen: bool, now: int, last: int, sessions: int) -> str:
-    """Return why no automatic dream begins now, in words; "" if one does.
+    """Return why no automatic dream may start now; "" if one may.
 
-    `enabled`: the settings allow it; `chosen`: it was enabled for this vault on this device; `now` and `last`, the end of the
-    last successful dream (0: never), in milliseconds since 1970 UTC; `sessions`: how many were written since.
+    `enabled`: whether the settings allow it; `chosen`: whether it was enabled for this vault on this device; `now`, and `last`, the
+    end of the last successful dream (0: never), in milliseconds since 1970 UTC; `sessions`: number of sessions written since.
     """
     if not enabled:
         return "the settings do not allow it"
     if not chosen:
         return "it is off for this vault on this device"
-    # A clock that was set back must not prevent dreams for years: then the hours count as over.
+    # If the clock was set back, the hours are considered over, so that dreams are not prevented for years.
     passed = (now - last) / _HOUR
     if last and 0 <= passed < gates.hours:
         return f"the last dream was {passed:.1f} h ago; the minimum interval is {gates.hours:g} h"

@@ -1,6 +1,6 @@
-"""The input of a dream and its proposal: memories, and changes of them, as values.
+"""Data types of a dream: the memories of its input, and the proposed changes.
 
-A step is applied whole or not at all. `memories/dreams.py` applies it.
+`memories/dreams.py` applies a proposal.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import msgspec
 
 from ipfsmem.bundle.memory_file import MemoryFile
 
-#: Maximum number of changes of one dream: more than a person reviews.
+#: Maximum number of changes of one dream, more than a person would review.
 MOST_CHANGES = 200
-#: Kinds of findings that a dream lists for a person and does not change: a link to a missing memory, a line of another
-#: program's index with a missing target, two memories with nearly the same content, two that may contradict each other, one
-#: that has faded.
+#: Kinds of findings for a person, for which no change is proposed: a link to a missing memory, a line of another program's index
+#: with a missing target, two memories with nearly the same content, two that may contradict each other, a memory with a low
+#: priority.
 Kind = Literal["broken-link", "stale-line", "alike", "contradiction", "faded"]
 
 
@@ -24,11 +24,11 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     file: MemoryFile
-    #: Its priority independent of a question, 0 to 1 (`recall/priority.py`).
+    #: Its priority, 0 to 1 (`recall/priority.py`).
     priority: float = 0.5
     #: Whether its last day of validity is past.
     expired: bool = False
-    #: Why that is unknown, in words; then it is not expired.
+    #: Why it is unknown whether that day is past, in words; `expired` is then False.
     doubtful: str = ""
 
 
@@ -40,8 +40,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes that are applied together, and the reason in one sentence. `reads`: the memories that it is based on; if one of
-    them changed since, the step is skipped. `asks`: it is applied only by a person who was shown it."""
+    """Changes that are applied together or not at all, and the reason in one sentence. `reads`: the memories that the step is based
+    on; if one of them changed since, the step is skipped. `asks`: whether only a person who was shown the step may apply it."""
 
     why: str
     changes: tuple[Change, ...]
@@ -50,7 +50,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return all memories that it is based on or changes."""
+        """Return the keys of all memories that the step is based on or changes."""
         return tuple(dict.fromkeys((*(one.key for one in self.changes), *self.reads)))
 
 

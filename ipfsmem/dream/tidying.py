@@ -1,8 +1,7 @@
-"""The dream without a model: certain changes become steps, judgements of a person are listed.
+"""Runs a dream without a model: changes that need no judgement become steps, others are listed for a person.
 
-Certain is the removal of a memory every sentence of which is in another, and of one that expired by its own date; and the day on
-which "yesterday" was written. None is a judgement, and the first loses no sentence. That two memories have most words in common
-is not certain: they may differ by a "not".
+Steps remove a memory whose sentences are all in another one, remove a memory that expired by its own date, and add the day of
+writing to words like "yesterday". Two memories with most words in common are only listed, because they may differ by a "not".
 """
 
 from __future__ import annotations
@@ -24,17 +23,18 @@ from ipfsmem.errors import LimitError
 from ipfsmem.recall.duplicates import Pair, duplicates
 from ipfsmem.recall.terms import split
 
-#: Minimum share of words of two memories that are compared. Below it 10,000 take longer than the 10 seconds allowed for a dream.
+#: Minimum share of common words of two memories that are compared. With less, a dream over 10,000 memories exceeds its limit of 10
+#: seconds.
 _ALIKE = 0.8
-#: Minimum worth of a memory that has not faded.
+#: Priority below which a memory is listed as faded.
 FADED = 0.1
 #: Maximum memories merged into one in one dream.
 _MOST_INTO = 100
 #: Maximum findings of each kind.
 _MOST_FOUND = 200
-#: Minimum days without a write that cause doubt.
+#: Days without a write from which an expiry is doubtful.
 FAR: Final = 30
-#: Words that mean another day each day. English only; "the last Friday" of each month means no day.
+#: Words that mean another day each day. English only; excludes phrases like "the last Friday" of each month.
 _WORDS = re.compile(
     r"\b(?:yesterday|tomorrow|(?<!the )(?<!every )(?<!each )(?:last|next) (?:week|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
     r"|\d{1,3} (?:days?|weeks?|months?) ago)\b(?!'|\u2019| ?[(\[]| of\b)",
@@ -45,7 +45,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _JOINED = frozenset(
     {"name", "description", "tags", "created", "updated", "source", "important", "confidence"}
 )
-#: Words that reverse a sentence, as they are split ("don't" is two words).
+#: Words that reverse the meaning of a sentence, as they are split ("don't" is two words).
 _TURNS = frozenset(
     [
         "not",
@@ -133,28 +133,28 @@ def tidy(
         *_limited(_faded(remaining)),
     ]
     done, left = _bounded(steps)
-    _sentences.cache_clear()  # no text stays in memory
+    _sentences.cache_clear()  # free the cached texts
     return Proposal(steps=tuple(done), found=tuple(findings), looked_at=len(of), left=left)
 
 
 class _Merging:
-    """Removes memories whose content is in another."""
+    """Merges memories into others that contain them."""
 
     def __init__(self, of: Mapping[str, Note], linked: Mapping[str, int], called: Mapping[str, str]) -> None:
         self._of = of
         self._linked = linked
         self._called = called
-        #: The removed memories, and the one that contains each.
+        #: The removed memories, each with the memory that contains it.
         self.gone: dict[str, str] = {}
-        #: How many were merged into each.
+        #: Number of memories merged into each.
         self._took: Counter[str] = Counter()
-        #: The headers of the remaining ones, with additions of the removed.
+        #: The headers of the remaining memories, with the additions from removed ones.
         self._files: dict[str, MemoryFile] = {}
 
     def take(self, pair: Pair) -> bool:
-        """Remove one of two memories; False if that is not certain."""
+        """Merge one of two memories into the other; False if that needs a judgement."""
         if pair.how == "alike" and pair.similarity < 1:
-            return False  # some word is only in one of them
+            return False  # each has a word that the other lacks
         one, other = self._last(pair.one), self._last(pair.other)
         if one == other:
             return True
@@ -179,8 +179,8 @@ class _Merging:
         return key
 
     def _better_last(self, one: str, other: str) -> list[tuple[str, str]]:
-        """Return the possible directions, better one first: the memory with more header fields and more links to it stays, else
-        the older."""
+        """Return the possible directions of a merge, the better one first: the memory with more header fields and more incoming
+        links stays, else the older one."""
 
         def worth(key: str) -> tuple[bool, int, int, int]:
             file = self._of[key].file
@@ -190,7 +190,8 @@ class _Merging:
         return [(goes, stays), (stays, goes)]
 
     def steps(self) -> Iterator[Step]:
-        """Yield steps with the removals into each memory and the redirected links. A memory is changed in one step only."""
+        """Yield steps, each with the merges into one or more memories and the redirected links. A memory is changed in one step
+        only."""
         into: dict[str, list[str]] = {}
         for goes in sorted(self.gone):
             into.setdefault(self._last(goes), []).append(goes)
@@ -212,7 +213,7 @@ class _Merging:
             yield Step(why=why, changes=tuple(changes), reads=tuple(together))
 
     def _linking(self, targets: Mapping[str, str]) -> dict[str, set[str]]:
-        """Return the remaining memories that link to removed ones, by the target of those."""
+        """Return the remaining memories with links to removed ones, by the memory into which those were merged."""
         linking: dict[str, set[str]] = {}
         for key, note in self._of.items():
             if key not in self.gone and not note.expired:
@@ -222,8 +223,7 @@ class _Merging:
         return linking
 
     def _names(self, targets: Mapping[str, str]) -> dict[str, str]:
-        """Return the folded names of the removed ones, and the new target of links by that name, unless a remaining one has the
-        name."""
+        """Return the new targets of links by name to removed memories, by folded name, unless a remaining memory has the name."""
         stay = {
             folded(self._files.get(key, note.file).name)
             for key, note in self._of.items()
@@ -241,7 +241,7 @@ class _Merging:
 
 
 def _called(of: Mapping[str, Note]) -> dict[str, str]:
-    """Return keys by the folded names of memories; of several the least, as in the graph."""
+    """Return the keys of memories by folded name; of several memories with the same name the least key, as in the graph."""
     keys: dict[str, str] = {}
     for key in sorted(of):
         if name := folded(of[key].file.name):
@@ -250,12 +250,12 @@ def _called(of: Mapping[str, Note]) -> dict[str, str]:
 
 
 def _meant(to: str, of: Mapping[str, Note], called: Mapping[str, str]) -> str:
-    """Return the key that a link means, as far as known here."""
+    """Return the key that a link refers to, or the link itself if it is unknown."""
     return to if to in of else called.get(folded(to), to)
 
 
 def _together(into: Mapping[str, object], linking: Mapping[str, set[str]]) -> list[list[str]]:
-    """Return the remaining ones, grouped where a memory is changed for several of them."""
+    """Group the remaining memories whose steps would change the same memory."""
     groups: list[tuple[list[str], set[str]]] = []
     for stays in sorted(into):
         mine, touched = [stays], {stays, *linking.get(stays, ())}
@@ -274,13 +274,13 @@ def _named(keys: Sequence[str]) -> str:
 
 
 def _joined(stays: MemoryFile, goes: MemoryFile) -> MemoryFile | None:
-    """Return the first with the header fields of the second; None if something of the second would be lost."""
+    """Return the first memory with the header fields of the second added; None if a field of the second would be lost."""
     fields = dict(stays.fields)
     for name, value in goes.fields.items():
         if name not in _JOINED and fields.get(name, "") != value:
             return None
     if any(name not in _JOINED and name not in goes.fields for name in fields):
-        return None  # its validity is narrower, shorter or different
+        return None  # its validity is different
     here = _sentences(f"{stays.description}\n{stays.body}")
     if not _sentences(goes.body) <= here:
         return None
@@ -343,7 +343,7 @@ def _perhaps_expired(of: Mapping[str, Note], but: Collection[str]) -> Iterator[S
 
 
 def _known(of: Mapping[str, Note], elsewhere: Collection[str]) -> set[str]:
-    """Return the valid targets of links afterwards: links to a removed memory are redirected."""
+    """Return the valid targets of links after the steps, which redirect links to removed memories."""
     return {*(key for key, note in of.items() if not note.expired), *elsewhere}
 
 
@@ -363,7 +363,7 @@ def _dated(of: Mapping[str, Note], but: Collection[str]) -> Iterator[Step]:
 
 
 def _judged(pairs: Sequence[Pair], of: Mapping[str, Note], gone: Collection[str]) -> Iterator[DreamFinding]:
-    """Yield pairs of memories that are not certainly the same."""
+    """Yield findings for pairs of similar memories that were not merged."""
     for pair in pairs:
         if pair.one in gone or pair.other in gone:
             continue
@@ -393,8 +393,8 @@ def _meaning_the_same(
     gone: Collection[str],
     index_key: str,
 ) -> Iterator[DreamFinding]:
-    """Yield pairs that a model considers nearly equal, besides those by words. Neither is removed for that: each has words of its
-    own."""
+    """Yield findings for pairs that are nearly equal by a model only. Neither is removed, because each has words that the other
+    lacks."""
     known = {frozenset((pair.one, pair.other)) for pair in pairs}
     for one, other, cosine in meant:
         here = one in of and other in of and index_key not in (one, other)
@@ -419,8 +419,8 @@ def _turn(one: str, other: str) -> str:
 def _leading_nowhere(
     notes: Sequence[Note], known: Collection[str], called: Mapping[str, str], index_key: str
 ) -> Iterator[DreamFinding]:
-    """Yield links to no memory. A link without the form of a key may be the name of a memory that no dream reads, and is not
-    reported."""
+    """Yield findings for links to missing memories. A link without the form of a key is not reported, because it may be the name of
+    a memory outside the dream."""
     for note in notes:
         for link in dict.fromkeys(links(note.file.body)):
             if link.to in known or not is_key(link.to) or folded(link.to) in called:
@@ -444,8 +444,8 @@ def _limited(findings: Iterator[DreamFinding]) -> list[DreamFinding]:
 
 
 def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
-    """Return the first steps up to the limit of one dream, and the number of changes of the others. A step beyond that size is
-    never applied: so many memories at once are left to a person."""
+    """Return the first steps up to the limit of one dream, and the number of changes of the others. A single step beyond the limit
+    is never proposed."""
     done: list[Step] = []
     number = 0
     for step in steps:
@@ -456,17 +456,17 @@ def _bounded(steps: Sequence[Step]) -> tuple[list[Step], int]:
 
 
 def written_once(file: MemoryFile) -> str:
-    """Return the day on which all of a text was written, by its header; "" if it was changed on another day since, or if unknown."""
+    """Return the day on which the whole text was written, by its header; "" if it was changed on a later day, or if unknown."""
     created, updated = file.created[:10], file.fields.get("updated", "")[:10]
     return created if _DAY.fullmatch(created) and created == updated else ""
 
 
 def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with the day of writing after words that mean another day each day ("yesterday", "next week"), and the words,
-    each once and in lower case.
+    """Insert the day of writing after words that mean another day each day ("yesterday", "next week"); returns the text, and these
+    words in lower case, each once.
 
-    The words stay, and no day is computed: which one "last week" meant is a judgement, when it was written is not. Words in code, in
-    a quotation or before a bracket stay unchanged.
+    The words are kept, and the meant day is not computed, because that would need a judgement. Words in code, in a quotation or
+    before a bracket are unchanged.
     """
     words: dict[str, None] = {}
 
@@ -484,19 +484,18 @@ def dated(text: str, day: str) -> tuple[str, tuple[str, ...]]:
 
 
 class Gap(NamedTuple):
-    """The last day with a write before another day ended, and the first one after, or today."""
+    """The last day with a write before a day, and the first day with a write after it, or today."""
 
     before: date
     after: date
 
 
 def doubtful(ended: date, written: Iterable[date], today: date) -> Gap | None:
-    """Return the gap in which a day ended, if it is so long that the day may not be over; None if others' days show that it is,
-    and if the day ended before anything was written.
+    """Return the gap without writes that contains a day, if it is so long that the day may not be past; None if it is past by the
+    days of other writes, or precedes all writes.
 
-    A clock that jumped far ahead makes everything expire at once. Between the time at which it was right and now no device wrote
-    anything. A vault that was unused for long looks the same, and only a person can tell them apart. Writes by the wrong clock
-    since prove nothing: the gap stays.
+    If a clock jumps far ahead, all memories expire at once, and no device has written between the right time and the wrong one. A
+    vault that was unused for long looks the same, so a person has to decide. Later writes by the wrong clock do not close the gap.
     """
     before, after = date.min, today
     for day in written:

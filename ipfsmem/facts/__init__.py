@@ -1,2 +1,1 @@
-"""Facts: single sentences with a category, and the comparison of a new one with existing ones. Pure: values and functions of
-values."""
+"""Facts: single sentences with a category, and the comparison of a new fact with existing ones. Pure functions."""

@@ -22,7 +22,7 @@ CLOSED: Final = {
     "restriction": "feedback",
     "convention": "project",
 }
-#: Categories that programs use besides, with their types.
+#: Further categories that programs use, with their types.
 _TYPES: Final = {
     **CLOSED,
     "communication_style": "feedback",
@@ -34,7 +34,7 @@ _TYPES: Final = {
 }
 #: The default category.
 GENERAL: Final = "general"
-#: The tag of an entry that contradicts another one, until somebody reviewed it.
+#: The tag of an entry that contradicts another one, until a person reviews it.
 CONFLICT: Final = "conflict"
 #: Maximum characters of a category, and of a fact.
 MAX_CATEGORY: Final = 64
@@ -44,7 +44,7 @@ _not_a_word = lazy_pattern(r"[\W_]+")
 
 
 def sanitised(fact: str) -> str:
-    """Return a fact on one line: single blanks, no leading dashes; "" if nothing is left."""
+    """Normalise a fact to one line: single blanks, no leading dashes; "" if the result is empty."""
     return " ".join(clean_text(fact).split()).lstrip("- ")
 
 

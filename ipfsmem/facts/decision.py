@@ -1,8 +1,8 @@
 """Compares a new fact with existing ones: it is new, it extends an existing one, or it adds nothing.
 
-The steps are those of LibreFang's memory, with corrections: a text is contained in another only at word boundaries, and a fact
-that denies another, or has another number, is never the same. A merely similar fact replaces an existing one only if it contains
-all of it, or states a change itself: otherwise both stay.
+The steps are those of LibreFang's memory, with corrections: a text is contained in another only at word boundaries, and a fact that
+denies another, or has another number, is never the same. A similar fact replaces an existing one only if it contains all of it, or
+itself states a change; otherwise both are kept.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from typing import Final, Literal, NamedTuple
 
 from ipfsmem.recall.terms import split, terms_of
 
-#: `added`: a new entry; `updated`: it replaces one, which goes into its history; `kept`: an existing one contains it.
+#: `added`: a new entry; `updated`: it replaces an entry, whose text is stored in the history; `kept`: an existing entry contains
+#: it.
 Action = Literal["added", "updated", "kept"]
-#: The criterion: nothing near, the same words, one inside the other, a model's cosine, or the share of words in common (Jaccard).
+#: The criterion: no similar entry, the same words, one text inside the other, the cosine of embeddings, or the share of common
+#: words (Jaccard).
 By = Literal["nothing near", "same", "contained", "meaning", "words"]
-#: Minimum similarity of the same fact; and of one on the same subject, in the same category and in another.
+#: Minimum similarity of the same fact, and of a fact on the same subject, in the same category and in another one.
 SAME: Final = 0.95
 NEAR: Final = 0.70
 NEAR_ELSEWHERE: Final = 0.80
-#: With at least this share of stems in common, a text that denies another is new, and in conflict with it.
+#: Minimum share of common stems at which a text that denies another is in conflict with it.
 OPPOSED: Final = 0.60
-#: Below this share of words in common a text that states a change is in conflict with the one it replaces.
+#: Share of common words below which a text that states a change is in conflict with the text that it replaces.
 UNLIKE: Final = 0.30
 #: Minimum words of a text that is searched inside another one.
 LEAST_WORDS: Final = 2
@@ -83,7 +85,7 @@ _apostrophe = re.compile("['\u2019`\u00b4]")
 
 
 class Candidate(NamedTuple):
-    """An existing fact. `meaning`: the cosine of its vector with that of the new one, if a model made both."""
+    """An existing fact. `meaning`: the cosine of its embedding and that of the new fact, if both have one."""
 
     key: str
     text: str
@@ -95,12 +97,12 @@ class Decision(NamedTuple):
     """The decision about a new fact."""
 
     action: Action
-    #: The entry that contains it, that it replaces, or that it is in conflict with; "" for none.
+    #: The entry that contains the new fact, is replaced by it, or is in conflict with it; "" for none.
     key: str
     by: By
     #: -1 to 1 by meaning, else 0 to 1.
     similarity: float
-    #: Whether it contradicts that one, so that a person should review it.
+    #: Whether the new fact contradicts that entry, so that a person should review it.
     conflict: bool = False
 
 
@@ -133,7 +135,7 @@ def decide(text: str, category: str, there: Iterable[Candidate], *, with_model: 
     if near > (NEAR if one.category == category else NEAR_ELSEWHERE):
         if _says_all_of(words, known) or not _CHANGES.isdisjoint(words):
             return Decision("updated", one.key, by, near, _conflict(words, known))
-        # "Anna may" and "Berta may" have most words in common and are two facts: both stay, and a person reviews them.
+        # Two facts such as "Anna may" and "Berta may" have most words in common: both are kept, and a person reviews them.
         return Decision("added", one.key, by, near, conflict=by == "words" and not with_model)
     if _denials(words) != _denials(known) and share(stems(words), stems(known)) >= OPPOSED:
         return Decision("added", one.key, by, near, conflict=True)
@@ -146,7 +148,7 @@ def says_a_change(text: str) -> bool:
 
 
 def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
-    """Return whether a model's similarity could change the decision by words."""
+    """Return whether embeddings could change the decision by words."""
     words = words_of(text)
     if not _CHANGES.isdisjoint(words):
         return True
@@ -156,7 +158,7 @@ def meaning_matters(text: str, there: Iterable[Candidate]) -> bool:
 
 
 def share(one: tuple[str, ...], other: tuple[str, ...]) -> float:
-    """Return the share of their different words that two texts have in common, 0 to 1 (Jaccard)."""
+    """Return the share of distinct words that two texts have in common, 0 to 1 (Jaccard)."""
     a, b = frozenset(one), frozenset(other)
     both = len(a & b)
     return both / (len(a) + len(b) - both) if both else 0.0
@@ -168,7 +170,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def stems(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return their stems, without stop words."""
+    """Return the stems of some words, without stop words."""
     return tuple(term for word in words for term in terms_of(word))
 
 
@@ -181,7 +183,7 @@ def _numbers(words: tuple[str, ...]) -> frozenset[str]:
 
 
 def _says_the_same(words: tuple[str, ...], known: tuple[str, ...]) -> bool:
-    """Return whether nothing in a new text contradicts its being the existing one."""
+    """Return whether a new text neither denies the existing one nor has other numbers."""
     return _denials(words) == _denials(known) and _numbers(words) <= _numbers(known)
 
 

@@ -1,5 +1,4 @@
-"""Which entries are hidden when there are more than the settings allow: four orders, each with important ones last. Nothing is
-deleted."""
+"""Decides which entries are hidden beyond the limits in the settings, by one of four orders; important entries are hidden last."""
 
 from __future__ import annotations
 
@@ -7,8 +6,8 @@ from collections.abc import Collection
 from heapq import nsmallest
 from typing import Literal, NamedTuple
 
-#: `first`: the earliest written first, however often it was changed since; `oldest`: the earliest changed; `confidence`: the
-#: least certain; `salience`: the least worth. Ties by the earliest change.
+#: The entries to hide first. `first`: the earliest created; `oldest`: the earliest changed; `confidence`: the lowest confidence;
+#: `salience`: the lowest priority. Ties by the earliest change.
 Order = Literal["first", "oldest", "confidence", "salience"]
 
 
@@ -16,7 +15,7 @@ class Ranked(NamedTuple):
     """The data that determines an entry's place in such an order."""
 
     key: str
-    #: ISO 8601; "" counts as the earliest.
+    #: ISO 8601; "" is the earliest.
     created: str
     #: The clock of its last write.
     changed: str
@@ -27,7 +26,7 @@ class Ranked(NamedTuple):
 
 
 class FactRank(NamedTuple):
-    """The place of an entry in an order: the least is hidden first."""
+    """The sort key of an entry: the least is hidden first."""
 
     important: bool
     by: str | float
@@ -37,12 +36,12 @@ class FactRank(NamedTuple):
 
 
 def beyond(places: Collection[FactRank], most: int) -> list[FactRank]:
-    """Return those beyond `most`, in the order in which they are hidden. 0: no limit."""
+    """Return the entries beyond the first `most`, in the order in which they are hidden. `most` 0: no limit."""
     return nsmallest(len(places) - most, places) if most else []
 
 
 def place_of(one: Ranked, order: Order) -> FactRank:
-    """Return the place of an entry in an order."""
+    """Return the sort key of an entry in an order."""
     if order == "first":
         return FactRank(one.important, one.created, one.changed, one.key)
     if order == "confidence":

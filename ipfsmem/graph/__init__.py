@@ -1,1 +1,1 @@
-"""The graph of relations between memory files. Pure: values and functions of values."""
+"""The graph of relations between memory files. Pure functions."""

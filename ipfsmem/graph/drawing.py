@@ -1,7 +1,6 @@
-"""A graph for other programs: GraphML, Mermaid, and a page with a picture that needs no network.
+"""Renders a graph as GraphML, as Mermaid, and as a page with a drawing that needs no network.
 
-Names and texts are escaped in each, so that none closes a tag, opens a script or ends a line, and invisible characters are
-removed.
+Names and texts are escaped, so that none closes a tag, opens a script or ends a line. Invisible characters are removed.
 """
 
 from __future__ import annotations
@@ -100,6 +99,6 @@ def _xml(text: str) -> str:
 
 
 def _mermaid(text: str) -> str:
-    """Return text within quotation marks: characters with a meaning in Mermaid as numbers."""
+    """Escape a text within quotation marks: characters with a meaning in Mermaid become numeric entities."""
     one_line = " ".join(clean_text(text).split())[:80]
     return "".join(c if c.isalnum() or c in " _-.,:" else f"#{ord(c)};" for c in one_line)

@@ -1,8 +1,8 @@
-"""One memory file as an entity of the graph: its name and kind, its observations, and its relations.
+"""Reads and writes a memory file as an entity of the graph: its name, kind, observations and relations.
 
-Any memory is one; those created as entities have the tag `entity` and their kind as category. In the text a list item is an
-observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other `[[link]]` one
-of the type `links_to`. A link contains a key, or the name of an entity.
+Every memory is an entity; those created as entities have the tag `entity` and their kind as category. In the text a list item is an
+observation, `- works at [[acme]]` or, below a line `Relations:`, `- works at: Acme` is a relation, and any other `[[link]]` one of
+the type `links_to`. A link contains a key, or the name of an entity.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 #: The tag of created entities, and the default relation of a link.
 TAG: Final = "entity"
-#: The source of an entity that an import brought without that tag.
+#: The source of entities that an import created without that tag.
 _IMPORTED: Final = "mcp-memory:"
 LINK: Final = "links_to"
 #: Characters around the type of a relation that are not part of it.
@@ -62,7 +62,7 @@ class Entity(msgspec.Struct, frozen=True):
 
 
 class _Said:
-    """The parsed lines of a text, so far."""
+    """The observations and relations parsed so far."""
 
     __slots__ = ("below", "observations", "out")
 
@@ -96,7 +96,7 @@ class _Said:
                 self.out[Out(LINK, link.to)] = None
 
 
-#: Long texts that were parsed last: a text that continues one is parsed from its end on.
+#: Cache of the long texts that were parsed last: a text that extends one of them is parsed from its end on.
 _READ: OrderedDict[str, _Said] = OrderedDict()
 _LONG, _MOST_READ = 10_000, 8
 _reading = Lock()
@@ -130,7 +130,7 @@ def entity_of(key: str, file: MemoryFile) -> Entity:
 
 
 def is_made(file: MemoryFile) -> bool:
-    """Return whether a memory was created as an entity; any other has a text of its own."""
+    """Return whether a memory was created as an entity, not written as a text."""
     return TAG in file.tags or file.source.startswith(_IMPORTED)
 
 
@@ -162,7 +162,7 @@ def relation_type(text: str) -> str:
 
 
 def observation(said: str) -> str:
-    """Return an observation on one line. Raises UsageError for one that is empty or too long."""
+    """Normalise an observation to one line. Raises UsageError for an empty or too long one."""
     text = " ".join(said.split())
     if not text or len(text) > MAX_OBSERVATION:
         raise UsageError(f"an observation has 1 to {MAX_OBSERVATION:,} characters")

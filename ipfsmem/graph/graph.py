@@ -1,6 +1,6 @@
-"""The graph of many entities: neighbours, shortest paths, surroundings, and search by words.
+"""The graph of entities: neighbours, shortest paths, surroundings, and search by words.
 
-A walk ends at an entity that it visited before, and visits no more entities than its limit.
+A traversal visits each entity once, and at most as many as its limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Relation(NamedTuple):
 
 
 class GraphImage(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A graph as values for storage; `Graph.of_image` restores it."""
+    """The stored form of a graph; `Graph.of_image` restores it."""
 
     named: dict[str, list[str]]
     said: dict[str, set[str]]
@@ -41,7 +41,7 @@ _entity = msgspec.msgpack.Decoder(Entity).decode
 
 
 class _Unread(MutableMapping[str, Entity]):
-    """Entities by key, each decoded on access: a walk visits few of ten thousand."""
+    """Entities by key, each decoded on access, because a traversal visits few of them."""
 
     def __init__(self, packed: Mapping[str, msgspec.Raw]) -> None:
         self._packed = dict[str, msgspec.Raw | None](packed)
@@ -82,9 +82,9 @@ class Graph:
 
     def __init__(self, entities: Iterable[Entity] = ()) -> None:
         self.entities: MutableMapping[str, Entity] = {}
-        #: Keys by the name of their entity, in order: the first one is meant.
+        #: The keys of the entities with a name, in order: a name refers to the first.
         self._named: dict[str, list[str]] = {}
-        #: The entities that use a name or a key as the end of a relation.
+        #: The entities that use a name or a key as the target of a relation.
         self._said: dict[str, set[str]] = {}
         #: The folded text of each entity that was searched.
         self._texts: dict[str, str] = {}
@@ -100,7 +100,7 @@ class Graph:
         return made
 
     def image(self) -> GraphImage:
-        """Return its image."""
+        """Return the stored form of the graph."""
         unread = self.entities if isinstance(self.entities, _Unread) else None
         packed = {
             key: (unread.packed(key) if unread is not None else None)
@@ -130,18 +130,18 @@ class Graph:
             self._said.get(folded(out.to), set()).discard(key)
 
     def find(self, name: str) -> str | None:
-        """Return the key for a key or a name; of several with one name the least."""
+        """Return the key for a key or a name; of several entities with the name, the least key."""
         if name in self.entities:
             return name
         return next(iter(self._named.get(folded(name), ())), None)
 
     def named(self, name: str) -> list[str]:
-        """Return the keys of all entities that a key or a name may mean, the one of `find` first."""
+        """Return the keys of all entities with this key or name, that of `find` first."""
         by_key = [name] if name in self.entities else []
         return list(dict.fromkeys([*by_key, *self._named.get(folded(name), ())]))
 
     def called(self, key: str) -> str:
-        """Return the name of an entity if `find` finds it by that, else its key."""
+        """Return the name of an entity if `find` resolves it to this entity, else its key."""
         name = self.entities[key].name
         return name if self.find(name) == key else key
 
@@ -154,7 +154,7 @@ class Graph:
         """Return the relations that end at an entity."""
         name = folded(self.entities[key].name)
         who = self._said.get(folded(key), set())
-        if self._named[name][0] == key:  # otherwise the name means another
+        if self._named[name][0] == key:  # otherwise the name refers to another entity
             who = who | self._said.get(name, set())
         return [
             relation
@@ -192,7 +192,7 @@ class Graph:
         """Return the relations of a shortest path from one entity to another, in any direction; None if there is none."""
         if begin == end:
             return []
-        # From both ends at once, always from the smaller frontier: a whole step, then the nearest meeting.
+        # Search from both ends, always extending the smaller frontier by a whole level.
         sides: tuple[_Walk, _Walk] = ({begin: None}, {end: None})
         edges, lengths = ([begin], [end]), ({begin: 0}, {end: 0})
         while edges[0] and edges[1]:
@@ -232,7 +232,7 @@ class Graph:
         return keys, False
 
     def search(self, query: str, most: int = MOST) -> list[str]:
-        """Return the entities with a query verbatim, or all its words, in their name, kind or observations."""
+        """Return the entities whose name, kind or observations contain a query verbatim, or all its words."""
         words, phrase = split(query), " ".join(fold(query).split())
         keys = []
         for key in sorted(self.entities) if phrase else ():
@@ -253,12 +253,12 @@ class Graph:
         return None if end is None else Relation(begin, out.type, end)
 
 
-#: The relation by which a walk came to each entity; None for its start.
+#: The relation by which a traversal reached each entity; None for the start.
 _Walk = dict[str, Relation | None]
 
 
 def _way(walk: _Walk, here: str) -> list[Relation]:
-    """Return the relations from an entity back to the start of the walk."""
+    """Return the relations from an entity back to the start of the traversal."""
     way = []
     while (one := walk[here]) is not None:
         way.append(one)

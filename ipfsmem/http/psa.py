@@ -81,9 +81,9 @@ def app(
 ) -> web.Application:
     """Return the server over `store`. `requests` is its list, in memory unless given; `now` is milliseconds since 1970.
 
-    `delegates`: multiaddrs of a node that holds the store's blocks, if there is one. `limits`: of a tree that is
-    looked through. `under` goes before the names of pins in the store, so that no request takes away what somebody
-    pinned there in another way. Raises UsageError without a token.
+    `delegates`: multiaddrs of a node that has the store's blocks, if there is one. `limits`: of a checked tree. `under`: a prefix
+    of the names of pins in the store, so that no request removes a pin that was made in another way. Raises UsageError without a
+    token.
     """
     if not token:
         raise UsageError("a pinning service needs a token: everybody who reaches it could pin")
@@ -132,7 +132,7 @@ class _Psa:
             return _unknown()
         body, _ = await _pin_body(request)
         made = self._requests.add(body.cid, body.name, body.origins, body.meta, self._now())
-        made = await self._advance(made)  # first the new one: blocks that both need stay
+        made = await self._advance(made)  # the new one first, so that blocks of both trees stay
         await self._release(old)
         return json(self._shown(made), 202)
 
@@ -158,7 +158,7 @@ class _Psa:
         return json({"count": len(matching), "results": shown})
 
     async def _advance(self, request: PinRequest) -> PinRequest:
-        """Return the request, pinned in the store if its whole tree is there by now."""
+        """Pin a queued request if its whole tree is in the store by now; returns the request."""
         cid = parse_cid(request.cid)
         if request.status != QUEUED or not await self._whole(cid):
             return request

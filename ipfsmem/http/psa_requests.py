@@ -1,7 +1,7 @@
-"""The requests to a peer's Pinning Service interface: content, time and status.
+"""Stores the pin requests that a peer received: content, time and status.
 
-In memory, or one small file for each in a folder: written atomically, so that servers may start, stop and run side by side, and a
-sync program may carry the folder. Independent of HTTP and blocks.
+Requests are stored in memory, or in a folder with one small file each. Files are written atomically, so several servers may use the
+folder, and a sync program may copy it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class PinFilter(msgspec.Struct, frozen=True):
 
 
 class PinRequests:
-    """All requests, newest first. For one thread; several servers may use the folder, each sees the others' requests."""
+    """All requests, newest first. Not thread-safe; several servers may use the same folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """`folder` holds a file for each, created with the first; None keeps them in memory. The disk is not touched here."""
@@ -119,7 +119,7 @@ class PinRequests:
     def all(self) -> list[PinRequest]:
         """Return every request, newest first. Invalid files in the folder are skipped."""
         if self._folder is not None:
-            self._look()
+            self._refresh()
         return sorted(self._known.values(), key=lambda request: (-request.created, request.id))
 
     def _keep(self, request: PinRequest) -> None:
@@ -132,7 +132,7 @@ class PinRequests:
             self._folder.write(name, msgspec.json.encode(request))
         self._read(request.id)
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         assert self._folder is not None
         try:
             names = self._folder.names()
@@ -154,7 +154,7 @@ class PinRequests:
         except FileNotFoundError:
             self._forget(request_id)
             return
-        except OSError as error:  # it may exist: must not count as deleted
+        except OSError as error:  # it may exist, so it must not be treated as deleted
             raise StorageError(f"the pin {path} cannot be read: {reason(error)}") from error
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         if self._stamps.get(request_id) == stamp:

@@ -41,7 +41,7 @@ def main() -> None:
         wish = json.loads(lines.get())
         outcome = _called(plugin, wish["method"], wish["arguments"], most)
         if os.getpid() != mine:
-            os._exit(0)  # the plugin forked and returned twice: nobody reads the answers of the copy
+            os._exit(0)  # the plugin forked: end the copy, whose answers nobody reads
         _answer(answers, outcome)
 
 

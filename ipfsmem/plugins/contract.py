@@ -1,8 +1,8 @@
-"""The interface of a plugin: an additional memory in a package of its own that provides text and is told of turns.
+"""The interface of a plugin: an additional memory in a separate package, which provides texts and receives turns.
 
-A package names it in its entry points, group `ipfsmem.plugins`; the value is called without arguments to create it, mostly a
-class. Each method is optional. It runs in its own process, where output is discarded and nothing of the vault is open: its input
-are these arguments, its output is text for a model, never an instruction to us.
+A package declares it as an entry point in the group `ipfsmem.plugins`: a callable without arguments, usually a class. Each method
+is optional. A plugin runs in its own process, which has no access to the vault and whose output is discarded: its input are these
+arguments, its output is untrusted text for a model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ GROUP: Final = "ipfsmem.plugins"
 
 
 class MemoryPlugin(Protocol):
-    """A memory next to the built-in one, which it adds to and never replaces."""
+    """An additional memory; the built-in memory is never replaced."""
 
     def prompt_block(self, session: str) -> str:
         """Return text for a model at the start of a session; "" for nothing. `session`: its name, "" if it has none."""

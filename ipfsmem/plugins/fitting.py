@@ -1,4 +1,4 @@
-"""Fits the texts of plugins into a limit: equal shares, and longer ones cut at a line with a note."""
+"""Fits the texts of plugins into a limit: equal shares, and longer texts cut at a line with a note."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipfsmem.memories.context_layouts import LEAST_TOKENS, TOKEN_BYTES, usual_to
 
 #: Minimum bytes shown of a text.
 _LEAST: Final = 40
-#: Plugins together get one of this many parts of a block.
+#: The plugins together get a block's size divided by this.
 _SHARE: Final = 4
 _CUT: Final = "(cut here)"
 
@@ -58,7 +58,7 @@ def with_plugins(
     block = built_in(most - counted_tokens(count, f"\n{added}"))
     text = f"{block.text}\n{added}" if block.text else f"{NOTICE}\n\n{added}"
     tokens = counted_tokens(count, text)
-    # A counter may find more in the whole than in its parts.
+    # The caller's counter may return more tokens for the whole than for its parts.
     return (
         msgspec.structs.replace(block, text=text, tokens=tokens) if tokens <= most else built_in(max_tokens)
     )

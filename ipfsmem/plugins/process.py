@@ -24,11 +24,11 @@ import msgspec
 from ipfsmem.canonical import read_json
 
 _CHILD: Final = Path(__file__).with_name("child.py")
-#: Seconds until a plugin is loaded; earlier calls are not waited for longer than others.
+#: Maximum seconds to load a plugin; calls before that have the usual time limit.
 START: Final = 30.0
 #: Maximum waiting calls; more are refused.
 _QUEUE: Final = 64
-#: Bytes of a line besides the text: an error, and the frame around it.
+#: Maximum bytes of a line in addition to the text: an error, and the JSON around it.
 _FRAME: Final = 4_096
 
 
@@ -69,7 +69,7 @@ class PluginProcess:
         self._thread.start()
 
     def call(self, method: str, *arguments: str) -> Future[Given]:
-        """Queue a call; its result, or a Failed, comes once those before it are done."""
+        """Queue a call; returns a future of its result or a PluginFailure."""
         result: Future[Given] = Future()
         if self._ended.is_set():
             result.set_exception(PluginFailure("the memory is closed"))
@@ -88,7 +88,7 @@ class PluginProcess:
         self._ended.set()
         process = self._process
         if process is not None:
-            _end(process)  # its thread, which may still read from it, closes the rest
+            _end(process)  # its thread, which may still be reading, closes the pipes
 
     # -- in the thread -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The enabled plugins, asked together: their texts are fenced with their names, and failures are only logged.
+"""Runs the enabled plugins: requests their texts together, fences each text with the name of its plugin, and logs failures.
 
 An installed plugin runs only if the settings name it. A failure never reaches an agent, neither as an error nor as text.
 """
@@ -23,7 +23,7 @@ from ipfsmem.plugins.process import Given, PluginFailure, PluginProcess
 from ipfsmem.wording import count
 
 _LOG: Final = logging.getLogger("ipfsmem.plugins")
-#: A name that a plugin cannot have: the built-in memory is not a plugin, and stays.
+#: The name of the built-in memory, which no plugin may have.
 BUILT_IN: Final = "ipfsmem"
 _is_name: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}").fullmatch
 #: Maximum characters of the summary of a turn, and of a question.
@@ -86,15 +86,15 @@ class Plugins:
                 _LOG.warning("the plugin %r is left out: %s", one.name, one.problem)
 
     def prompt_blocks(self, session: str) -> list[PluginText]:
-        """Return the text of each for the start of a session, in the order of the settings."""
+        """Return the text of each plugin for the start of a session, in the order of the settings."""
         return self._ask("prompt_block", session)
 
     def prefetched(self, query: str, session: str) -> list[PluginText]:
-        """Return the text of each for a question."""
+        """Return the text of each plugin for a query."""
         return self._ask("prefetch", query[:MOST_SAID], session)
 
     def for_context(self, query: str | None, session: str, layout: str) -> list[PluginText]:
-        """Return the text of each for a block of context: for the question, and for the start of a session if the layout is for
+        """Return the text of each plugin for a context block: for the query, and for the start of a session if the layout is for
         that."""
         has_query = query is not None and query.strip() != ""
         plugin_texts = self.prompt_blocks(session) if layout in ("index", "full") else []
@@ -105,21 +105,21 @@ class Plugins:
         return [PluginText(name, "\n\n".join(texts[name])) for name in list(self._running) if name in texts]
 
     def turn_complete(self, session: str, summary: str) -> None:
-        """Tell each that a turn is over. Waits for none."""
+        """Notify each plugin of a finished turn, without waiting."""
         for name, one in list(self._running.items()):
             if not one.breaker.is_open:
                 call = one.process.call("on_turn_complete", session, summary[:MOST_SAID])
                 call.add_done_callback(partial(self._taken, name, one.breaker))
 
     def close(self, wait: float | None = None) -> None:
-        """End them after the queued calls, within `wait` seconds: by default the time limit of a call."""
+        """End the plugins after the queued calls, within `wait` seconds (default: the time limit of a call)."""
         until = self._clock() + (self.settings.seconds if wait is None else wait)
         for one in self._running.values():
             one.process.close(max(0.0, until - self._clock()))
         self._running.clear()
 
     def tried(self, name: str, query: str) -> tuple[list[PluginText], str]:
-        """Return the texts of one for a question and for the start of a session, and its error, "" for none. For a person."""
+        """Return the texts of one plugin for a query and for the start of a session, and its error ("" for none), for a person."""
         one = self._running[name]
         parts = []
         for method, arguments in (("prompt_block", ("",)), ("prefetch", (query, ""))):
@@ -141,7 +141,9 @@ class Plugins:
         texts = {}
         for name, breaker, result in calls:
             try:
-                result.result(max(0.0, until - self._clock()) + 0.05)  # its own limit comes first
+                result.result(
+                    max(0.0, until - self._clock()) + 0.05
+                )  # the plugin's own limit is reached first
             except Late:
                 if result.cancel():
                     _LOG.warning("the plugin %s is left out: its previous call is still running", name)

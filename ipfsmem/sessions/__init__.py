@@ -1,2 +1,1 @@
-"""The items of a session as messages for a model: four shapes, and how a session is resumed, compacted and shown. Values and
-functions of values."""
+"""Reads the items of a session as messages of a model, and resumes, compacts and renders sessions. Pure functions."""

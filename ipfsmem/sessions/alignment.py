@@ -53,10 +53,10 @@ def all_atoms(items: Iterable[tuple[Item, bool]]) -> list[Atom]:
 
 
 def stored_atoms(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
-    """Return the number of atoms at the beginning of `received` that are stored: the most that fit.
+    """Return the greatest number of atoms at the beginning of `received` that are stored already.
 
     `received` may begin later than `stored`, and may lack additions of other devices. A first request may precede the end of its
-    turn. Equal messages are distinguished by their order alone.
+    turn. Equal messages are distinguished only by their order.
     """
     mine = [atom for atom in stored if atom.own]
     last_own = next((place for place in range(len(stored), 0, -1) if stored[place - 1].own), 0)
@@ -73,12 +73,12 @@ def stored_atoms(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
 
 
 def starts_with(received: Sequence[Atom], known: Sequence[Atom]) -> bool:
-    """Return whether `received` begins with all of `known`."""
+    """Return whether `received` begins with `known`."""
     return len(known) <= len(received) and all(a.key == b.key for a, b in zip(known, received, strict=False))
 
 
 def items_from(items: Sequence[Item], place: int) -> list[dict[str, Any]]:
-    """Return the items from this atom on; a request that is divided there keeps its later parts."""
+    """Return the items from an atom on; a request that is divided there keeps its later parts."""
     remaining: list[dict[str, Any]] = []
     for item in items:
         number = len(atoms(item))
@@ -105,8 +105,8 @@ def without_summary(items: Sequence[Item], summaries: frozenset[str]) -> list[di
 
 
 def without_notices(items: Sequence[Item]) -> list[Item]:
-    """Return the items without notices, also stored ones with the words of one, as they cannot be distinguished. A program's
-    framework may have merged a notice into one request with the next."""
+    """Return the items without notices. Stored items with the text of a notice are removed too, because they cannot be
+    distinguished. A program's framework may have merged a notice and the next message into one request."""
     cleaned: list[Item] = []
     for item in items:
         parts = item.get("parts")
@@ -130,10 +130,10 @@ def _is_notice(content: object) -> bool:
 
 
 def _overlap(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
-    """Return the most atoms that are both the last of `stored` and the first of `received`."""
+    """Return the greatest number of atoms that are both the last of `stored` and the first of `received`."""
     if not stored or not received:
         return 0
-    # The failure function of Knuth, Morris and Pratt: linear, however similar the messages are.
+    # The failure function of Knuth, Morris and Pratt, for linear time.
     keys = [atom.key for atom in received]
     back = [0] * len(keys)
     fit = 0
@@ -153,8 +153,8 @@ def _overlap(stored: Sequence[Atom], received: Sequence[Atom]) -> int:
 
 
 def _whole(stored: Sequence[Atom], received: Sequence[Atom], least: int) -> int:
-    """Return the most atoms of `received` that are all that this device stored, with or without additions of others between; 0 if
-    there are none."""
+    """Return the greatest number of atoms at the beginning of `received` that contain everything this device stored, with or
+    without additions of other devices in between; 0 if there are none."""
     own = sum(atom.own for atom in stored)
     place, matched, best = 0, 0, 0
     for atom in stored:

@@ -1,9 +1,9 @@
-"""Compaction: a resumed session has a summary in place of its older messages.
+"""Compacts sessions: a resumed session has a summary in place of its older messages.
 
-Nothing is removed. A summary is an item, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, with the last item
-of each device that it covers; so items that another device added meanwhile stay in the conversation. A title is one too,
-`{"ipfsmem": {"title": "..."}}`. These items are marks: they are about the session, not messages of it. Two more marks list the
-imported messages and the approved ones (format section 5.1).
+Nothing is removed. A summary is an item, `{"ipfsmem": {"summary": "...", "covers": {device: [at, n]}, ...}}`, with the last item of
+each device that it covers; so items that another device added meanwhile stay in the conversation. A title is one too, `{"ipfsmem":
+{"title": "..."}}`. These items are marks: they are about the session, not messages of it. Two more marks list the imported messages
+and the approved ones (format section 5.1).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ipfsmem.wording import count
 MARK: Final = "ipfsmem"
 #: The place of an item in the order of its session: its time in milliseconds, its device, its number (format section 5.1).
 Place = tuple[int, str, int]
-#: Makes a summary of messages, within a number of characters.
+#: Summarises messages within a number of characters.
 Summariser = Callable[[Sequence[Message], int], str]
 #: The text before a summary for a model.
 _SAID = (
@@ -55,8 +55,8 @@ class Summary(NamedTuple):
 
 
 class SessionTranscript(NamedTuple):
-    """A session for reading: its title, its last summary, the messages not covered, all messages, and the imported, unapproved
-    ones with the program that each came from."""
+    """A session for reading: its title, its last summary, the messages after it, all messages, and the pending (imported,
+    unapproved) ones, each with the program that it came from."""
 
     title: str
     summary: Summary | None
@@ -93,12 +93,12 @@ def summary_mark(summary: Summary) -> dict[str, Any]:
 
 
 def imported_mark(source: str, device: str, first: tuple[int, int], last: tuple[int, int]) -> dict[str, Any]:
-    """Return the item that lists imported messages of a device, from the first to the last."""
+    """Return the mark of imported messages of a device, from the first to the last."""
     return {MARK: {"imported": source, "device": device, "from": list(first), "to": list(last)}}
 
 
 def approved_mark(pending: Iterable[Place]) -> dict[str, Any]:
-    """Return the item that approves imported messages: of each device those up to the last of these."""
+    """Return the mark that approves imported messages: of each device, all up to the last of these."""
     return {MARK: {"approved": {device: list(until) for device, until in _until(pending).items()}}}
 
 
@@ -162,14 +162,14 @@ def _source_of(marks: Iterable[tuple[Place, Mapping[str, Any]]]) -> Callable[[Pl
 
 
 def _position(value: object) -> tuple[int, int] | None:
-    """Return a time and a number of a mark; None if they are invalid."""
+    """Return the time and number in a mark; None if they are invalid."""
     if isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value):
         return value[0], value[1]
     return None
 
 
 def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
-    """Return the last of these places of each device."""
+    """Return the last place of each device."""
     positions: dict[str, tuple[int, int]] = {}
     for at, device, n in places:
         positions[device] = max(positions.get(device, (0, 0)), (at, n))
@@ -177,7 +177,7 @@ def _until(places: Iterable[Place]) -> dict[str, tuple[int, int]]:
 
 
 def told(entries: Sequence[PlacedItem]) -> SessionTranscript:
-    """Return a session from its entries, in order. The last of several titles and summaries is valid."""
+    """Build a session from its entries, in order. Of several titles and summaries, the last is used."""
     title, summary, made, messages = "", None, None, list[PlacedItem]()
     for entry in entries:
         if not is_mark(entry.item):
@@ -196,9 +196,9 @@ def told(entries: Sequence[PlacedItem]) -> SessionTranscript:
 
 
 def resumed(session: SessionTranscript, last: int) -> list[dict[str, Any]]:
-    """Return the items with which a program resumes: the summary, if there is one, and the last messages, `last` at most
-    together, from the beginning of a turn on and without system instructions. If the summary ends within a turn, the turn's
-    request follows it.
+    """Return the items with which a program resumes: the summary, if there is one, and the last messages, together at most `last`,
+    from the beginning of a turn on and without system instructions. If the summary ends within a turn, the turn's request follows
+    it.
 
     A notice, which does not count towards `last`, precedes imported, unapproved messages, and the first other one after them.
     """
@@ -296,8 +296,9 @@ def what_to_cover(
     tokens: int = 0,
     tokens_of: Callable[[str], int] = len,
 ) -> int:
-    """Return how many of the uncovered messages should be covered: 0 up to `messages` of them, and, unless `tokens` is 0, up to
-    that many tokens. At least the last `keep` stay, and no call is separated from its answer; by tokens the same share stays."""
+    """Return how many of the uncovered messages to summarise: none if there are at most `messages` of them and, unless `tokens` is
+    0, at most that many tokens. At least the last `keep` messages are kept (of a limit in tokens, the same share), and no call is
+    separated from its answer."""
     read = [read_message(entry.item) for entry in session.after]
     sizes = [tokens_of(message.text) for message in read] if tokens else []
     wanted = len(read) - keep if len(read) > messages else 0
@@ -311,7 +312,7 @@ def what_to_cover(
 def summarised(
     session: SessionTranscript, number: int, summarise: Summariser, by: str, characters: int
 ) -> Summary:
-    """Return the summary that covers `number` more messages. It is made of all that it covers, not of the last summary."""
+    """Return a summary that covers `number` more messages, computed from all covered messages, not from the last summary."""
     left = {entry.place for entry in session.after[number:]}
     covered = [entry for entry in session.messages if entry.place not in left]
     covers = _until(entry.place for entry in covered)
@@ -321,9 +322,10 @@ def summarised(
 
 
 def extract(messages: Sequence[Message], characters: int) -> str:
-    """Return a summary without a model: the sentences that say most, verbatim and in order, and which tools were called.
+    """Return a summary without a model: the most relevant sentences, verbatim and in order, and the tools that were called.
 
-    A sentence scores the mean of its terms' frequencies in the whole, a user's half as much again; ties by the later.
+    The score of a sentence is the mean frequency of its terms in all messages, times 1.5 for a user's; of equal scores the later
+    one is chosen.
     """
     used = Counter(tool for message in messages for tool in message.tools)
     tools = ", ".join(f"{name} {count(times, 'time')}" for name, times in used.most_common(20))
@@ -355,7 +357,7 @@ def extract(messages: Sequence[Message], characters: int) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the sentences of a text, divided at lines and at sentence ends before a space, without very long ones."""
+    """Split a text into sentences, at line breaks and at sentence ends before a space; omits very long sentences."""
     sentences = []
     for line in text.splitlines():
         begun = 0
@@ -369,7 +371,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _summary(mark: Mapping[str, Any]) -> Summary | None:
-    """Return the summary in a mark; None if it is missing or invalid: then nothing is covered."""
+    """Return the summary in a mark; None if it is missing or invalid, so that no message is covered."""
     text, covers = mark.get("summary"), mark.get("covers")
     if not isinstance(text, str) or not isinstance(covers, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""Points at which a conversation may be cut: never between a tool's call and its answer, and for a model at the beginning of a turn."""
+"""Finds where a conversation may be cut: never between a tool's call and its answer, and for a model at the beginning of a turn."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T", bound=Item)
 
 
 def whole_from(messages: Sequence[Message]) -> list[bool]:
-    """Return for each place, and the end, whether no answer from there on belongs to a call before it."""
+    """Return for each index, and the end, whether no answer from there on belongs to an earlier call."""
     whole = [True] * (len(messages) + 1)
     called: dict[str, int] = {}
     caller = -1
     for place, message in enumerate(messages):
         for answered in message.answers:
             since = called.get(answered, caller)
-            # An answer without a call cannot come first either.
+            # An answer without a call cannot come first.
             for between in range(since + 1, place + 1):
                 whole[between] = False
         for call in message.calls:
@@ -29,8 +29,8 @@ def whole_from(messages: Sequence[Message]) -> list[bool]:
 
 
 def cut_at(messages: Sequence[Message], wanted: int) -> int:
-    """Return the last place up to `wanted` that begins a turn; if the first turn is longer, the last that separates no call from
-    its answer and leaves more than a request before it. 0 if there is none."""
+    """Return the last index up to `wanted` at which a turn begins; if the first turn is longer, the last index that separates no
+    call from its answer and follows more than the request. 0 if there is none."""
     whole = whole_from(messages)
     turns = (place for place in range(wanted, 0, -1) if whole[place] and messages[place].is_request)
     calls = (place for place in range(wanted, 1, -1) if whole[place])
@@ -40,8 +40,8 @@ def cut_at(messages: Sequence[Message], wanted: int) -> int:
 def trimmed(items: Sequence[T], most: int) -> list[T]:
     """Return the last `most` items at most, from the beginning of a turn on.
 
-    Of a longer turn its request comes first and then its end, without answers to missing calls. Items of unknown shapes are cut
-    anywhere.
+    If a turn is longer than `most`, its request is followed by its end, without answers to missing calls. Items of unknown shapes
+    may be cut anywhere.
     """
     first = max(0, len(items) - max(0, most))
     messages = [read_message(item) for item in items]

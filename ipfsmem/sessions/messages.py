@@ -1,9 +1,9 @@
-"""One item of a session as a message: its speaker, its words, the tools it calls and the calls whose answers it holds.
+"""Reads an item of a session as a message: its speaker, its text, the tools that it calls and the calls that it answers.
 
 Four shapes are known, each as its program writes it into JSON: plain (`role`, `content`, also with `tool_calls` as OpenAI's chat
 completions have them), items of OpenAI's responses (`type`), Anthropic's content blocks, and PydanticAI's `kind` with `parts`. A
-plain one without a role is a user's; `text` may replace `content`, and `speaker` `name`, as in transcripts of people. An item of
-another shape is kept and has no words here.
+plain item without a role is a user's; `text` may replace `content`, and `speaker` may replace `name`, as in transcripts of people.
+An item of another shape is kept, but has no text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROLES: Final[Mapping[object, Role]] = {
 }
 #: Maximum characters of a speaker's name.
 _NAME: Final = 64
-#: PydanticAI's parts with words, and those that answer a tool's call.
+#: PydanticAI's parts with text, and the parts that answer a tool's call.
 _SYSTEM, _PROMPT = "system-prompt", "user-prompt"
 _ANSWERS = ("tool-return", "retry-prompt", "builtin-tool-return")
 
@@ -40,7 +40,7 @@ class Message(NamedTuple):
     #: The tools that it calls, and the ids of these calls.
     tools: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    #: The ids of the calls whose answers it holds; "" for an answer without one.
+    #: The ids of the calls that it answers; "" for an answer without an id.
     answers: tuple[str, ...] = ()
     #: The speaker among several users or assistants (`name` of a chat completion's message, or `speaker`); "" if unknown.
     speaker: str = ""
@@ -52,8 +52,8 @@ class Message(NamedTuple):
 
 
 def read_message(item: Item) -> Message:
-    """Return an item as a message; an empty one without a role for an unknown shape. A lone surrogate, left by programs that cut
-    a text within an emoji, becomes U+FFFD: with it nothing could be written or sent."""
+    """Return an item as a message; for an unknown shape an empty message without a role. A lone surrogate, left by programs that
+    cut a text within an emoji, becomes U+FFFD, because it could not be encoded."""
     message = _as_written(item)
     text, speaker, tools = whole(message.text), whole(message.speaker), tuple(map(whole, message.tools))
     if text is message.text and speaker is message.speaker and tools == message.tools:
@@ -118,7 +118,7 @@ def _pydantic_ai(item: Item) -> Message:
             has_user_part = True
             words.append(_words(part.get("content")))
     if item.get("kind") == "response":
-        # A tool that the model's own provider runs is called and answered in one response.
+        # The call and the answer of a tool that the model's provider runs are in one response.
         return Message("assistant", _joined(words), _some(tools), tuple(calls), tuple(answers))
     role: Role = "user" if has_user_part else "tool" if answers else "system"
     return Message(role, _joined(words), (), (), tuple(answers))
@@ -141,7 +141,7 @@ def _role(name: object) -> Role:
 
 
 def _words(content: object) -> str:
-    """Return the words of a content: a text, or those of its blocks."""
+    """Return the text of a content: a string, or the texts of its blocks."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -158,7 +158,7 @@ def _words(content: object) -> str:
 
 
 def _nested(content: object) -> str:
-    """Return the words of blocks in a block, one level deep: deeper ones of strangers are ignored."""
+    """Return the text of blocks in a block, one level deep; deeper blocks are ignored."""
     if isinstance(content, str):
         return content
     return _joined(_text_of(block.get("text")) for block in _objects(content))

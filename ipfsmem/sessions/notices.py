@@ -1,4 +1,4 @@
-"""Notices for a model that resumes a session: one before imported messages that nobody approved, one before the next other message."""
+"""Notices for a model that resumes a session: before imported, unapproved messages, and before the next other message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTICES: Final = (PENDING_NOTICE, OWN_NOTICE)
 
 
 def has_own_notice(text: str) -> bool:
-    """Return whether a text has the words of the notice before a session's own messages, in any layout."""
+    """Return whether a text contains the notice before a session's own messages, whatever its white space."""
     return _words(OWN_NOTICE) in _words(text)
 
 

@@ -1,4 +1,4 @@
-"""A session for people: its title, a preview, and all of it as Markdown."""
+"""Renders a session for people: its title, a preview, and a Markdown transcript."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class SimCloud:
                 continue
             order[cid] = None
             if cid.codec == DAG_PB:
-                with contextlib.suppress(FormatError):  # damaged here, it leads nowhere
+                with contextlib.suppress(FormatError):  # a damaged block has no links
                     stack.extend(reversed([link.cid for link in decode_node(data).links]))
         return list(order)
 
@@ -90,13 +90,13 @@ class Faults:
 
     def __init__(self) -> None:
         self.offline = False  #: every call fails
-        self.refuse = False  #: every call is refused forever: a revoked token
+        self.refuse = False  # : every call is refused, as with a revoked token
         self.delay = 0.0  #: seconds of the simulator's clock that each call takes
         self.drop: set[CID] = set()  #: blocks that are not served and not named by `has`
         self.instead: dict[CID, bytes] = {}  #: other bytes for a block
         self.cut: dict[CID, int] = {}  #: maximum bytes of a block
         self.flip: dict[CID, int] = {}  #: the wrong bit of a block
-        self.has: Literal["truth", "all", "none"] = "truth"  #: the answer of `has`
+        self.has: Literal["truth", "all", "none"] = "truth"  # : what `has` answers
         self.reorder = False  #: pin lists, blocks and trees are in another order
         self.end_dag_after: int | None = None  #: trees end after this many blocks
         self.other_root: CID | None = None  #: the answer of `put_car`
@@ -157,7 +157,7 @@ class SimProvider:
         self._unanswered[len(self.calls) + number] = error or _lost("connection reset")
 
     def stop_failing(self) -> bool:
-        """Cancel planned failures and lost answers; returns whether there was one."""
+        """Cancel planned failures and lost answers; returns whether there were any."""
         waiting = any(number > len(self.calls) for number in (*self._failing, *self._unanswered))
         self._failing.clear()
         self._unanswered.clear()
@@ -226,7 +226,7 @@ class SimProvider:
         return found
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return blocks as `get_blocks`: everything here is its own."""
+        """Return blocks as `get_blocks` does: the simulator stores all its blocks itself."""
         number = await self._enter("read_stored", self._capabilities.raw)
         found = {cid: data for cid in cids if (data := self._serve(cid)) is not None}
         sent, ends = self._cut_off(list(found.items()))
@@ -349,7 +349,7 @@ class SimProvider:
         return record
 
     async def close(self) -> None:
-        """Make later calls fail as a bug of the caller."""
+        """Make later calls fail with an error about a bug of the caller."""
         self.closed = True
 
     def _cut_off(self, blocks: list[Block]) -> tuple[list[Block], ProviderError | None]:

@@ -1,6 +1,6 @@
-"""Settings of providers: PINATA_JWT is the setting `pinata_jwt` of the caller, else that variable of the environment.
+"""Reads the settings of providers: a caller's setting `pinata_jwt` overrides the environment variable PINATA_JWT.
 
-Reads texts and numbers, with clear errors for those that cannot be used. Knows no provider.
+Texts and numbers are validated, with an error that names the setting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def setting(settings: Mapping[str, Any], name: str, default: str = "") -> str:
     return str(value).strip() if value is not None and str(value).strip() else default
 
 
-def needed(settings: Mapping[str, Any], name: str, hint: str) -> str:
+def required(settings: Mapping[str, Any], name: str, hint: str) -> str:
     """Return the text of a setting that must be set. Raises ConfigError with the hint."""
     value = setting(settings, name)
     if not value:

@@ -1,8 +1,8 @@
-"""Small objects at a service that stores and pins trees, and nothing else.
+"""Stores small objects at a service that stores and pins trees only.
 
-Each is a folder with one file, pinned under a name for its box. The file's name, `<size>.<box>.<label>.<digest>`, says what it
-is, so a box is listed by its pins and their folders; a folder is read once, as it never changes. The box is in it because some
-services keep one name for a root.
+Each is a folder with one file, pinned under a name for its box. The file's name, `<size>.<box>.<label>.<digest>`, says what it is,
+so a box is listed by its pins and their folders; a folder is read once, as it never changes. The box is in it because some services
+keep one name for a root.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PinnedSmallObjects(ProviderBase):
     async def get_small(self, names: Sequence[str]) -> dict[str, bytes]:
         """See `SmallArea`."""
         require_names(names)
-        there = await self._pinned({name.partition("/")[0] for name in names})
+        pinned = await self._pinned({name.partition("/")[0] for name in names})
         slots = asyncio.Semaphore(_AT_ONCE)
         found: dict[str, bytes] = {}
 
@@ -81,15 +81,17 @@ class PinnedSmallObjects(ProviderBase):
                     found[name] = data
                     return
 
-        await asyncio.gather(*(read(name, there[name][1]) for name in dict.fromkeys(names) if name in there))
+        await asyncio.gather(
+            *(read(name, pinned[name][1]) for name in dict.fromkeys(names) if name in pinned)
+        )
         return {name: found[name] for name in names if name in found}
 
     async def remove_small(self, names: Collection[str]) -> None:
         """See `SmallArea`."""
         require_names(names)
-        there = await self._pinned({name.partition("/")[0] for name in names})
+        pinned = await self._pinned({name.partition("/")[0] for name in names})
         for name in names:
-            for pin in there[name][1] if name in there else ():
+            for pin in pinned[name][1] if name in pinned else ():
                 await self.unpin(pin)
 
     async def _pinned(self, boxes: Collection[str]) -> dict[str, tuple[int, list[Pin]]]:
@@ -97,14 +99,14 @@ class PinnedSmallObjects(ProviderBase):
         found: dict[str, tuple[int, list[Pin]]] = {}
         for box in sorted(boxes):
             pins = (await self.pins(f"{PREFIX}{box}"))[:LISTED_MAX]
-            await self._learn([pin.cid for pin in pins])
+            await self._read_folders([pin.cid for pin in pins])
             for pin in pins:
                 known = self._folders.get(pin.cid)
                 if known is not None and known[0].startswith(f"{box}/"):
                     found.setdefault(known[0], (known[1], []))[1].append(pin)
         return found
 
-    async def _learn(self, roots: Sequence[CID]) -> None:
+    async def _read_folders(self, roots: Sequence[CID]) -> None:
         """Read the folders that were not read before; those that are not served yet are read again next time."""
         unknown = list(dict.fromkeys(root for root in roots if root not in self._folders))
         if len(self._folders) + len(unknown) > _KNOWN_MAX:

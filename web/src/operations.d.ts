@@ -870,7 +870,7 @@ export type Proposed = {
   readonly refused: number
 }
 
-/** Changes that are applied together, and the reason in one sentence. `reads`: the memories that it is based on; if one of them changed since, the step is skipped. `asks`: it is applied only by a person who was shown it. */
+/** Changes that are applied together or not at all, and the reason in one sentence. `reads`: the memories that the step is based on; if one of them changed since, the step is skipped. `asks`: whether only a person who was shown the step may apply it. */
 export type Step = {
   readonly why: string
   readonly changes: readonly Change[]

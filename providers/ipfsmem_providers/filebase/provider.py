@@ -37,7 +37,7 @@ from ipfsmem_providers.filebase.signing import RequestSigner, check_installed
 from ipfsmem_providers.gateways.own_gateway import OwnGateway
 from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.http.client import Http, urls_of
-from ipfsmem_providers.settings import choice, needed, seconds, setting
+from ipfsmem_providers.settings import choice, required, seconds, setting
 from ipfsmem_providers.small_pins import PREFIX as SMALL_PREFIX
 from ipfsmem_providers.small_pins import PinnedSmallObjects
 
@@ -55,8 +55,8 @@ class FilebaseProvider(PinnedSmallObjects):
         """`rest` is the bucket. No network access. ConfigError for unusable settings."""
         settings = settings or {}
         hint = "Make an access key at console.filebase.com and set FILEBASE_KEY and FILEBASE_SECRET."
-        key, secret = needed(settings, "FILEBASE_KEY", hint), needed(settings, "FILEBASE_SECRET", hint)
-        self._bucket_name = rest.strip() or needed(
+        key, secret = required(settings, "FILEBASE_KEY", hint), required(settings, "FILEBASE_SECRET", hint)
+        self._bucket_name = rest.strip() or required(
             settings, "FILEBASE_BUCKET", "For instance filebase:my-memory"
         )
         if not _BUCKET.fullmatch(self._bucket_name):

@@ -15,7 +15,7 @@ from ipfsmem_providers.http.body import SpooledCar
 from ipfsmem_providers.pinata.api import Api, ListedFile, NoCars
 
 #: Keyvalue for the kind of an upload.
-HOW_KEY: Final = "ipfsmem_upload"
+UPLOAD_KIND_KEY: Final = "ipfsmem_upload"
 CAR: Final = "car"
 #: A folder by the legacy API, the documented way, and one by v3, which works for many against its documents.
 LEGACY_FOLDER: Final = "legacy folder"
@@ -31,18 +31,18 @@ _log = logging.getLogger("ipfsmem.providers")
 
 def sent_as_car(file: ListedFile) -> bool | None:
     """Tell whether an entry was uploaded as a CAR; None when we did not upload it."""
-    how = (file.keyvalues or {}).get(HOW_KEY)
+    how = (file.keyvalues or {}).get(UPLOAD_KIND_KEY)
     return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
 
 
 def sent_by_legacy_api(file: ListedFile) -> bool | None:
     """Tell whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when
     we did not upload it."""
-    how = (file.keyvalues or {}).get(HOW_KEY)
+    how = (file.keyvalues or {}).get(UPLOAD_KIND_KEY)
     return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None
 
 
-async def takes_cars(api: Api) -> bool:
+async def accepts_cars(api: Api) -> bool:
     """Upload a CAR of a few hundred bytes, and delete it if accepted; tell whether it was. Raises ProviderError."""
     tree = build_tree({"README.txt": _TEXT})
     with await SpooledCar.write(tree.cid, tree.blocks) as car:

@@ -46,7 +46,7 @@ from ipfsmem_providers.pinata import tus as pinata_tus
 from ipfsmem_providers.pinata.api import ONE_REQUEST, Api, ListedFile, NoCars, NoScopes
 from ipfsmem_providers.pinata.car_files import CarFiles
 from ipfsmem_providers.pinata.legacy import Legacy
-from ipfsmem_providers.settings import choice, needed, seconds, setting
+from ipfsmem_providers.settings import choice, required, seconds, setting
 from ipfsmem_providers.small_pins import PinnedSmallObjects
 
 #: Keyvalue for our root when Pinata made another one.
@@ -67,7 +67,7 @@ class PinataProvider(PinnedSmallObjects):
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
         """`rest` is the own gateway's host. No network access. ConfigError for unusable settings."""
         settings = settings or {}
-        jwt = needed(
+        jwt = required(
             settings, "PINATA_JWT", "Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT."
         )
         self._legacy_mode = choice(settings, "PINATA_API", ("v3", "legacy")) == "legacy"
@@ -142,7 +142,7 @@ class PinataProvider(PinnedSmallObjects):
                 if answered is not None and await self._is_ours(there, answered, root, car, name):
                     return answered
             if self._cars is None and pinata_plan.SMALL < car.size <= ONE_REQUEST:
-                self._cars = await pinata_plan.takes_cars(
+                self._cars = await pinata_plan.accepts_cars(
                     self._api
                 )  # a larger one is refused before it is sent
             if self._cars is not False:
@@ -236,7 +236,7 @@ class PinataProvider(PinnedSmallObjects):
         return None
 
     async def _put_car(self, root: CID, car: SpooledCar, name: str) -> CID:
-        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.CAR}
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.UPLOAD_KIND_KEY: pinata_plan.CAR}
         if car.size <= ONE_REQUEST:
             file = await self._api.upload([(f"{name}.car", car)], name, keyvalues, car=True)
         else:
@@ -288,7 +288,7 @@ class PinataProvider(PinnedSmallObjects):
             self._legacy_folders = await self._legacy.takes_key()
         if not self._legacy_folders:
             return None
-        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.LEGACY_FOLDER}
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.UPLOAD_KIND_KEY: pinata_plan.LEGACY_FOLDER}
         try:
             done = await self._legacy.upload(parts, name, keyvalues)
         except NoScopes:
@@ -307,7 +307,7 @@ class PinataProvider(PinnedSmallObjects):
                 f"pinata accepts folders up to {ONE_REQUEST} bytes in one request, this one has {size}",
                 hint="A plan that accepts CARs has no such limit, nor does the legacy API (PINATA_API=legacy).",
             )
-        keyvalues = {ROOT_KEY: str(root), pinata_plan.HOW_KEY: pinata_plan.FOLDER}
+        keyvalues = {ROOT_KEY: str(root), pinata_plan.UPLOAD_KIND_KEY: pinata_plan.FOLDER}
         try:
             return await self._api.upload(parts, name, keyvalues, car=False)
         except ProviderRefused as error:
