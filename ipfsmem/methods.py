@@ -248,7 +248,8 @@ class StackMethods:
         Args:
             query: Query whose matches precede the index.
             max_tokens: Maximum number of tokens (default: 2,000; 500 for turn). A token counts as three bytes.
-            layout: full: with recent events. ranked: only matches of the query. turn: only its best matches.
+            layout: index: the index and matches of the query. full: also recent events. ranked: only matches. turn:
+                only the best.
             preview: Show size, contents, omissions and possible secrets; record nothing.
             session: Session name (any text); texts that it was already given are omitted.
             exclude: Omit the texts with these `marks`, from earlier results.
@@ -290,7 +291,7 @@ class MemoryMethods(StackMethods):
     __slots__ = ()
 
     def write(self, key: str, body: str | None = None, *, name: str | None = None, description: str | None = None, type: str | None = None, tags: Iterable[str] | None = None, fields: Mapping[str, str] | None = None, text: bytes | str | None = None, seen: MemoryRecord | Conflict | tuple[str, ...] | str | None = None, if_match: str | None = None) -> MemoryRecord:
-        """Write a memory and return the resulting text. It is durable on this device when this returns.
+        """Write a memory. It is durable on this device when this returns.
 
         Omitted parts are unchanged. An empty value removes a field. The field `updated` is set to today.
 
@@ -482,8 +483,8 @@ class MemoryMethods(StackMethods):
 
         Args:
             key: Its key: 1 to 64 of a-z, 0-9, _ and -, such as feedback_tone.
-            root: The text in this version: its address from `history`, or a prefix.
-            sha256: The text with this SHA-256, or its first 8 or more digits.
+            root: Version with the text: its address from `history`, or a prefix.
+            sha256: SHA-256 of the text, or at least its first 8 digits.
             seen: Restore only if this reading, its `token` or its `seen` is current; empty: only if no text is shown.
 
         Raises:
@@ -781,7 +782,7 @@ class SessionMethods:
         return status.run(self._view(), {})
 
     def create(self, session: str | None = None, *, title: str = '') -> SessionBegun:
-        """Create a session and return its name.
+        """Create a session. The result is its name.
 
         A first message also creates a session, without a title.
 
@@ -957,7 +958,7 @@ class FactMethods:
         return history.run(self._view(), {"key": key})
 
     def add(self, text: str, category: str = 'general', *, kind: Literal['fact', 'procedure', 'episode'] = 'fact', confidence: float | None = None, important: bool = False, source: str = '') -> Remembered:
-        """Add a fact and return the result: added, kept (already known), or updated.
+        """Add a fact. The result is added, kept (already known), or updated.
 
         A fact that restates an existing entry or says more replaces the entry's text; the history keeps the
         replaced text.
@@ -1049,7 +1050,7 @@ class ValueMethods:
         def _view(self) -> View: ...
 
     def list(self, prefix: str = '', *, level: Literal['user', 'session', 'agent'] | None = None, expired: bool = False, limit: int | None = None, cursor: str = '') -> ValuePage:
-        """List keys and values, by key.
+        """List keys and values, sorted by key.
 
         Args:
             prefix: Only keys with this prefix.
@@ -1203,7 +1204,7 @@ class HiddenMethods:
         return list_.run(self._view(), {"everywhere": everywhere})
 
     def add(self, keys: Iterable[str], *, why: str = 'by hand') -> ChangedKeys:
-        """Hide memories from lists, recall and context on this device, and return those that were not hidden before.
+        """Hide memories from lists, recall and context on this device.
 
         Nothing is deleted, other devices are not affected, and `read` still returns hidden memories. A new
         write shows a memory again.
@@ -1423,7 +1424,7 @@ class GraphMethods:
         return unobserve.run(self._view(), {"name": name, "observations": observations})
 
     def relate(self, begin: str, type: str, end: str) -> Relations:
-        """Add a relation between two entities, and return it, or an empty list if it exists already.
+        """Add a relation between two entities, unless it exists already.
 
         Args:
             begin: Key or name of the entity where the relation begins.
@@ -1648,7 +1649,7 @@ class ScopeMethods:
         return show.run(self._view(), {"name": name})
 
     def make(self, name: str, *, title: str | None = None, kind: Literal['user', 'workspace', 'agent'] = 'workspace', ids: Iterable[tuple[str, ...]] = ()) -> ScopeCard:
-        """Create a scope with a title and a kind. The first write to a scope creates it too, without these.
+        """Create a scope with a title and a kind. The first write to a scope also creates it, without title and kind.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -1704,8 +1705,8 @@ class ScopeMethods:
     def redirect(self, name: str, into: str | None = None) -> ScopeCard:
         """Redirect a scope to another one.
 
-        No text moves: reads of the other scope include the texts of this one, after its own, and writes to
-        this one go to the other.
+        No text moves: reads of `into` include the texts of `name`, after its own, and writes to `name` go
+        to `into`.
 
         Args:
             name: Its name: 1 to 64 of a-z, 0-9, _ and -.
@@ -2434,7 +2435,7 @@ class SettingMethods:
         def _view(self) -> View: ...
 
     def list(self, name: str | None = None) -> SettingList:
-        """Show all settings, or those of a name: value, default, unit, source and description.
+        """Show all settings, or those of one group or name: value, default, unit, source and description.
 
         Settings of providers are listed without their values, which may be tokens.
 

@@ -112,7 +112,7 @@ GROUPS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "remove": ("vault_remove_cmd", "Delete this device's copy of a vault"),
     },
     "index": {
-        "status": ("index_status_cmd", "Show the index and how far it is behind"),
+        "status": ("index_status_cmd", "Show the size of the index and its pending updates"),
         "rebuild": ("index_rebuild_cmd", "Rebuild the index"),
     },
     "timeline": {

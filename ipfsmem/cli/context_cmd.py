@@ -86,7 +86,7 @@ command = operation_command(
         click.Option(
             ["--reset"],
             is_flag=True,
-            help="With --session: include all texts again, after the session lost them.",
+            help="With --session: include all texts again, for example after the session was compacted.",
         ),
     ),
     shows=False,  # the scope of an agent may have no memory yet

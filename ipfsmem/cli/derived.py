@@ -153,9 +153,11 @@ def run_coroutine(context: CommandContext, work: Callable[[Progress], Coroutine[
 
 
 def _help(op: Operation[..., Any]) -> str:
-    """The docstring, with options in place of the names of parameters."""
+    """Return the docstring for the command line: options in place of parameters, and no remarks on Python."""
     called = {one.name: one.called("cli") for one in op.parameters("cli")}
-    return re.sub(r"`(\w+)`", lambda match: called.get(match[1], match[0]), op.doc)
+    text = re.sub(r" \(in Python: [^()]*\)", "", op.doc)
+    text = re.sub(r"\AReturn ", "Print ", text)
+    return re.sub(r"`(\w+)`", lambda match: called.get(match[1], match[0]), text)
 
 
 def _argument_of(one: Parameter, value: Any) -> Any:

@@ -21,11 +21,13 @@ _WIDTH = 78
 
 
 @cli_command("sheet", short_help="Print the recovery sheet")
-@click.option("--output", callback=not_empty, metavar="FILE", help="Write it to a file.")
+@click.option(
+    "--output", callback=not_empty, metavar="FILE", help="File for the sheet (default: standard output)."
+)
 @overwrite_option
 def command(context: CommandContext, output: str | None, overwrite: bool) -> None:
-    """Print the recovery sheet: names, newest version, providers, and the commands that bring this vault
-    back.
+    """Print the recovery sheet: names, newest version, providers, and the commands that restore this
+    vault.
 
     It contains no secrets; it has space to write the 24 words by hand. Print it again after a change of
     provider or recovery phrase.

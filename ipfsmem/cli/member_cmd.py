@@ -88,10 +88,10 @@ _provider = provider_option("Provider", of_vault=True)
 @_provider
 @root_options
 def admit_command(context: CommandContext, **owner_options: Any) -> None:
-    """Sync once with the wallet or the recovery phrase.
+    """Add this device: sync once with the wallet or the recovery phrase.
 
-    This adds the device, gives the encryption key to members who lack it, and updates the start digest
-    for new devices. It does not cache any keys: use `ipfsmem unlock` for that.
+    The sync adds the device, gives the encryption key to members who lack it, and updates the start
+    digest for new devices. It caches no keys: use `ipfsmem unlock` for that.
     """
     with_owner(context, owner_options, lambda memory, meter: memory.sync(progress=meter))
 

@@ -51,7 +51,7 @@ _SAYS_HELLO = 1.0
 @click.option(
     "--by-type",
     is_flag=True,
-    help="Without a scope, remember writes the types user and feedback to the default scope, others to "
+    help="For calls without a scope: remember writes the types user and feedback to the default scope, others to "
     "--scope.",
 )
 def command(

@@ -91,8 +91,8 @@ def _every(ctx: click.Context, param: click.Parameter, text: str) -> str:
 @click.option("--dry-run", is_flag=True, help="Show the files and commands without writing or running them.")
 @click.option("--force", is_flag=True, help="Replace a file that someone else wrote or changed.")
 def install_command(context: CommandContext, every: str, dry_run: bool, force: bool) -> None:
-    """Install and start the service. It does not inherit this shell's environment; put provider tokens in
-    the settings file.
+    """Install and start the service. The service does not inherit this shell's environment: put
+    provider tokens in the settings file.
     """
     from ipfsmem.agents.command_line import check_words, program_words
     from ipfsmem.agents.service import install

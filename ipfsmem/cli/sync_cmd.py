@@ -142,8 +142,9 @@ def _show(context: CommandContext, report: SyncReport, arguments: Arguments) -> 
 _NOTES = """\
 With a wallet, `sync` also adds this device and gives keys to new members, as `ipfsmem member admit` does.
 
-With --every, `sync` runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME, it chooses the shortest
-interval, from 5 minutes to an hour, that no provider charges for, and prints it.
+With --every, `sync` runs until Ctrl-C, SIGTERM or SIGHUP. Without TIME, it chooses and prints the
+shortest interval, from 5 minutes to an hour, that is free at every provider (else one for at most a
+cent a month, else an hour).
 
 `sync --every` prints one line for each sync that changed something, retries after outages, and
 publishes pending changes before it ends.
@@ -165,7 +166,7 @@ command = operation_command(
             is_flag=False,
             flag_value=_AUTOMATIC,
             metavar="[TIME]",
-            help="Keep running and sync every 30s, 5m, 1h; without TIME at a free interval.",
+            help="Keep running and sync at this interval: 30s, 5m, 1h; without TIME at a free or cheap one.",
         )
     ],
     shared=(provider_option("Provider", of_vault=True), public_option, wallet_options),

@@ -58,7 +58,7 @@ command = operation_command(
         click.Option(
             ["--clock-is-right"],
             is_flag=True,
-            help="Date new writes by this machine's clock again, although this device once wrote in the future.",
+            help="Date new writes by this machine's clock again, although earlier writes of this device are dated later.",
         ),
     ],
     reads=False,

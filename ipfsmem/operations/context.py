@@ -58,7 +58,7 @@ def context(
     layout: Annotated[
         Layout,
         Meta(
-            description="full: with recent events. ranked: only matches of the query. turn: only its best matches."
+            description="index: the index and matches of the query. full: also recent events. ranked: only matches. turn: only the best."
         ),
         ForModels("index; full: also the latest events; ranked: only matches; turn: only the best three."),
     ] = "index",

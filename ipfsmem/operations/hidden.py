@@ -81,7 +81,7 @@ def add(
         str, Meta(max_length=MAX_REASON, description="The reason."), Except(("cli", "http", "mcp"))
     ] = "by hand",
 ) -> ChangedKeys:
-    """Hide memories from lists, recall and context on this device, and return those that were not hidden before.
+    """Hide memories from lists, recall and context on this device.
 
     Nothing is deleted, other devices are not affected, and `read` still returns hidden memories. A new
     write shows a memory again.

@@ -58,16 +58,16 @@ def restore(
     *,
     root: Annotated[
         str | None,
-        Meta(description="The text in this version: its address from `history`, or a prefix."),
+        Meta(description="Version with the text: its address from `history`, or a prefix."),
         Cli(
             metavar="CID",
-            help="The text in this version: an address from `ipfsmem history` or `ipfsmem vault log`.",
+            help="Version with the text: its address from `ipfsmem history` or `ipfsmem vault log`.",
         ),
     ] = None,
     sha256: Annotated[
         str | None,
-        Meta(description="The text with this SHA-256, or its first 8 or more digits."),
-        Cli(name="text", metavar="SHA256", help="The text with this SHA-256, or a prefix."),
+        Meta(description="SHA-256 of the text, or at least its first 8 digits."),
+        Cli(name="text", metavar="SHA256", help="SHA-256 of the text, or at least its first 8 digits."),
     ] = None,
     seen: Annotated[
         Seen | None,
@@ -77,7 +77,7 @@ def restore(
         Http(type=str, shown=True),
         Cli(
             metavar="HASH",
-            help="Refuse unless the current text has this hash (`ipfsmem read --json`).",
+            help="Hash of the text to replace, from `ipfsmem read --json`; refuse any other text.",
         ),
     ] = None,
 ) -> MemoryRecord:

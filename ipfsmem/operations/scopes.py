@@ -148,7 +148,7 @@ def make(
         Except(("cli", "http", "mcp")),
     ] = (),
 ) -> ScopeCard:
-    """Create a scope with a title and a kind. The first write to a scope creates it too, without these."""
+    """Create a scope with a title and a kind. The first write to a scope also creates it, without title and kind."""
     result = view.opened.scopes.make(name, title=title, kind=kind, ids=ids)
     view.opened.changed()
     return ScopeCard(scope=name, card=result.card)
@@ -235,8 +235,8 @@ def redirect(
 ) -> ScopeCard:
     """Redirect a scope to another one.
 
-    No text moves: reads of the other scope include the texts of this one, after its own, and writes to
-    this one go to the other.
+    No text moves: reads of `into` include the texts of `name`, after its own, and writes to `name` go
+    to `into`.
     """
     result = view.opened.scopes.change(name, into=into, stay=into is None)
     view.opened.changed()

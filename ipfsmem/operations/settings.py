@@ -83,7 +83,7 @@ def list_(
         str | None, Meta(description="Only this setting, or those whose names begin with it and a point.")
     ] = None,
 ) -> SettingList:
-    """Show all settings, or those of a name: value, default, unit, source and description.
+    """Show all settings, or those of one group or name: value, default, unit, source and description.
 
     Settings of providers are listed without their values, which may be tokens.
     """

@@ -98,7 +98,7 @@ def write(
         Except(("http", "mcp")),
     ] = None,
 ) -> MemoryRecord:
-    """Write a memory and return the resulting text. It is durable on this device when this returns.
+    """Write a memory. It is durable on this device when this returns.
 
     Omitted parts are unchanged. An empty value removes a field. The field `updated` is set to today.
     """

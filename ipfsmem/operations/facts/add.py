@@ -58,7 +58,7 @@ def add(
         str, Meta(description="Where it comes from, for its header."), Except(("cli", "http", "mcp"))
     ] = "",
 ) -> Remembered:
-    """Add a fact and return the result: added, kept (already known), or updated.
+    """Add a fact. The result is added, kept (already known), or updated.
 
     A fact that restates an existing entry or says more replaces the entry's text; the history keeps the
     replaced text.

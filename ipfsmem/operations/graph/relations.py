@@ -184,7 +184,7 @@ def drawn(
     http="POST /v1/graph/relations",
 )
 def relate(view: View, begin: Begin, type: RelationType, end: End) -> Relations:
-    """Add a relation between two entities, and return it, or an empty list if it exists already."""
+    """Add a relation between two entities, unless it exists already."""
     return _changed(view, index_of(view).relate, begin, type, end)
 
 

@@ -45,7 +45,7 @@ def create(
     *,
     title: Annotated[str, Meta(max_length=MAX_TITLE, description="Title for people.")] = "",
 ) -> SessionBegun:
-    """Create a session and return its name.
+    """Create a session. The result is its name.
 
     A first message also creates a session, without a title.
     """

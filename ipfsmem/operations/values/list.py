@@ -53,7 +53,7 @@ def list_(
         Cli(metavar="KEY"),
     ] = "",
 ) -> ValuePage:
-    """List keys and values, by key."""
+    """List keys and values, sorted by key."""
     view.opened.ingest_edits()
     rest = [one for one in values_of(view).list(prefix, level, expired=expired) if one.key > cursor]
     shown = tuple(rest[:limit])
