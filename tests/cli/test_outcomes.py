@@ -60,7 +60,7 @@ def test_each_row_runs_its_own_command() -> None:
 
 
 #: Outcomes of `unlock` and `lock` in containers without a place for keys.
-NEED_KEYRING = ("unlocked", "a wrong passphrase", "locked, but a working copy could not be looked at")
+NEED_KEYRING = ("unlocked", "wrong passphrase", "locked; a linked folder could not be scanned")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[f"{row.command}: {row.outcome}" for row in ROWS])
