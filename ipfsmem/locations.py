@@ -8,17 +8,23 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.lazy_pattern import lazy_pattern
 
 DEFAULT_NAMESPACE: Final = "default"
 #: Lock file in the folder of a vault, held by the process that computes embeddings.
 VECTORS_LOCK: Final = "vectors.lock"
 #: Lock file of the background sync.
 BACKGROUND_LOCK: Final = "background.lock"
-_NAMESPACE = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
+_FIRST: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+_LATER: Final = _FIRST | {"_", "-"}
 
 #: The XDG variable of settings and data on Linux, and the default folder below the home.
 _XDG: Final = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
+
+
+def is_name(s: str) -> bool:
+    """Tell whether `s` has the form of keys, scopes and vault names: `[a-z0-9][a-z0-9_-]{0,63}`."""
+    # Without a pattern, which every command would compile.
+    return 0 < len(s) <= 64 and s[0] in _FIRST and _LATER.issuperset(s)
 
 
 def platform_folder(kind: str) -> Path:
@@ -55,12 +61,12 @@ def no_home(why: str = "") -> ConfigError:
 
 def is_namespace(name: str) -> bool:
     """Tell whether a text is a valid vault name."""
-    return bool(_NAMESPACE.fullmatch(name))
+    return is_name(name)
 
 
 def namespace_folder(home: Path, namespace: str) -> Path:
     """Return the directory of one vault. Raises ConfigError for an invalid name."""
-    if not _NAMESPACE.fullmatch(namespace):
+    if not is_name(namespace):
         raise ConfigError(
             f"{namespace!r} is not a valid vault name",
             hint="A vault name is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",

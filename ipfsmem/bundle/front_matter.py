@@ -13,6 +13,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 
 _END = r"(?:\r\n|\n|\r)"
 _OPEN = lazy_pattern(rf"(---|\+\+\+|;;;)[ \t]*(?:([A-Za-z]+)[ \t]*)?(?:#[^\r\n]*)?{_END}")
+_MARKS = ("---", "+++", ";;;")
 _CLOSE = {
     mark: lazy_pattern(rf"{_END}(?:{lines})[ \t]*(?:{_END}|\Z)")
     for mark, lines in (("---", r"---|\.\.\."), ("+++", r"\+\+\+"), (";;;", ";;;"))
@@ -44,6 +45,8 @@ def front_matter(body: str) -> str:
 def is_unclosed(text: str) -> bool:
     """Tell whether a text opens a header that no line closes. Header and body cannot be told apart then."""
     text = text.removeprefix("\ufeff")
+    if not text.startswith(_MARKS) or (text.startswith("---\n") and "\n---\n" in text):
+        return False  # as memories are stored, without two patterns
     opening = _OPEN.match(text)
     if opening is None or _CLOSE[opening[1]].search(text, opening.end() - 1) is not None:
         return False
@@ -53,7 +56,7 @@ def is_unclosed(text: str) -> bool:
 
 
 def _marked_end(body: str) -> int | None:
-    opening = _OPEN.match(body)
+    opening = _OPEN.match(body) if body.startswith(_MARKS) else None
     if opening is None:
         return None
     mark, language = opening[1], opening[2]

@@ -95,10 +95,19 @@ def is_bare(value: str) -> bool:
     return _is_plain(value) and not _has_other_type(value)
 
 
-#: The days of this century, without the 29th of February.
-_DAY_OF_CENTURY = lazy_pattern(
-    r"20[0-9]{2}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-)
+#: Days of each month, without the 29th of February.
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def _is_day_of_century(value: str) -> bool:
+    """Tell whether `value` is a day from 2000 to 2099, except a 29th of February."""
+    if len(value) != 10 or not value.startswith("20") or not value[4] == value[7] == "-":
+        return False
+    digits = value[2:4] + value[5:7] + value[8:]
+    if not (digits.isascii() and digits.isdecimal()):
+        return False
+    month, day = int(digits[2:4]), int(digits[4:])
+    return 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]
 
 
 def is_bare_value(name: str, value: str) -> bool:
@@ -107,9 +116,7 @@ def is_bare_value(name: str, value: str) -> bool:
     if not _is_plain(value):
         return False
     if name in _DATES:
-        return (
-            _DAY_OF_CENTURY.fullmatch(value) is not None or not _has_other_type(value) or _is_instant(value)
-        )
+        return _is_day_of_century(value) or not _has_other_type(value) or _is_instant(value)
     if name == "important" and value in ("true", "false"):
         return True
     if name == "confidence" and _NUMBER.fullmatch(value):

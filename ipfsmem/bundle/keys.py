@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ipfsmem.errors import FormatError, KeyNameError
 from ipfsmem.lazy_pattern import lazy_pattern
+from ipfsmem.locations import is_name
 
 INDEX_FILE = "MEMORY.md"
 RESERVED = frozenset(
@@ -18,7 +19,6 @@ RESERVED = frozenset(
 #: Names with a meaning on the command line or in the file layout, which are not allowed as scope names.
 RESERVED_SCOPES = frozenset(["timeline", "scopes", "all", "global"])
 
-_KEY = lazy_pattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 _OTHER = lazy_pattern(r"[^a-z0-9_-]+")
 _CONFLICT = lazy_pattern(r"([a-z0-9][a-z0-9_-]{0,63})\.conflict-([0-9a-f]{8})\.md")
 _DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -31,12 +31,12 @@ _SCOPE_HINT = (
 
 def is_key(s: str) -> bool:
     """Tell whether `s` is a valid memory key: `[a-z0-9][a-z0-9_-]{0,63}` and not reserved."""
-    return _KEY.fullmatch(s) is not None and s not in RESERVED
+    return is_name(s) and s not in RESERVED
 
 
 def check_key(s: str) -> str:
     """Return `s` if it is a valid key, else raise KeyNameError naming it."""
-    if _KEY.fullmatch(s) is None:
+    if not is_name(s):
         plain = "".join(c for c in unicodedata.normalize("NFKD", s) if not unicodedata.combining(c))
         if is_key(near := _stem(plain, 64)):
             raise KeyNameError(
@@ -57,7 +57,7 @@ def is_scope(s: str) -> bool:
 
 def check_scope(s: str) -> str:
     """Return `s` if it is a scope token, else raise KeyNameError naming it."""
-    if _KEY.fullmatch(s) is None:
+    if not is_name(s):
         raise KeyNameError(f"not a scope: {_shortened(s)}", hint=_SCOPE_HINT)
     if not is_scope(s):
         why = "a date" if _DAY.fullmatch(s) else "reserved"

@@ -146,7 +146,7 @@ _GAP = _Lazy(r"[^A-Za-z]{1,8}")
 _LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 #: Letters in lower case, everything else a space.
 _AS_WORDS = bytes(byte | 0x20 if byte in _LETTERS else 0x20 for byte in range(256))
-_FOUR, _TWELVE = b"\1" * 4, re.compile(rb"\x01{12,}")
+_FOUR = b"\1" * 4
 
 
 def _twelve_list_words(words: list[bytes]) -> list[range]:
@@ -161,7 +161,7 @@ def _twelve_list_words(words: list[bytes]) -> list[range]:
         map(word_bits.__contains__, words[2::3])
     ):
         return []
-    return [range(*m.span()) for m in _TWELVE.finditer(bytes(map(word_bits.__contains__, words)))]
+    return [range(*m.span()) for m in re.finditer(rb"\x01{12,}", bytes(map(word_bits.__contains__, words)))]
 
 
 @cache

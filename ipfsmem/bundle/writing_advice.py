@@ -35,7 +35,7 @@ def shortcomings(key: str, file: MemoryFile) -> list[str]:
     description = " ".join(file.description.split())
     if len(description) < SHORTEST or description.casefold() in (file.name.casefold(), key):
         advice.append(WEAK_DESCRIPTION)
-    if _DATE.search(key):
+    if ("19" in key or "20" in key) and _DATE.search(key):
         advice.append(
             "The key contains a date: name the subject in the key and the day in the text, so that the next text replaces this one."
         )
