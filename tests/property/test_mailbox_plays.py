@@ -17,6 +17,8 @@ from tests.support.mailbox_lab import FullDevice, World, judge, play, shape, wit
 
 #: Number of plays in which a removed rule must show; the first failure of each is among the first 120.
 PLAYS = 300
+#: Tried first: the one in which the rule that most plays do without is missed.
+SOON = 94
 #: The key of a text next to its key, in any scope.
 _BESIDE = re.compile(r"/k[0-9]+-[0-9a-f]{16}$")
 
@@ -35,7 +37,7 @@ def test_mailbox_without_one_of_its_rules_breaks(rule: str) -> None:
     with ExitStack() as patched:
         for owner, name, without in without_rule()[rule]:
             patched.enter_context(mock.patch.object(owner, name, without))
-        for seed in range(1, PLAYS):
+        for seed in (SOON, *range(1, PLAYS)):
             try:
                 judge(play(seed))
             except AssertionError:
