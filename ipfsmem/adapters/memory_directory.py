@@ -1,10 +1,9 @@
-"""The six commands of the memory tool `memory_20250818`, on the memories of one scope as files below `/memories`.
+"""Runs the six commands of the memory tool `memory_20250818` on the memories of one scope, as files below `/memories`.
 
-Paths are in `memory_paths`. If a text changed since this conversation was shown it, a command is refused, with the next step. A
-file that it was never shown is edited, deleted or renamed in its current state: these commands name the file, and an edit names
-the words or the line that it changes. A text that is deleted before this conversation was shown all of it stays in the history,
-from where a person can restore it. Texts of others that nobody approved are no files here, nor are parts of sessions, and nothing
-here approves. Answers and refusals are worded as models are trained to read them.
+Paths are in `memory_paths`. A command is refused, with the next step, if the text changed since this conversation was shown it. A
+file that the conversation was not shown is edited, deleted or renamed in its current state. A text that is deleted before the
+conversation was shown all of it is kept in the history. Pending texts of others and parts of sessions are not listed as files, and
+no command approves them. Answers and refusals have the wording that models are trained on.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ipfsmem.tools.tool import refusal
 
 #: Maximum lines of a text, for the columns of their numbers.
 MAX_LINES = 999_999
-#: Maximum bits of a line number: Python does not write the digits of arbitrarily long numbers.
+#: Maximum bits of a line number, because Python refuses to print very long integers.
 _BITS = 64
 _WIDTH = len(str(MAX_LINES))
 #: Maximum lines of a folder's list: more would fill a model's context.
@@ -47,7 +46,7 @@ class MemoryDirectory:
         self._alone = threading.Lock()
         #: The digests of the texts that this conversation was shown, by path.
         self._seen: dict[str, bytes] = {}
-        #: The paths of those that it was shown completely.
+        #: The paths of the texts that it was shown completely.
         self._read_whole: set[str] = set()
         self._commands: dict[str, Callable[[_Arguments], str]] = {
             "view": self._view,
@@ -76,7 +75,7 @@ class MemoryDirectory:
                 raise CommandError(refusal(error).text.removeprefix("Error: ")) from None
 
     def clear(self) -> str:
-        """Forget all files here. For the program, never for a model."""
+        """Forget all files. For programs only, never for a model."""
         with self._alone:
             for _, key in self._below(""):
                 self._memory.forget(key, reason="all memory cleared")
@@ -190,7 +189,7 @@ class MemoryDirectory:
             self._forget(file)
         return f"Successfully renamed {old} to {new}"
 
-    # -- what is there -------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------
 
     def _read(self, file: str) -> MemoryRecord | None:
         """Return the memory of the file at a path below the root, None if there is none."""
@@ -208,7 +207,7 @@ class MemoryDirectory:
         return iter(sorted(one for one in files if one[0].startswith(inside)))
 
     def _whole(self, place: str) -> list[tuple[str, MemoryRecord]]:
-        """Return the file at a path, or all files of the folder there, each in the state that this conversation was shown, if
+        """Return the file at a path, or all files of the folder at it, each with the state that this conversation was shown, if
         any."""
         record = self._read(place)
         if record is not None:
@@ -265,8 +264,8 @@ class MemoryDirectory:
     def _replace(
         self, file: str, record: MemoryRecord, start: int, end: int, new: str, *, ends: bool = False
     ) -> None:
-        """Replace a part by a new one, in characters of what a model sees; all other lines keep their ends. `ends`: the text then
-        ends with a line break."""
+        """Replace the characters from `start` to `end` of the text that the model sees; other lines keep their line ends. `ends`:
+        whether the text must end with a line break."""
         text = stored(file, _encoded(_edited(shown(file, record.data).decode(), start, end, new, ends=ends)))
         self._note_written(
             file, text, self._memory.write_text(record.key, text, seen=record, if_match=record.sha256)
@@ -284,7 +283,7 @@ class MemoryDirectory:
             if _is_file(record) and path_of(key, record.file) == file:
                 raise CommandError(f"File {path} already exists")
             raise CommandError(f"The name {path} stands for the memory {key} already. Choose another name.")
-        # A sibling of a text of others, which is not a file here.
+        # It becomes a sibling of a pending text of others, which is not listed as a file.
         return _NewFile(file, key, stored(file, text), record.sha256 if record is not None else "")
 
     def _put_new(self, new: _NewFile) -> None:
@@ -296,7 +295,7 @@ class MemoryDirectory:
         self._read_whole.add(new.where)
 
     def _forget(self, file: str) -> None:
-        """Record that the text at a path is gone."""
+        """Record that the text at a path was removed."""
         self._seen.pop(file, None)
         self._read_whole.discard(file)
 
@@ -304,7 +303,7 @@ class MemoryDirectory:
         self._seen[file] = _digest(record)
 
     def _note_written(self, file: str, text: bytes, now: MemoryRecord) -> None:
-        """Record that this conversation knows a written text; not the text that it was merged with."""
+        """Record that this conversation knows the text that it wrote, but not a text that was merged into it."""
         self._seen[file] = sha256(text).digest() if text != now.data else _digest(now)
 
 
@@ -318,7 +317,7 @@ class _NewFile(NamedTuple):
 
 
 class _Arguments:
-    """A model's arguments, which may be anything."""
+    """The unvalidated arguments of a model."""
 
     def __init__(self, arguments: object) -> None:
         if not isinstance(arguments, Mapping):
@@ -336,7 +335,7 @@ class _Arguments:
         return self.text(name)
 
     def place(self, name: str) -> str:
-        """Return it relative to the root."""
+        """Return a path relative to the root."""
         try:
             return relative(self.path(name))
         except UsageError as error:
@@ -349,7 +348,7 @@ class _Arguments:
         return value
 
     def lines(self, name: str) -> tuple[int, int]:
-        """Return the first and the last line; -1 is the end."""
+        """Return the first and the last line; -1: to the end."""
         value = self._given.get(name)
         if value is None or value == []:
             return 1, -1

@@ -1,8 +1,8 @@
-"""Paths below `/memories`, as models write them, and their memories.
+"""Maps paths below `/memories`, as models write them, to memories.
 
-A path is a name and never a location on a disk. `/memories/<key>.md` is the memory `<key>`, byte for byte. Any other path is a
-foreign name (format section 1.1): the rest of it below `/memories/`, slashes and all, is kept in the header line `origin_name`,
-which a reader of the path is not shown. So folders are part of a name, not scopes.
+A path is a name, never a location on a disk. `/memories/<key>.md` is the memory `<key>`, byte for byte. Any other path is a foreign
+name (format section 1.1): the part below `/memories/`, including slashes, is stored in the header line `origin_name`, which is not
+part of the text that a model reads. Folders are parts of names, not scopes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem.bundle.origin_name import with_origin, without_origin
 from ipfsmem.errors import FormatError, UsageError
 
 ROOT = "/memories"
-#: Maximum bytes of a path below the root, which has to fit into a header; and of one name in it, as in file systems.
+#: Maximum bytes of a path below the root, which must fit into a header; and of one name in it, as in file systems.
 MAX_PATH = 1024
 MAX_NAME = 255
 
@@ -34,7 +34,7 @@ class PathError(UsageError):
 
 
 def relative(path: str) -> str:
-    """Return the path below `/memories/`, without empty names and dots; empty for the root itself. Raises PathError."""
+    """Return the path below `/memories/`, without empty names and dots; "" for the root. Raises PathError."""
     if path != ROOT and not path.startswith(ROOT + "/"):
         raise PathError(f"Path must start with {ROOT}, got: {_shown(path)}")
     names: list[str] = []

@@ -71,8 +71,8 @@ def session(
     *,
     session_settings: SessionSettings | Mapping[str, Any] | None = None,
 ) -> MemorySession:
-    """Return the session of this name: it exists from its first item on, on every device of the vault. Any printable text is a
-    name."""
+    """Return the session with this name. It exists on every device of the vault from its first item on. Any printable text is a
+    valid name."""
     return MemorySession(memory, session_id, session_settings)
 
 

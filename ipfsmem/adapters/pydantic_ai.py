@@ -35,8 +35,8 @@ def toolset(
 ) -> FunctionToolset[Any]:
     """Return the tools of `ipfsmem.tools.toolset` for `Agent(toolsets=[...])`, with its guidance as their instructions.
 
-    `names`: which of them (None: all, those of other programs too). Make one for each conversation: it remembers what the model
-    was shown. Raises UsageError for an unknown name, and if the extra `pydantic-ai` is not installed.
+    `names`: which of them (None: all, those of other programs too). Create one for each conversation: it records what the model was
+    shown. Raises UsageError for an unknown name, and if the extra `pydantic-ai` is not installed.
     """
     with extra("pydantic-ai"):
         from pydantic_ai import FunctionToolset, Tool, ToolFailed
@@ -69,8 +69,8 @@ def resumed(conversation: Conversation, last: int | None = None) -> list[ModelMe
 
 
 def save(conversation: Conversation, messages: Sequence[ModelMessage]) -> Saved:
-    """Add the new ones of all messages of a run (`result.all_messages()`); see `Conversation.save`. Raises UsageError if the
-    extra is not installed."""
+    """Add the new messages of a run (`result.all_messages()`); see `Conversation.save`. Raises UsageError if the extra is not
+    installed."""
     with extra("pydantic-ai"):
         from pydantic_ai.messages import ModelMessagesTypeAdapter
     return conversation.save(ModelMessagesTypeAdapter.dump_python(list(messages), mode="json"))

@@ -121,7 +121,7 @@ def value_of(data: bytes) -> dict[str, Any] | None:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON has it."""
+    """Convert a value to JSON types."""
     if isinstance(value, int) and value.bit_length() > _BITS:
         raise UsageError(f"a value of the store has no whole number of more than {_BITS:,} bits")
     if value is None or isinstance(value, str | bool | int):

@@ -1,1 +1,1 @@
-"""Other programs' memory calls on a vault: their names, arguments, defaults and texts, translated to our operations."""
+"""Translates other programs' memory calls (names, arguments, defaults and texts) to operations on a vault."""

@@ -1,4 +1,5 @@
-"""AGH's memory routes on a vault. The workspace is `workspace` of the query, else the scope that the server was started with."""
+"""AGH's memory routes on a vault. The workspace is the query parameter `workspace`, else the scope with which the server was
+started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the translations: writing a text without a key of its own, and reading the own texts of a scope with their dates."""
+"""Helpers of the translations: write a text that has no key, and read the own texts of a scope with their dates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write_entry(
     source: str,
     fields: Mapping[str, str],
 ) -> MemoryRecord:
-    """Write a text as a new memory, unchanged; an existing one with this category and type stays. Nothing is ever replaced.
+    """Write a text unchanged as a new memory, unless a memory with this text, category and type exists. Never replaces a memory.
     Raises UsageError for an empty text."""
     if not text.strip():
         raise UsageError("the text is empty, so nothing was written")

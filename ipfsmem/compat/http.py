@@ -1,4 +1,4 @@
-"""Routes of other programs' HTTP interfaces, as values: parameters, permission, and the handler of each."""
+"""Data types of the routes of other programs' HTTP interfaces: parameters, permission and handler."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Infraware's memory tools: `save_memory` and `save_session_context`, with its arguments and answers.
 
-Each fact is a memory of its own; none is evicted. Facts of a session are kept as long as the connection lasts.
+Each fact is a memory of its own; none is evicted. Facts of a session are kept until the connection ends.
 """
 
 from __future__ import annotations

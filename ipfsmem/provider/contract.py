@@ -1,20 +1,17 @@
 """The contract between the sync engine and a provider: a pinning service, a node, a folder.
 
-A provider stores blocks, lists roots under names, and may keep signed name records. It is found through the entry
-point group `ipfsmem.providers` and not trusted: callers check every block against its CID and every record against
-its name. This module defines the contract and opens providers; it calls none.
+A provider stores blocks, lists roots under names, and may keep signed name records. It is found through the entry point group
+`ipfsmem.providers` and not trusted: callers check every block against its CID and every record against its name. This module
+defines the contract and opens providers; it calls none.
 
 Rules for every implementation:
 
-- Methods are coroutines, may be called repeatedly and concurrently; none needs another to have run before, except
-  where noted. After `close` none is called.
-- Each may fail with ProviderUnavailable (try later: network, 408, 425, 429, 5xx, full disk, unplugged stick; the
-  outcome is unknown) or ProviderRefused (permanent: bad token, no such plan, too large, 4xx), and with nothing else
-  on purpose. A method is not retried as a whole (`blocks` can be read once); an HTTP provider retries single
-  requests a few times and follows redirects, for a minute or two at most.
-- All calls are idempotent: after ProviderUnavailable the same call may be repeated.
-- A call that a missing capability rules out raises ProviderRefused.
-- A cancelled call leaves nothing half-written that later calls could see.
+- Methods are coroutines, may be called repeatedly and concurrently; none needs another to have run before, except where noted.
+After `close` none is called. - Each may fail with ProviderUnavailable (try later: network, 408, 425, 429, 5xx, full disk, unplugged
+stick; the outcome is unknown) or ProviderRefused (permanent: bad token, no such plan, too large, 4xx), and with no other error on
+purpose. A method is not retried as a whole (`blocks` can be read once); an HTTP provider retries single requests a few times and
+follows redirects, for a minute or two at most. - All calls are idempotent: after ProviderUnavailable the same call may be repeated.
+- A call without its capability raises ProviderRefused. - A cancelled call leaves nothing half-written that later calls could see.
 """
 
 from __future__ import annotations
@@ -173,19 +170,18 @@ class Unreading(Protocol):
     """Optional: a provider that notices what it lists but cannot read."""
 
     def unread(self) -> list[str]:
-        """Return records and lists, by file name, that the last calls met but could not read: they may hide
-        newer texts.
+        """Return records and lists, by file name, that the last calls met but could not read: they may hide newer texts.
 
-        Costs nothing. Never includes what is merely absent.
+        Costs nothing. Absent records are not included.
         """
 
 
 @runtime_checkable
 class HostTrial(Protocol):
-    """Optional: a provider whose host decides something that no other call tries."""
+    """Optional: a provider whose host has a rule that no other call tests."""
 
     async def try_host(self) -> str:
-        """Try it, for `provider test`; return what the host allows, in words. Changes nothing that is stored."""
+        """Test the rule, for `provider test`; return what the host allows, in words. Changes no stored data."""
 
 
 @runtime_checkable
@@ -250,9 +246,9 @@ class Listing(Protocol):
 class SmallArea(Protocol):
     """Methods of a provider with the capability `small`: objects of at most 1 MiB, read one by one.
 
-    Names and limits are in ipfsmem.provider.small_objects. An object is in no tree and no pack: neither merging nor
-    `collect` removes it, only `remove_small` does. Boxes are independent. Anyone who may write there can add
-    objects: a name proves the content's hash, and nothing about its author. ProviderRefused for a bad name.
+    Names and limits are in ipfsmem.provider.small_objects. An object is in no tree and no pack: neither merging nor `collect`
+    removes it, only `remove_small` does. Boxes are independent. Anyone who may write there can add objects: a name proves the
+    content's hash, not its author. ProviderRefused for a bad name.
     """
 
     async def put_small(self, name: str, data: bytes) -> None:
@@ -357,7 +353,7 @@ class Provider(Protocol):
 
 
 def same_root(ours: CID, answered: CID, provider: Provider) -> CID:
-    """Return the root to point at after `put_car`.
+    """Return the root to publish after `put_car`.
 
     Raises ProviderRefused with both CIDs when a provider that keeps our tree returns another root (format 6).
     """

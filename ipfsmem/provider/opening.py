@@ -111,14 +111,14 @@ class ProviderPool:
         for own in self._own:
             if own.spec == spec and own.settings == settings:
                 return own.provider
-        # A token belongs to one of them, so each knows the others; and with others there, waits are short.
+        # A token is for one address, so each provider gets the specs of the others. With several providers, waits are short.
         context = {"beside": lambda: self._beside(spec, given), "company": company, "home": self.home}
         made = open_provider(spec, {**settings, **context})
         self._own.append(_Own(spec, settings, made))
         return made
 
     def _beside(self, spec: str, given: Sequence[str]) -> tuple[str, ...]:
-        """Return the specs of the same kind in use: here, and by this device's vaults."""
+        """Return the specs of the same kind that are in use, in this pool and by this device's vaults."""
         kind = spec.partition(":")[0]
         known = {*given, *(own.spec for own in self._own)}
         if self.home is not None:
@@ -132,10 +132,9 @@ class ProviderPool:
             await one.provider.close()
 
     def close(self) -> None:
-        """Close without waiting: at once when no event loop runs, else as soon as the running one gets to it.
+        """Close without waiting: immediately if no event loop runs, else in a task of the running loop.
 
-        Connections belong to the loop that made them. `asyncio.run` has closed its own by the time it
-        returns.
+        Connections belong to the event loop that opened them. `asyncio.run` closes its loop before it returns.
         """
         if not self._own:
             return

@@ -107,7 +107,7 @@ class Document(msgspec.Struct, frozen=True):
     #: The day on which it happened or was last changed. For an entry of a group, the day is also indexed as words: "12 may 2026".
     at: date | None = None
     memory: bool = False
-    #: The salience of a memory file, 0 to 1; see `worth.salience`.
+    #: The salience of a memory file, 0 to 1; see `priority.salience`.
     salience: float = 0.5
 
     @property
@@ -125,11 +125,11 @@ class GroupRow(Shares):
 
     @property
     def shares(self) -> Collection[float]:
-        """The share of each group."""
+        """The BM25 of each group, by number."""
         return self._shares.values()
 
     def share(self, number: int) -> float:
-        """Return the share of one group, 0 if it lacks the term."""
+        """Return the BM25 of one group, 0 if it lacks the term."""
         return self._shares.get(number, 0.0)
 
 

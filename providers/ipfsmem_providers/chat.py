@@ -1,7 +1,7 @@
 """Chat model behind an endpoint with OpenAI's chat completions API: OpenAI, Ollama, Google, or one that the user names.
 
-Named by the user, it may be anywhere. It gets the texts of the questions, and the key if needed; redirects
-are not followed, so nobody else does. Answers are bounded and checked, and nothing in them is executed here.
+The user chooses the endpoint. It receives the messages, and the key if needed; redirects are not followed, so no other host does.
+Answers are bounded and checked, and never executed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipfsmem_providers.http.client import Http
 from ipfsmem_providers.http.policy import Retry
 from ipfsmem_providers.openai_endpoint import Kind, endpoint_of
 
-#: Bytes of an answer, and seconds that one may take.
+#: Maximum bytes of an answer, and maximum seconds for it.
 _MOST, _SECONDS = 4 * 1024 * 1024, 120.0
 _HINT: Final = (
     'Under [model] in the settings file: provider = "openai", "google" or "ollama", or model and base_url.'

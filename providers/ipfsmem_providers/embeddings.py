@@ -1,7 +1,7 @@
 """Embeddings from an endpoint with OpenAI's embeddings API: OpenAI, Ollama, Google, or one that the user names.
 
-Named by the user, it may be anywhere. It gets the texts, and the key if needed; redirects are not followed,
-so nobody else does. Answers are bounded and checked: one vector per text, of equal length and finite numbers.
+The user chooses the endpoint. It receives the texts, and the key if needed; redirects are not followed, so no other host does.
+Answers are bounded and checked: one vector per text, of equal length and finite numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class EndpointEmbedder:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """`settings`: `provider`, `model`, `base_url`, `api_key_env`, `dimensions`, as the user wrote them.
 
-        `question`: somebody waits, so ask once and briefly. Raises ConfigError.
+        `question`: for a query, with a short time-out and without retries. Raises ConfigError.
         """
         endpoint = endpoint_of(settings, _KINDS, "embeddings", _HINT)
         self.base_url, model = endpoint.base_url, endpoint.model

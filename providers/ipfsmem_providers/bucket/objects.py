@@ -56,7 +56,7 @@ _SNAPSHOT_END: Final = "pins0"
 _BEFORE_END: Final = frozenset(("names", "packs", "pins"))
 #: Maximum characters of a key with any vendor; obstore panics at much longer ones.
 _KEY_MAX: Final = 1_024
-#: Bytes of an answer that are handed on at once.
+#: Bytes of an answer that are passed on at a time.
 _PART: Final = 256 * 1024
 #: Bodies of up to this many bytes have the shortest time-out; each class of larger ones is four times as large.
 _SMALL: Final = 256 * 1024
@@ -83,7 +83,7 @@ class Objects:
         self._gate = Gate(
             places(address, settings), _ANSWER_MAX, usable_proxies(), stall=limits.stall, drip=limits.drip
         )
-        #: The gate's thread keeps the gate, and nothing else would end it when nobody called `close`.
+        #: The gate's thread references the gate, so without `close` only this finalizer ends it.
         weakref.finalize(self, self._gate.close)
         self._stores: dict[Patience, Any] = {}
         self._lock = threading.Lock()
@@ -305,7 +305,7 @@ class Objects:
                         return first if most is None or len(first) <= most else None
                 if most is not None and len(files) > most:
                     return None
-                # Part of a list must not pass for all of it: blocks that only the rest needs would be removed.
+                # A partial list must not be taken for the whole one: blocks that only the rest needs would be removed.
                 if len(files) > _LIST_MAX:
                     raise ProviderRefused(f"{self.where}/{folder} has more than {_LIST_MAX:,} objects")
                 if page and len(files) == before:
@@ -320,8 +320,8 @@ class Objects:
 
     @contextlib.contextmanager
     def _bounded_listing(self) -> Iterator[Callable[[], None]]:
-        """End a listing that brings no entry for too long when there are other providers; yield a function to
-        call per page with entries.
+        """End a listing without entries for too long, if there are other providers; yield a function to call for each page with
+        entries.
 
         obstore skips empty pages automatically and endlessly.
         """
@@ -454,14 +454,14 @@ class _Watch:
         self._fired = False
 
     def restart(self) -> None:
-        """Begin to wait, from now on."""
+        """Start or restart the timer."""
         self._stop()
         self._timer = Timer(self._seconds, self._fire, [self._turn])
         self._timer.daemon = True
         self._timer.start()
 
     def end(self) -> None:
-        """Wait no more, and let requests through again."""
+        """Stop the timer, and let requests through again."""
         self._stop()
         if self._fired:
             self._gate.resume()

@@ -90,11 +90,11 @@ class FolderObjectStore(SharedFolder):
             sweep_leftovers(FolderObjectStore(self.parent, kind), oldest * 1000, passed_over)
 
     def open_listed(self, name: str, size: int) -> BinaryIO:
-        """Return a reader of a file; its size when it was listed does not matter."""
+        """Return a reader of a file; the listed size is ignored."""
         return self.open_file(name, buffered=True)
 
     def hide(self, name: str, hidden: str) -> None:
-        """Rename a file out of sight."""
+        """Rename a file so that it is not listed."""
         self.replace(name, hidden)
 
     def discard(self, name: str) -> None:
@@ -132,7 +132,7 @@ def unavailable(folder: Path, error: OSError) -> ProviderUnavailable:
 
 
 def refuse_repository(folder: Path) -> None:
-    """Raise ProviderRefused for a bare git repository: git would not keep files that are put beside its own."""
+    """Raise ProviderRefused for a bare git repository: git may delete files next to its own."""
     if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and (folder / "refs").is_dir():
         raise ProviderRefused(
             f"folder {folder} is a bare git repository", hint=f"Store in one of its branches: git:{folder}"
@@ -140,7 +140,7 @@ def refuse_repository(folder: Path) -> None:
 
 
 def gone(folder: Path) -> ProviderUnavailable:
-    """Return the error for a folder that is not there."""
+    """Return the error for a missing folder."""
     return ProviderUnavailable(
         f"folder {folder} is not there",
         hint="Plug in the stick or mount the share. Create a new folder first.",

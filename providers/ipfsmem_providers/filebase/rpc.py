@@ -1,7 +1,7 @@
 """Filebase without S3: CARs by its node's RPC (`dag/import`), pins by the Pinning Service API (psa_client.py), and Names.
 
-The tokens are made of key, secret and bucket. Filebase signs Names with keys of its own, so they serve only as an
-alias for people, and no key of ours is ever sent there.
+The tokens are derived from key, secret and bucket. Filebase signs Names with its own keys, so they are only an alias for people,
+and no key of the vault is sent.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class Rpc:
         return root
 
     async def pin(self, root: CID, name: str) -> Pin:
-        """Return the pin of a root under a name, making and awaiting it if absent."""
+        """Return the pin of a root under a name; create it and wait for it if it is missing."""
         requests = await self._client.list(name=name, cid=root, statuses=_LISTED)
         ours = [request for request in requests if request.cid == root]
         if ours:
             request = min(ours, key=lambda request: (request.created, request.id))
         else:
             request = await self._client.add(root, name)
-        # Its blocks came with the import, so it is mostly done already.
+        # The import brought its blocks, so the pin is usually complete.
         polling = Polling(self._http.timing, self._patience, at_once=True)
         while request.status in (QUEUED, PINNING):
             if not await polling.pause():
@@ -129,7 +129,7 @@ class NameLabel:
         self._label = label
 
     async def point(self, root: CID) -> None:
-        """Move the label, or make it."""
+        """Move the label, or create it."""
         answer = await self._http.request(
             "PUT", f"{self._url}/{quote(self._label, safe='')}", json={"cid": str(root), "enabled": True},
             allow={404}, what="move a name",

@@ -140,7 +140,7 @@ _DEVICE: Final = (
 
 
 def explain(where: str, stderr: str) -> ProviderError:
-    """Return the error for a failed command that spoke to a host. What the host said is quoted, cut to a line."""
+    """Return the error for a failed command that connected to a host, with one line of the host's message."""
     lower = stderr.lower()
     quoted = last_line(stderr)
     for words, permanent, text, hint in _KNOWN:
@@ -159,7 +159,7 @@ def is_damage(stderr: str) -> bool:
 
 
 def is_of_device(stderr: str) -> bool:
-    """Tell whether a command failed because this device is full, unwritable or short of something."""
+    """Return whether a command failed because this device is full, not writable or out of resources."""
     lower = stderr.lower()
     return any(word in lower for word in _DEVICE)
 

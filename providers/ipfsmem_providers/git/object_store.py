@@ -1,4 +1,4 @@
-"""Packs, pins and name records in a branch (packs/provider.py), where it differs from a folder.
+"""Stores packs, pins and name records in a git branch (packs/provider.py).
 
 - BranchChanges are gathered (`BranchChanges`), and become one commit.
 - Indexes are not in the branch: every device has the packs, and makes them itself.
@@ -28,11 +28,11 @@ from ipfsmem_providers.packs.object_store import CollectedFile, FileInfo, Head, 
 from ipfsmem_providers.packs.store import GOING, Packs
 
 INDEX: Final = ".idx"
-#: A larger file is stored in the cache repository when it is written, and not held in memory until the commit.
+#: A larger file is written to the cache repository immediately instead of being held in memory until the commit.
 _SMALL: Final = 256 * 1024
-#: Bytes of files that are kept in memory after reading, and that are read together.
+#: Maximum bytes of files that are cached in memory, and that are read in one batch.
 _KEPT: Final = 64 * 1024 * 1024
-#: Bytes of lists and records that one call reads.
+#: Maximum bytes of lists and records that one call reads.
 _HEADS_MAX: Final = 256 * 1024 * 1024
 
 
@@ -47,7 +47,7 @@ class BranchChanges:
         return bool(self.puts or self.gone)
 
     def removals(self, tree: BranchTree) -> list[str]:
-        """Return the paths to remove from a tree. A pack that is put is neither marked nor damaged any more."""
+        """Return the paths to remove from a tree, including the marks and damage notes of packs that are put."""
         gone = set(self.gone)
         for path in self.puts:
             if path.startswith("packs/") and path.endswith(".car"):
@@ -56,12 +56,12 @@ class BranchChanges:
         return sorted((gone & there) - self.puts.keys())
 
 
-#: The data of a pack: the object id of its file, and that of the note of its damaged blocks, or "".
+#: The state of a pack: the object ids of its file and of the note of its damaged blocks ("" for none).
 PackState = tuple[str, str]
 
 
 def pack_states(tree: BranchTree) -> dict[str, PackState]:
-    """Return the packs of a tree by name. One whose state changes or that is gone may have lost blocks."""
+    """Return the states of the packs of a tree by name. A changed state or a missing pack may mean lost blocks."""
     packs = tree.stores["packs"]
     return {
         name: (entry.oid, lost.oid if (lost := packs.get(f"{name[:-4]}{LOST}")) is not None else "")
@@ -71,7 +71,7 @@ def pack_states(tree: BranchTree) -> dict[str, PackState]:
 
 
 class BranchView:
-    """The branch as one step sees it: a tree, and the changes so far."""
+    """The branch within one step: a tree, and the uncommitted changes."""
 
     def __init__(self, tree: BranchTree, changes: BranchChanges) -> None:
         self.tree, self.changes = tree, changes
@@ -94,7 +94,7 @@ class BranchView:
 
 
 class BlobReader:
-    """Reads files of the branch by object id; files that were read lately stay in memory."""
+    """Reads files of the branch by object id, with a cache of the files read last."""
 
     def __init__(self, repository: CacheRepository) -> None:
         self._repository = repository
@@ -102,7 +102,8 @@ class BlobReader:
         self._lock = threading.Lock()
 
     def read(self, entries: Sequence[TreeEntry]) -> dict[str, bytes]:
-        """Return the bytes by object id. LocalFailure when one is not here: what is listed is never taken for absent."""
+        """Return the bytes by object id. Raises LocalFailure if an object is not on this device: a listed file is never treated as
+        absent."""
         with self._lock:
             blobs = {entry.oid: self._kept[entry.oid] for entry in entries if entry.oid in self._kept}
         part: list[TreeEntry] = []
@@ -140,7 +141,7 @@ class GitObjectStore:
         blobs: BlobReader,
         where: str,
     ) -> None:
-        """`view` returns what the current step sees."""
+        """`view` returns the branch within the current step."""
         self._kind, self._view, self._repository, self._blobs, self._where = (
             kind, view, repository, blobs, where,
         )  # fmt: skip
@@ -169,7 +170,7 @@ class GitObjectStore:
         return infos | {name: info for name, info in indexes.items() if name.startswith(prefix)}
 
     def refresh(self) -> bool:
-        """Do nothing: a step sees one commit."""
+        """Do nothing: a step works on one commit."""
         return False
 
     def not_files(self, prefix: str = "") -> frozenset[str]:
@@ -193,8 +194,8 @@ class GitObjectStore:
         return head.data if head is not None and head.size <= limit else None
 
     def heads(self, names: Sequence[str], length: int) -> dict[str, Head]:
-        """Return the files that exist, read together; of one with more than `length` bytes only the size, as
-        nobody uses a part. ProviderRefused when they are too many to hold in memory."""
+        """Return the files that exist, read in one batch; of a file with more than `length` bytes only the size. Raises
+        ProviderRefused if they are too many to hold in memory."""
         local = [name for name in names if name.endswith(INDEX)]
         heads_by_name = self._local.heads(local, length) if local else {}
         view = self._view()
@@ -272,11 +273,11 @@ class GitObjectStore:
         """Do nothing: an interrupted step leaves nothing in the branch."""
 
     def held_open(self) -> AbstractContextManager[None]:
-        """Do nothing: a step sees one commit."""
+        """Do nothing: a step works on one commit."""
         return nullcontext()
 
     def _indexes(self, entries: Mapping[str, object]) -> dict[str, FileInfo]:
-        """Return the indexes of packs that are there; others are removed."""
+        """Return the indexes of existing packs, and remove the others."""
         if self._kind != "packs":
             return {}
         infos = {}
@@ -308,7 +309,7 @@ class GitObjectStore:
 
 
 def _is_ours(name: str) -> bool:
-    """Tell whether a name may be one of ours: no other is shown, stored or sent anywhere."""
+    """Return whether a name has the form of our files: other names are never listed, stored or sent."""
     return name.isascii() and name.isprintable()
 
 
@@ -322,7 +323,8 @@ class GitPacks(Packs):
 
 
 class GitCollector(Collector):
-    """Marks and removes packs of a branch. A collection is one commit on the commit that it read, or done again."""
+    """Marks and removes packs of a branch. A collection is one commit on the commit that it read; after a lost race it is
+    repeated."""
 
     def _take_away(self, name: str, is_needed: Callable[[], bool]) -> bool:
         """Remove a marked pack, unless a new pin needs one of its blocks; then it stays without its mark."""

@@ -1,7 +1,7 @@
-"""Run the `git` program without prompts, hooks or other programs than those that reach a host, within bounds.
+"""Runs the `git` program without prompts, hooks or helper programs except those for connections, within limits of time and memory.
 
-Knows no repository layout. Methods block; long ones report progress by `heartbeat` and end when their task is
-cancelled. A program that is ended early is ended with all that it started, before the method returns.
+Methods block; long ones report progress by `heartbeat` and end when their task is cancelled. A program that is ended early is ended
+together with its child processes before the method returns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ipfsmem_providers.request_log import logged
 _PASSED: Final = frozenset((
     "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_EXEC_PATH",
 ))  # fmt: skip
-#: Variables that say where the user's configuration is. It is read once; git itself is given these settings of it.
+#: Variables with the location of the user's configuration, which is read once; git gets only the settings below.
 _CONFIG_FILES: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
 _USER_SETTINGS: Final = re.compile(r"(credential|http)\..+|core\.sshcommand|ssh\.variant|safe\.directory")
 _SSH: Final = "ssh -oBatchMode=yes -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=3"
@@ -67,8 +67,8 @@ _CONFIG: Final = {
     "submodule.recurse": "false",
     "transfer.bundleURI": "false",
 }
-#: A repository at a path runs git here: without its hooks, without the programs that its configuration names, and without
-#: fetching what it lacks from elsewhere.
+#: For a repository at a path, git serves it on this device: without its hooks, without programs in its configuration, and without
+#: fetching missing objects.
 _SERVED: Final = (
     "GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 git -c core.hooksPath=/dev/null -c core.alternateRefsCommand=true "
     "-c core.fsmonitor=false -c core.sshCommand=false -c gc.auto=0 -c maintenance.auto=false -c protocol.ext.allow=never "
@@ -79,7 +79,8 @@ _ALLOCATION: Final = "512m"
 _MEMORY: Final = 2 * 1024 * 1024
 #: Limits the memory of a program and of all that it starts.
 _LIMITED: Final = 'ulimit -d "$0" 2>/dev/null; exec "$@"'
-#: Gives GIT_TOKEN to the address's origin; the token is in no argument, which every user of a machine can list.
+#: A credential helper that returns GIT_TOKEN to the origin of the address. The token is not an argument, because every user of a
+#: machine can list arguments.
 _ANSWER: Final = (
     '!f() { test "$1" = get && echo username=x-access-token && echo "password=$IPFSMEM_GIT_ANSWER"; }; f'
 )
@@ -88,13 +89,12 @@ _OUT_MAX: Final = 64 * 1024 * 1024
 _ERR_MAX: Final = 8 * 1024 * 1024
 _ERR_KEPT: Final = 16 * 1024
 _STEP: Final = 0.02
-#: Steps for which a program that was told to end may remove its lock files, and for which the end of a killed program's own
-#: programs is waited for.
+#: Steps to wait for a terminated program to remove its lock files, and for the child processes of a killed program to end.
 _ENDING_STEPS: Final = 50
 _GONE_STEPS: Final = 100
-#: Older ones read no configuration from the environment, or the user's besides.
+#: Older versions do not read the configuration from the environment, or also read the user's.
 _OLDEST: Final = (2, 32)
-#: Older ones know no `core.fsync`; of what they receive they make only packs durable.
+#: Older versions do not have `core.fsync`, and flush only packs of the received objects.
 _FSYNC: Final = (2, 36)
 _VERSION: Final = re.compile(rb"git version ([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
 #: A transfer may last this many seconds, and one more for each of these bytes.
@@ -192,9 +192,9 @@ class GitProgram:
     ) -> Finished:
         """Run a command that connects to the host; its outcome is in the result.
 
-        `objects`: a folder that takes what is received, of at most `bytes_max` bytes. `sent`: how many bytes a push
-        sends, of which git tells nothing until the host answers. Raises ProviderUnavailable when the host is silent,
-        ProviderRefused when it sends more than that.
+        `objects`: a folder for received objects, of at most `bytes_max` bytes. `sent`: number of bytes that a push sends, whose
+        progress git does not report. Raises ProviderUnavailable if the host is silent, ProviderRefused if it sends more than
+        `bytes_max`.
         """
         more = {}
         if objects is not None:
@@ -232,8 +232,8 @@ class GitProgram:
         return done
 
     def _user_settings(self) -> list[tuple[str, str]]:
-        """Return what the user's configuration says of reaching hosts, read once. All else of it is not used: `insteadOf`
-        would lead elsewhere, hooks and monitors are programs."""
+        """Return the settings for connections in the user's configuration, read once. Other settings are ignored: `insteadOf` would
+        change the address, and hooks and monitors are programs."""
         if self._user is None:
             environment = {**user_environment(), "GIT_DIR": _NOWHERE}
             listed = self._run(["config", "--list", "-z"], None, environment)
@@ -304,8 +304,8 @@ class GitProgram:
         out_max: int = _OUT_MAX,
         stall: float = 0.0,
     ) -> Finished:
-        """Run a command; `received` for one that connects tells how many bytes arrived, and `stall` seconds may pass
-        without any."""
+        """Run a command. For a command that connects, `received` returns the number of received bytes, and `stall` is the maximum
+        of seconds without any."""
         self._version  # noqa: B018 - an old one would ignore the environment
         limited = ["/bin/sh", "-c", _LIMITED, str(_MEMORY)] if os.name == "posix" else []
         try:
@@ -394,7 +394,7 @@ class GitProgram:
 
 
 def find_git() -> str:
-    """Return the path of the program, or "". One in the working directory is somebody else's."""
+    """Return the path of the program, or "". A program in the working directory is not trusted."""
     path = shutil.which("git")
     return path if path is not None and Path(path).is_absolute() else ""
 
@@ -418,7 +418,7 @@ def user_environment() -> dict[str, str]:
 
 
 def _inherited() -> dict[str, str]:
-    """Return this process's environment without what changes how git works."""
+    """Return this process's environment without variables that change the behaviour of git."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -453,8 +453,8 @@ def _feed(pipe: IO[bytes], data: bytes) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs, with all that it started. It may remove its lock files first: one in a repository
-    at a path would refuse every later push."""
+    """End a running program and its child processes. It gets time to remove its lock files: a lock in a repository at a path would
+    block every later push."""
     if process.poll() is not None:
         return
     if os.name == "posix":

@@ -66,9 +66,9 @@ from ipfsmem_providers.settings import seconds
 T = TypeVar("T")
 #: Commits after which the history is replaced by one.
 SQUASH: Final = 128
-#: Lost races after which a write is given up, and the longest wait before one of them in seconds.
+#: Lost races after which a write fails, and the longest wait in seconds before an attempt.
 _ATTEMPTS: Final = 40
-#: Pushes that lost against nobody after which the host is said to refuse them.
+#: Pushes that were rejected although the branch did not change, after which the host is considered to refuse them.
 _SAME: Final = 4
 _LONGEST: Final = 2.0
 
@@ -116,10 +116,10 @@ class GitProvider(PackedStore):
         self._lock = threading.Lock()
         self._progress = 0
         self._tree: BranchTree | None = None
-        #: Whether `_tree`, once read, is shown until the snapshot ends; and why it cannot be read in this one.
+        #: Whether `_tree` is used until the snapshot ends; and why it could not be read in this snapshot.
         self._in_snapshot = self._is_read = False
         self._failed: ProviderError | None = None
-        #: The packs shown in the snapshot, as this device left them.
+        #: The packs of the snapshot, including this device's changes.
         self._shown: dict[str, PackState] = {}
         self._group: ContextVar[_Group | None] = ContextVar("group", default=None)
         packs, pins, names, small = object_stores(self._view, self.repository, self.name)
@@ -139,7 +139,7 @@ class GitProvider(PackedStore):
 
     @staticmethod
     def warning(rest: str) -> str:
-        """Return the risk of a repository of other work; "" for a branch of an address. Raises ConfigError."""
+        """Return a warning for a repository with other content; "" for a branch of an address. Raises ConfigError."""
         return warning(rest)
 
     @staticmethod
@@ -170,7 +170,7 @@ class GitProvider(PackedStore):
         return b""
 
     async def settle(self) -> list[str]:
-        """See `Settling`: tell that the host does not let the history be replaced, when it was just found out."""
+        """See `Settling`: report that the host forbids replacing the history, if this was just found."""
         forbidden, self.repository.newly_forbidden = self.repository.newly_forbidden, False
         return (
             ["the host refused a forced push, so the history stays and the repository grows"]
@@ -266,7 +266,7 @@ class GitProvider(PackedStore):
                     tree, same = self._after(lost, attempt, same)
                     continue
                 except ProviderError:
-                    if not reads:  # a read notes damage that it found, where it may
+                    if not reads:  # a read records the damage that it found, if it may write
                         raise
                 return result
             raise self._busy()
@@ -290,7 +290,8 @@ class GitProvider(PackedStore):
             raise self._busy()
 
     def _push(self, changes: BranchChanges, same: int) -> None:
-        """Push; `same`: pushes in a row that lost against nobody, as some hosts call a forbidden squash."""
+        """Push. `same`: number of consecutive pushes that were rejected although the branch did not change, as some hosts do for a
+        forbidden squash."""
         assert self._tree is not None
         before = pack_states(self._tree)
         self._tree = self.repository.push(
@@ -300,7 +301,7 @@ class GitProvider(PackedStore):
             squash_at=self._squash if same < 2 else sys.maxsize,
         )
         after = pack_states(self._tree)
-        for name in before.keys() & self._shown.keys():  # what this device changed itself it knows
+        for name in before.keys() & self._shown.keys():  # this device knows its own changes
             if name not in after:
                 del self._shown[name]
             elif after[name] != before[name] == self._shown[name]:
@@ -329,7 +330,7 @@ class GitProvider(PackedStore):
         return tree, same
 
     def _look(self, *, again: bool = False, held: bool = False) -> BranchTree:
-        """Return the branch: as the snapshot shows it, or as it is now; with `held` as it was read last."""
+        """Return the branch of the snapshot, or the current one; with `held` the one read last."""
         if self._failed is not None:
             raise self._failed
         if self._tree is None or again or not (held or (self._in_snapshot and self._is_read)):
@@ -357,7 +358,7 @@ class GitProvider(PackedStore):
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Let one thread in; those that wait are as alive as the one that works."""
+        """Hold the lock. Waiting threads report progress as long as the working one does."""
         seen = -1
         while not self._lock.acquire(timeout=0.5):
             if is_cancelled():
@@ -412,7 +413,7 @@ class GitProvider(PackedStore):
             ) from error
 
     def _replaced(self, failure: LocalFailure) -> bool | None:
-        """Tell whether the copy was damaged and is removed; None when that cannot be found out."""
+        """Return whether the copy was damaged and was removed; None if that cannot be determined."""
         with contextlib.suppress(IpfsmemError, OSError, LocalFailure):
             return self.repository.replace(failure)
         return None
@@ -459,7 +460,8 @@ def _token(address: GitAddress, settings: Mapping[str, Any]) -> str:
 
 
 def _stalls(settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the seconds without progress after which a transfer is ended, and one that sends: what is sent is nowhere else."""
+    """Return the seconds without progress after which a fetch and a push are ended. A push gets more, because its data is stored
+    nowhere else."""
     alone = settings.get("timeouts") or Timeouts()
     limits = in_company(alone) if settings.get("company") else alone
     return float(settings.get("stall") or limits.stall), float(settings.get("stall") or alone.stall)

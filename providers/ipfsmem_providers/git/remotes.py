@@ -14,7 +14,7 @@ from ipfsmem_providers.git.errors import last_line
 from ipfsmem_providers.git.program import find_git, user_environment
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-#: What a web address has before its host: a user, a token, a password.
+#: The part of a URL before the host: a user, a token, a password.
 _ACCOUNT: Final = re.compile(r"(?<=://)[^/?#]*@")
 #: The remote that every clone has; other names that no repository knows are mistyped addresses.
 _USUAL: Final = "origin"
@@ -22,18 +22,18 @@ _SECONDS: Final = 10.0
 
 
 def remote_name(rest: str) -> str:
-    """Return the name of the remote that the text after `git:` is; "" for an address. Pure."""
+    """Return the name of the remote if the text after `git:` is one; "" for an address."""
     name = rest.strip().partition("#")[0]
     return name if _NAME.fullmatch(name) else ""
 
 
 def address_of(rest: str) -> GitAddress:
-    """Return an address, or the one that the remote named by `rest` has now. Raises ConfigError."""
+    """Return an address, or the current address of the remote named by `rest`. Raises ConfigError."""
     return remote_address(rest) if remote_name(rest) else parse(rest)
 
 
 def require_address(rest: str) -> None:
-    """Raise ConfigError for the name of a remote: it is another repository in another folder. Pure."""
+    """Raise ConfigError for the name of a remote, which refers to another repository in another folder."""
     if name := remote_name(rest):
         if name != _USUAL:
             parse(rest)  # refuses it
@@ -44,7 +44,7 @@ def require_address(rest: str) -> None:
 
 
 def remote_address(rest: str) -> GitAddress:
-    """Return the address that the remote named by `rest` has now, with its ref: `SHARED_REF` unless `rest` names one.
+    """Return the current address of the remote named by `rest`, with its ref: `SHARED_REF` unless `rest` names one.
 
     Raises ConfigError without repository or remote, and for an address that is refused.
     """
@@ -107,8 +107,8 @@ def _spec(url: str, ref: str) -> str:
 
 
 def warning(rest: str) -> str:
-    """Return what a person is told who names a remote, or a ref that is not a branch: the address, and who can do what there; ""
-    for the branch of an address. Raises ConfigError."""
+    """Return the warning for a remote, or for a ref that is not a branch: the address, and who can access it; "" for the branch of
+    an address. Raises ConfigError."""
     address, name = address_of(rest), remote_name(rest)
     is_branch = address.ref.startswith("refs/heads/")
     if is_branch and not name:
@@ -123,7 +123,7 @@ def warning(rest: str) -> str:
 
 
 def _ask(git: str, *args: str) -> tuple[int, str]:
-    """Return the exit code, and what git printed; after a failure the line of it that says most."""
+    """Return the exit code and output of git; after a failure the most informative line."""
     try:
         done = subprocess.run(
             [git, *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, env=user_environment(),

@@ -1,12 +1,10 @@
 """The cache repository of one address: bare and shallow, in the home, never the user's own.
 
-It holds nothing that only it has, so a damaged one is made again. Programs on this device share it: whatever
-changes it holds its lock. What a host sends is received in a folder of its own, and joins when it was
-checked and was not too large.
+It contains only copies, so a damaged one is replaced. Programs on this device share it, and hold its lock for changes. Data from a
+host is received in a separate folder, and moved after its content and size were checked.
 
-*Shallow.* A squashed commit shares no ancestor with the host's, and `git push` would send every file again. In
-a shallow repository it leaves out what the host's newest tree holds. So `shallow` names a commit from the
-beginning.
+*Shallow.* A squashed commit shares no ancestor with the host's, and `git push` would send every file again. In a shallow repository
+it leaves out what the host's newest tree holds. So `shallow` names a commit from the beginning.
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ from ipfsmem_providers.git.program import Finished, GitProgram, LocalFailure
 from ipfsmem_providers.packs.blocking_work import heartbeat, is_cancelled
 
 STORE_NAMES: Final = ("packs", "pins", "names", "small")
-#: Other files in the root of our branch: a text for people who open it.
+#: Other files in the root of our branch: a text for people who open the branch.
 README: Final = "README.md"
 _TEXT: Final = b"This branch is written by ipfsmem: encrypted memories of AI agents. Nothing here is meant to be read, merged or edited.\n"
-#: Files of a root that a host or a person may have made before us; none of them is ours to remove.
+#: Files that a host or a person may have created in the root; they are never removed.
 _HARMLESS: Final = frozenset((README, "LICENSE", ".gitattributes", ".gitignore"))
 #: Entries of one folder; a longer list is not ours.
 _ENTRIES_MAX: Final = 100_000
@@ -46,15 +44,15 @@ _HEAD: Final = "refs/ipfsmem/head"
 _MARK: Final = "refs/ipfsmem/mark"
 _NEW: Final = "refs/ipfsmem/new/"
 _COUNT: Final = re.compile(r"^ipfsmem: sealed memory \(([0-9]{1,6})\)")
-#: Seconds for which another program may use the repository, after which leftovers are old, and between two attempts to squash.
+#: Seconds to wait for another program that uses the repository; after which leftovers are removed; between two attempts to squash.
 _WAIT: Final = 900
 _OLD: Final = 86_400
 _PLAIN: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
 _NO_FORCE: Final = 30 * 86_400
-#: Packs of the cache repository above which it is packed again, and loose objects in one of 256 folders.
+#: Number of packs, and of loose objects in one of 256 folders, above which the cache repository is repacked.
 _PACKS: Final = 60
 _LOOSE: Final = 12
-#: Seconds until a process packs it again: young objects stay, so it may be as untidy as before.
+#: Seconds until a process repacks it again, because a repack keeps young objects.
 _TIDIES: Final = 600.0
 _LOST: Final = (
     "stale info", "fetch first", "cannot lock ref", "failed to update ref", "incorrect old value", "reference already exists",
@@ -98,16 +96,16 @@ def _entry_of(data: bytes, width: int) -> TreeEntry:
 
 
 class LostRace(Exception):
-    """Another device pushed first, by what the host said, which the message quotes."""
+    """Another device pushed first, according to the host's message, which is quoted."""
 
     def __init__(self, message: str, *, locked: bool = False) -> None:
-        """`locked`: the branch has a lock file there, of a git program that runs or was interrupted."""
+        """`locked`: the branch has a lock file at the host, of a running or an interrupted git program."""
         super().__init__(message)
         self.locked = locked
 
 
 class CacheRepository:
-    """The cache repository of an address. Methods block; the caller lets one thread in at a time."""
+    """The cache repository of an address. Methods block; not thread-safe."""
 
     def __init__(self, folder: Path, address: GitAddress, git: GitProgram, where: str) -> None:
         self.folder, self._address, self._git, self._where = folder, address, git, where
@@ -121,7 +119,7 @@ class CacheRepository:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def fetch(self, previous: BranchTree | None) -> BranchTree:
-        """Return the branch as the host shows it now. Raises ProviderError, LocalFailure."""
+        """Fetch the current branch from the host. Raises ProviderError, LocalFailure."""
         if self._address.kind == "file" and not Path(self._address.url).is_dir():
             raise ProviderUnavailable(
                 f"{self._where}: folder {self._address.url} is not there",
@@ -135,7 +133,7 @@ class CacheRepository:
                     self._tidy_if_due()  # this device's own pushes leave objects, too
                     return previous
                 tree = self._load(head) if head else BranchTree()
-            except ProviderRefused:  # each attempt would keep what others wrote there
+            except ProviderRefused:  # each attempt would keep objects that others wrote
                 for path in reversed(packs):
                     path.unlink(missing_ok=True)
                 raise
@@ -144,7 +142,7 @@ class CacheRepository:
             return tree
 
     def blobs(self, oids: Sequence[str], size: int) -> Iterator[bytes | None]:
-        """Yield the bytes of objects that are here, together `size`; None for others."""
+        """Yield the bytes of objects, together `size`; None for objects that are not on this device."""
         unique = list(dict.fromkeys(oids))
         request = "".join(f"{oid}\n" for oid in unique).encode()
         out = self._git.local(
@@ -198,7 +196,7 @@ class CacheRepository:
         )  # fmt: skip
 
     def _take_in(self, packs: Path, moved: list[Path]) -> None:
-        """Move received packs to the others; a pack is seen when its index is there."""
+        """Move received packs to the others; git sees a pack once its index exists."""
         there = self.folder / "objects" / "pack"
         names = [path.name for path in packs.iterdir() if path.name.startswith("pack-")]
         for name in sorted(names, key=lambda one: one.endswith(".idx")):
@@ -253,7 +251,7 @@ class CacheRepository:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def store(self, data: bytes) -> str:
-        """Store a file's bytes here, before a commit names them; return their object id."""
+        """Store a file in the cache repository before its commit; return its object id."""
         with self._locked():
             return (
                 self._git.local(self.folder, "hash-object", "-w", "--stdin", data=data).out.decode().strip()
@@ -389,7 +387,7 @@ class CacheRepository:
     def _compare(
         self, pushed: BranchTree, tree: BranchTree, puts: Mapping[str, bytes | TreeEntry], gone: Sequence[str]
     ) -> None:
-        """See that a commit has exactly the files of `tree` with these changes, before it is pushed."""
+        """Verify before the push that a commit has exactly the files of `tree` with these changes."""
         expected = {
             f"{kind}/{name}": entry for kind, files in tree.stores.items() for name, entry in files.items()
         }
@@ -412,9 +410,10 @@ class CacheRepository:
     # -- the repository itself -------------------------------------------------------------------------------------
 
     def replace(self, failure: LocalFailure) -> bool:
-        """Remove the cache repository if it is damaged, as a failure says and as reading all of it shows; tell whether it was.
+        """Remove the cache repository if the failure reports damage and a check of all objects confirms it; return whether it was
+        damaged.
 
-        The next fetch makes it again.
+        The next fetch creates it again.
         """
         if not is_damage(str(failure)):
             return False
@@ -428,7 +427,7 @@ class CacheRepository:
 
     @contextlib.contextmanager
     def _locked(self, *, make: bool = True) -> Iterator[None]:
-        """Let no other program on this device change the repository meanwhile, and have it made."""
+        """Hold the repository's lock against other programs on this device, and create the repository if it is missing."""
         self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             self._wait_for(lambda: stack.enter_context(file_lock(self.folder.with_suffix(".lock"), wait=1.0)))
@@ -489,7 +488,7 @@ class CacheRepository:
             self._tidy()
 
     def _tidy(self) -> None:
-        """Pack the repository again without what nothing needs; a young object may belong to another program."""
+        """Repack the repository without unneeded objects; young objects are kept, because another program may need them."""
         with contextlib.suppress(LocalFailure, OSError, ProviderError):
             now = time.time()
             for kind in ("received", "objects/pack"):
