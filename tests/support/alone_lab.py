@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE
 
 Page = Any
 
-#: A wallet as EIP-6963 announces one; what it signs, the test signs.
+#: A wallet announced by EIP-6963, whose signatures the test makes.
 _WALLET = """(() => {
   const provider = { request: async ({ method, params = [] }) => {
     if (method === 'eth_requestAccounts') return [await window.testAccount()]

@@ -348,5 +348,5 @@ with Memory.create("alex", "local", home=sys.argv[1]) as memory:
 
 
 def test_python_decodes_an_answer_by_its_type(tmp_path: Path) -> None:
-    """In a process of its own: the schemas of other interfaces import all types."""
+    """In a separate process: the schemas of other interfaces import all types."""
     subprocess.run([sys.executable, "-c", _DECODES, tmp_path], check=True)

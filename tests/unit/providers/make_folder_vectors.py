@@ -91,7 +91,7 @@ def index_of(places: list[tuple[bytes, int, int]], pack: int) -> bytes:
 
 
 def cases() -> list[dict[str, Any]]:
-    """Folders by name, each with the words that say what it shows."""
+    """Return folders by name, each with a description."""
     whole = written()
     packs = sorted(path for path in whole if path.endswith(".car"))
     others = {path: data for path, data in whole.items() if not path.startswith("pins/")}

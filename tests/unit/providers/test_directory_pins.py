@@ -413,7 +413,7 @@ def test_pin_that_a_sync_program_has_not_brought_yet_keeps_its_root(folder: Path
     "leave", [Path.mkdir, lambda path: path.symlink_to("nowhere"), lambda path: path.write_bytes(b"x")]
 )
 def test_foreign_file_names_do_not_stop_collection(folder: Path, leave: Callable[[Path], None]) -> None:
-    """Attribute files, conflict copies, and files that are no pins."""
+    """Attribute files, conflict copies, and other files."""
     pins = pins_in(folder)
     pins.add(root(0), NAME)
     hash_of_one = "ab" * 32

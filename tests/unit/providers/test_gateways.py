@@ -365,7 +365,7 @@ def test_tree_that_no_gateway_has_is_empty(two: Two) -> None:
     assert run(provider, dag(provider)) == []
 
 
-# -- names, and what it is not -------------------------------------------------------------------------------------
+# -- names, and unsupported calls ---------------------------------------------------------------------------------
 
 
 def record(sequence: int, seed: bytes = SEED) -> bytes:

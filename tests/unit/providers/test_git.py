@@ -192,7 +192,7 @@ def test_large_first_upload_is_one_push(tmp_path: Path) -> None:
 
 
 def test_publish_next_to_another_provider_is_one_commit(tmp_path: Path) -> None:
-    """With two providers each call runs in a task of its own."""
+    """With two providers each call runs in a separate task."""
     at = Repository(tmp_path)
     wallet = Unlock(RawKeySigner(bytes(31) + b"\x29"))
     a = load(

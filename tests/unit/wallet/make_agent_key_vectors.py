@@ -82,7 +82,7 @@ def fields(**changed: Any) -> bytes:
 
 
 def refused() -> list[dict[str, str]]:
-    """Strings that are no agent keys."""
+    """Return strings that are not agent keys."""
     good = render_key(PEER)
     checked = good[:-6]
     longest = sealed(canonical.encode({"pad": "x" * 9000}))
