@@ -53,7 +53,7 @@ async def running(
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise ConfigError(
-                    f"cannot serve on {host}:{port}: another program does",
+                    f"cannot serve on {host}:{port}: another program uses it",
                     hint="Choose another --port; 0 takes a free one.",
                 ) from error
             words = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
