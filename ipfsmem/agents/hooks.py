@@ -1,8 +1,8 @@
-"""The hooks that an agent's program runs at its events: they print memories and start the background sync.
+"""Run the hooks that an agent's program calls at its events: print memories and start the background sync.
 
-A hook never disturbs: it ends within its time limit, prints only output that the program understands, and never fails the
-program. Failures are recorded (`device/agent_notes.py`) and shown by `status`. A hook uses no network, prompts for nothing, and
-connects no folder. Most hooks only start that sync: modules that the others need are imported on use.
+A hook ends within its time limit, prints only output that the program understands, and never makes the program fail.
+Failures are recorded (`device/agent_notes.py`) and shown by `status`. A hook uses no network, prompts for nothing,
+and connects no folder. Most hooks only start that sync: modules that the others need are imported on use.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ BOUNDS: Final = {"session-start": 3.0, "prompt": 2.0}
 _BOUND: Final = 1.2
 #: Bytes of transcript growth after which a program may have compacted it.
 _COMPACTED_FROM: Final = 1024 * 1024
-#: Milliseconds without a successful sync after which a session start tells the person.
-_TELL_AFTER: Final = 60 * 60 * 1000
+#: Milliseconds without a successful sync after which the start of a session warns the user.
+_WARN_AFTER_MS: Final = 60 * 60 * 1000
 
 
 class Hook:
@@ -88,7 +88,10 @@ class Hook:
                 printed = self._begin(hook_input, folder)
             elif self._event == "prompt":
                 with contextlib.suppress(PassphraseError):  # reported at the start of the session
-                    texts = (self._after_a_pull(hook_input, folder), self._fitting(hook_input, folder))
+                    texts = (
+                        self._after_a_pull(hook_input, folder),
+                        self._memories_for_prompt(hook_input, folder),
+                    )
                     printed = answer(self._program, self._event, context="\n".join(filter(None, texts)))
             elif self._event == "pre-compact" and hook_input.session:
                 from ipfsmem.device.shown_texts import forget_shown
@@ -117,7 +120,8 @@ class Hook:
         return at not in times
 
     def note_printed(self) -> None:
-        """Record the memories given to the session. Called once the program has the output: a lost one is given again."""
+        """Record the memories shown to the session. Called when the program has read the output, so that lost output
+        is repeated."""
         for note in self._once_printed:
             note()
 
@@ -135,7 +139,7 @@ class Hook:
         from ipfsmem.device.shown_texts import forget_shown
 
         at, context, lines = self._now(), "", list[str]()
-        # Nothing was given so far: if this hook is killed now, the next prompt gives the memories.
+        # No memories were shown yet: if this hook is killed now, the next prompt shows them.
         note_hook(self._place, session=hook_input.session, at=-1)
         if hook_input.session and not hook_input.resumed:
             forget_shown(self._place, hook_input.session)  # started, cleared or compacted
@@ -177,8 +181,9 @@ class Hook:
         )
         return "" if start_text.mark == notes.given.get(hook_input.session) else start_text.text
 
-    def _fitting(self, hook_input: HookInput, folder: str) -> str:
-        """Return memories for the prompt that this session was not given yet. Opens no vault if the program sends no prompt."""
+    def _memories_for_prompt(self, hook_input: HookInput, folder: str) -> str:
+        """Return memories for the prompt that this session was not shown yet. Opens no vault if the program sends no
+        prompt."""
         if not (hook_input.session and hook_input.prompt and takes_context(self._program, self._event)):
             return ""
         from ipfsmem.agents.session_text import prompt_text  # and with it the vault
@@ -215,7 +220,7 @@ class Hook:
         from ipfsmem.device.agent_notes import background_notes
 
         notes = background_notes(self._place)
-        if not notes.failing or at - notes.failing < _TELL_AFTER:
+        if not notes.failing or at - notes.failing < _WARN_AFTER_MS:
             return []
         hours = (at - notes.failing) // 3_600_000
         return [f"not synced for {hours} h ({notes.failure}): ipfsmem sync{self._named}"]

@@ -22,7 +22,7 @@ _HLC = lazy_pattern(r"[0-9a-f]{16}")
 
 
 def hlc(ms: int, counter: int = 0) -> str:
-    """Encode a clock value: 48 bits of milliseconds, 16 bits of counter. Raises LimitError when out of range."""
+    """Encode a clock value: 48 bits of milliseconds, 16 bits of counter. Raises LimitError if out of range."""
     if not 0 <= ms <= MAX_MS or not 0 <= counter <= MAX_COUNTER:
         raise LimitError(f"clock value {ms} ms, counter {counter} does not fit in 48 and 16 bits")
     return f"{ms << 16 | counter:016x}"

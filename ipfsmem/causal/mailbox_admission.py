@@ -32,8 +32,8 @@ PROTECTED: Final = frozenset({"agents", MAILBOX, "mounts", "places"})
 
 
 class AgentRights(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent may write: `scopes` None means all, "" is the nameless one; `until_ms` is when its key expires,
-    in milliseconds since 1970, None for never; `revoked` whether it is no longer a member."""
+    """An agent's rights to write. `scopes`: None allows all scopes; "" is the default scope. `until_ms`: when the
+    agent's key expires, in milliseconds since 1970; None for never. `revoked`: the agent is no longer a member."""
 
     role: str
     scopes: frozenset[str] | None = None
@@ -51,7 +51,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class OpWrite(msgspec.Struct, frozen=True):
     """A write to execute: the value replaces the dots `replaces` of the entry `name`.
 
-    The value has neither signature nor location; `text` is None for a wish to forget.
+    The value has neither signature nor location. `text`: None for FORGOTTEN.
     """
 
     name: str
@@ -61,29 +61,30 @@ class OpWrite(msgspec.Struct, frozen=True):
 
 
 class AdmissionStore(Protocol):
-    """What an admission reads and writes, in one transaction. `write` and `append` raise an IpfsmemError when they refuse
-    one write, and change nothing then."""
+    """The store that an admission reads and writes, in one transaction. If `write` or `append` refuses a write, it
+    raises an IpfsmemError and changes nothing."""
 
     def entry(self, name: str) -> Entry:
-        """Return an entry, with all writes so far."""
+        """Return an entry, including the writes of this transaction."""
 
     def body(self, name: str, value: Value) -> bytes | None:
-        """Return the text of a value; None when it is not here."""
+        """Return the text of a value; None if it is not on this device."""
 
     def write(self, write: OpWrite) -> None:
         """Write a value under a new dot of this device."""
 
     def append(self, scope: str, line: bytes) -> None:
-        """Append the line of an event to the timeline of a scope, unless an event there has its id and its line."""
+        """Append the line of an event to the timeline of a scope, unless it contains an event with the same id and
+        line."""
 
 
 class Admitting(msgspec.Struct, frozen=True, kw_only=True):
-    """What an admission needs besides the entries.
+    """Arguments of an admission, in addition to the entries.
 
-    `dev` is the device that writes, `now_ms` its time, `mine` tells its person's devices and agents. `rights` holds those of
-    each agent with a card of this person: entries of others are left to the devices of their person. `accepted` and
-    `discarded` are the marks of ops that waited and on which a person decided; no person accepts one that writes to a
-    protected scope.
+    `dev`: the device that writes. `now_ms`: its time, in milliseconds since 1970. `mine`: tells whether an id is a
+    device or agent of the device's person. `rights`: the rights of each agent with a card of this person; ops of
+    other agents are admitted by the devices of their person. `accepted`, `discarded`: marks of waiting ops that a
+    person accepted or discarded; an op that writes to a protected scope cannot be accepted.
     """
 
     dev: str
@@ -166,10 +167,10 @@ def is_ahead(h: str, now_ms: int) -> bool:
 def admit(
     entries: Iterable[StoredEntry], marks: Marks, by: Admitting, store: AdmissionStore
 ) -> tuple[Waiting, ...]:
-    """Write all ops that no marker names, and the markers; returns those that wait.
+    """Write all ops that no marker names, and their markers. Return the ops that wait.
 
-    The result does not depend on the order of the entries; admitting them again changes nothing. An op that the store refuses
-    waits, and costs the others nothing. Raises UsageError when a marker could not be read.
+    The order of the entries does not change the result, and admission is idempotent. An op that the store refuses
+    waits, without an effect on the others. Raises UsageError if a marker could not be read.
     """
     if marks.missing:
         raise UsageError(
@@ -206,12 +207,12 @@ def admit(
 
 
 def is_forgotten_scope(card: Entry) -> bool:
-    """Tell whether the entry of a scope's card forgets the scope."""
+    """Tell whether the entry of its card marks a scope as forgotten."""
     return any(value.kind == FORGOTTEN for value in card.values())
 
 
 def _execute(each: AgentOp, by: Admitting, store: AdmissionStore) -> str | None:
-    """Write an op. Returns why it cannot be written."""
+    """Write an op. Return the reason if it cannot be written, else None."""
     try:
         if each.op.kind == EVENT:
             store.append(each.op.scope, (each.op.text or "").encode())
@@ -226,7 +227,8 @@ def _execute(each: AgentOp, by: Admitting, store: AdmissionStore) -> str | None:
 
 
 def op_write(each: AgentOp, entry: Entry, by: Admitting) -> OpWrite | None:
-    """Return the write that admits an op of a memory, `entry` being what it writes; None when the device has no dot for it."""
+    """Return the write that admits an op of a memory; None if the device has no free dot. `entry`: the entry that it
+    writes."""
     op = each.op
     ahead = is_ahead(op.h, by.now_ms)
     gone = set[str]() if ahead else replaced_dots(entry, each, by.mine)
@@ -251,7 +253,7 @@ def op_write(each: AgentOp, entry: Entry, by: Admitting) -> OpWrite | None:
 
 
 def _other_key(each: AgentOp) -> str | None:
-    """Return the entry for a text for which its own has no free dot."""
+    """Return the name of the entry that receives a text if its own entry has no free dot."""
     name = memory_name(each.op.e)
     if name is None:
         return None
@@ -266,7 +268,7 @@ def _of_device(entry: Entry, dev: str) -> int:
 
 
 def _location(entry: Entry, b: tuple[str, ...]) -> Loc | None:
-    """Return where the first base is, as far as the values of the entry show it."""
+    """Return the location of the first base if a value of the entry shows it, else None."""
     for value in entry.values():
         if b and value.body is not None and hash32(value.body) == b[0] and value.loc is not None:
             return value.loc
@@ -277,8 +279,11 @@ def _location(entry: Entry, b: tuple[str, ...]) -> Loc | None:
 
 
 def _author(each: AgentOp, entry: Entry, gone: set[str], mine: IsMine) -> str:
-    """Return the author of the value of an op: that of others' text that it says or replaces. Equal bytes prove nothing here:
-    a member could copy an op that waits, and so make it a text of theirs."""
+    """Return the `author` field of an op's value: the author that it states, or that of a foreign text that it
+    replaces.
+
+    Equal bytes do not matter here: a member could copy a waiting op, and would then appear as its author.
+    """
     op = each.op
     if op.kind == FORGOTTEN or op.body is None:
         return ""
@@ -291,10 +296,11 @@ def _author(each: AgentOp, entry: Entry, gone: set[str], mine: IsMine) -> str:
 
 
 def replaced_dots(entry: Entry, each: AgentOp, mine: IsMine) -> set[str]:
-    """Return the dots of `entry` that an op removes: those that its writer was shown, and the ops that it was shown, if
-    devices of the person admitted them meanwhile.
+    """Return the dots of `entry` that an op removes: those that its writer was shown, and the dots under which
+    devices of the person have admitted the ops that it was shown.
 
-    Whoever names a dot with another clock was not shown it. An agent whose texts are pending removes no own text.
+    A dot that the op names with another clock value was not shown to its writer. An agent whose texts are pending
+    cannot remove the person's own texts.
     """
     op = each.op
     seen = {(one.h, one.body or None) for one in op.sees}
@@ -308,7 +314,8 @@ def replaced_dots(entry: Entry, each: AgentOp, mine: IsMine) -> set[str]:
 
 
 def superseded_marks(each: AgentOp, mine: IsMine) -> list[str]:
-    """Return the marks of the ops that this one replaces, whether or not they arrived: one of an agent whose texts are pending
-    replaces only its own."""
+    """Return the marks of the ops that this op replaces, whether or not those have arrived. An agent whose texts are
+    pending can replace only its own ops.
+    """
     own = mine(each.agent)
     return [op_mark(one.agent, each.op.e, one.id) for one in each.op.sees if own or one.agent == each.agent]

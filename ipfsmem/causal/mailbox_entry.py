@@ -22,7 +22,7 @@ from ipfsmem.lazy_pattern import lazy_pattern
 from ipfsmem.seal.objects import MAILBOX_ENTRY, Sealer
 from ipfsmem.seal.primitives import SIGNATURE_BYTES, Signer25519, verify
 
-#: The kind of an op besides those of a value: an event of a timeline.
+#: The kind of an op that writes an event of a timeline; the other kinds are those of a value.
 EVENT: Final = "event"
 #: Maximum ops of an entry, elements of an op's `sees`, and bytes of the JSON (format section 8).
 MAX_OPS: Final = 1024
@@ -34,7 +34,7 @@ CUMULATIVE: Final = 64 * 1024
 MAX_PART: Final = 512 * 1024
 #: Greatest entry number: the label of a small object has at most 64 characters.
 MAX_ENTRY_NUMBER: Final = 9_999_999_999
-#: Sessions and event types that begin so are ipfsmem's own.
+#: Prefix of sessions and event types that are reserved for ipfsmem.
 _RESERVED: Final = "ipfsmem-"
 
 _DOMAIN: Final = b"ipfsmem/v1/mailbox-entry\0"
@@ -64,9 +64,9 @@ class SeenOp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One write of an agent.
 
-    `e` is the entry that it writes: of a memory for LIVE and FORGOTTEN, and `t` or `t/<scope>` for an EVENT. `text` holds
-    the text or the event's line. `b`, `h` and `author` as in a value. `dots` (each with the clock of its value) and `sees` are
-    the writes that its writer was shown and that it replaces.
+    `e`: the vault entry that it writes: a memory for LIVE and FORGOTTEN, `t` or `t/<scope>` for an EVENT. `text`: the
+    text or the event's line. `b`, `h` and `author` are as in a value. `dots` (each with its value's clock) and
+    `sees`: the writes that the op replaces, all shown to its writer.
     """
 
     b: tuple[str, ...] = ()
@@ -94,9 +94,9 @@ class MailboxOp(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
 class MailboxEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The JSON of a mailbox entry.
 
-    `agent` is the id of the agent's key, `ek` that of the epoch key that seals it, `i` the number of the entry in its
-    start, from 0, `repeats` the SHA-256 of each earlier entry of this start whose ops it repeats, `start` 16 random bytes
-    of the process that made it, and `vault` the vault tag; all in hex.
+    `agent`: id of the agent's key. `ek`: id of the epoch key that seals the entry. `i`: number of the entry in its
+    start, from 0. `repeats`: SHA-256 of each earlier entry of this start whose ops it repeats. `start`: 16 random
+    bytes that identify the writing process. `vault`: the vault tag. All but `i` are in hex.
     """
 
     agent: str
@@ -136,7 +136,7 @@ class AgentOp(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def id(self) -> str:
-        """The SHA-256 of all that the op says: see `op_id`."""
+        """The SHA-256 of the op's content: see `op_id`."""
         return op_id(self.op)
 
     @cached_property
@@ -155,7 +155,7 @@ class AgentOp(msgspec.Struct, frozen=True, dict=True):
 
 
 class _SessionLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a session's part that an agent may write."""
+    """A line of a session part that an agent may write."""
 
     at: int
     item: dict[str, Any]
@@ -168,7 +168,7 @@ _decode_line = msgspec.json.Decoder(_SessionLine).decode
 
 
 def op_id(op: MailboxOp) -> str:
-    """Return the SHA-256 of all that an op says: what two entries say alike is one op, and another text is another one."""
+    """Return the SHA-256 of an op's content. Equal ops in two entries are one op; a changed text makes another op."""
     return sha256(b"ipfsmem/v1/mailbox-id\0" + _encode(op)).hexdigest()
 
 
@@ -183,9 +183,10 @@ def op_mark(agent: str, e: str, of: str) -> str:
 
 
 def start_id(agent: str, start: str) -> str:
-    """Return 32 hex digits that name a start in the ids of its events; the first 16 are the `dev` of its sessions' parts.
+    """Return the 32 hex digits that name a start in the ids of its events. The first 16 are the `dev` of its session
+    parts.
 
-    They bind the agent: it cannot choose those of a device or of another agent.
+    They are derived from the agent's id, so that an agent cannot choose those of a device or another agent.
     """
     text = canonical.encode([agent, start])
     return sha256(b"ipfsmem/v1/mailbox-start\0" + text).hexdigest()[:32]
@@ -207,7 +208,8 @@ def ops_of(stored: StoredEntry) -> Iterator[AgentOp]:
 def with_repeats(
     last: StoredEntry | None, new: Iterable[MailboxOp]
 ) -> tuple[tuple[MailboxOp, ...], tuple[str, ...]]:
-    """Return `ops` and `repeats` of the next entry of a start: all ops of `last` while they fit into 64 KiB, and the new ones.
+    """Return `ops` and `repeats` of the next entry of a start: all ops of `last` if they fit into 64 KiB, and the new
+    ops.
 
     The ops of `last` are repeated all or not at all, so that a reader needs only the newest entry of each run.
     """
@@ -412,7 +414,8 @@ def _event_fault(op: MailboxOp, writer: str) -> str | None:
 
 
 def _part_fault(name: MemoryName, data: bytes, until: int) -> str | None:
-    """Return what is wrong with a session's part whose lines are not after `until` (milliseconds since 1970)."""
+    """Return the fault of a session part, else None. Its lines may not be later than `until` (milliseconds since
+    1970)."""
     if len(data) > MAX_PART:
         return f"a session's part has {len(data)} bytes, at most {MAX_PART} are allowed"
     file = parse_memory(data)
@@ -427,7 +430,7 @@ def _part_fault(name: MemoryName, data: bytes, until: int) -> str | None:
             return "a line of a session's part is not an item"
         if not (0 <= read.at <= until and 0 <= read.n <= canonical.MAX_INT):
             return "a line of a session's part has a number out of range, or is later than its op"
-        # The marks by which a device imports and approves.
+        # Fields that only an import or an approval by a device may set.
         if "ipfsmem" in read.item:
             return "a line of a session's part is not an item of an agent"
     return None

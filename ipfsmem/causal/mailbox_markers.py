@@ -16,13 +16,14 @@ from ipfsmem.causal.value import LIVE, Entry, Value
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: Returns the body of a value of an entry, None when it is not here.
+#: Returns the body of a value of an entry; None if it is not on this device.
 EntryBodies = Callable[[str, Value], bytes | None]
 
 #: The scope of markers, and the `type` in their header.
 MAILBOX: Final = "mailbox"
 WEEK_MS: Final = 7 * 24 * 3600 * 1000
-#: Weeks with markers of which a device keeps the markers; ops older than `MAX_OP_AGE_MS` are not admitted without a person.
+#: Number of weeks with markers whose markers a device keeps, and the age in milliseconds after which an op needs a
+#: person's decision.
 KEPT_WEEKS: Final = 18
 MAX_OP_AGE_MS: Final = 90 * 24 * 3600 * 1000
 #: Bytes of a full marker. Small, because each admission uploads one marker again.
@@ -48,7 +49,8 @@ class MarkerName(msgspec.Struct, frozen=True):
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What the markers of a person's devices name: the mark of each op that is done, and each entry whose ops are all done.
+    """The content of the markers of a person's devices: the marks of admitted ops, and the entries whose ops are all
+    admitted.
 
     `missing`: (name, body) of the markers that could not be read. If there is one, nothing may be admitted for this
     person.
@@ -131,9 +133,10 @@ class MarkerWrite(NamedTuple):
 def marker_writes(
     tokens: Iterable[str], dev: str, week: int, entry_of: Callable[[str], Entry], bodies: EntryBodies
 ) -> Iterator[MarkerWrite]:
-    """Yield the markers of a device that name these tokens too: the first of the week with room, and new ones.
+    """Yield the markers to write so that they name these tokens: the first of the week with room, then new ones.
 
-    Only values of the device itself are extended: under its name others can write anything.
+    Only values of the device itself are extended, since other members can write any value under the name of its
+    marker.
     """
     left, i = sorted(tokens), 0
     while left:
@@ -151,9 +154,10 @@ def marker_writes(
 
 
 def stale_markers(names: Iterable[str], dev: str) -> list[str]:
-    """Return the markers of a device that it may delete: those of weeks before the last 18 that have any.
+    """Return the markers of a device that it may delete: those before the last KEPT_WEEKS weeks with markers.
 
-    So many weeks have passed since, whatever the clock says now: what these name is too old to be admitted again.
+    At least that many weeks have passed, even if the clock is wrong, so the ops that these name are too old to be
+    admitted again.
     """
     named = [
         (name, marker) for name in names if (marker := marker_name(name)) is not None and marker.dev == dev

@@ -68,12 +68,15 @@ def pending_events(pending: Iterable[AgentOp]) -> dict[str, list[bytes]]:
 def replacing_op(
     name: str, shown: EntryWithOps, replaces: Collection[str], text: str | None, h: str, author: str = ""
 ) -> MailboxOp:
-    """Return the op that writes `text` (None: forgets) after its writer was shown the dots `replaces` of `shown`; `h` is that
-    of `op_clock`."""
+    """Return the op that writes `text` (None: FORGOTTEN) and replaces the dots `replaces` of `shown`, which its
+    writer was shown.
+
+    `h`: the result of `op_clock`.
+    """
     ops = [shown.ops[dot] for dot in replaces if dot in shown.ops]
     dots = {(dot, shown.entry[dot].h) for dot in replaces if dot in shown.entry and dot not in shown.ops}
     sees = {each.as_seen() for each in ops}
-    # What those ops replaced, as much as may be listed. Of the rest an older text may reappear as an alternative.
+    # The list of replaced ops is limited; an omitted older text may reappear as an alternative.
     older = {dot for each in ops for dot in each.op.dots} - dots
     before = {seen for each in ops for seen in each.op.sees} - sees
     dots.update(sorted(older)[: max(0, MAX_VALUES - len(dots))])
@@ -101,7 +104,8 @@ def _newest(seen: SeenOp) -> tuple[str, SeenOp]:
 
 
 def op_clock(seen: Mapping[str, Value], last: str, now_ms: int, counter: int) -> str:
-    """Return the clock value of a new op: after `last` and the values of `seen`, these at most five minutes ahead.
+    """Return the clock value of a new op: greater than `last` and than the values of `seen`, each limited to five
+    minutes ahead.
 
     Within a millisecond, values start at `counter` (16 random bits), so that two copies of a process that resume from
     one snapshot differ.

@@ -72,7 +72,7 @@ def _by_link(base: Lines, a: Lines, b: Lines) -> Lines | None:
 
 
 def _items(lines: Lines) -> dict[str, str] | None:
-    """Map link targets to items; None when a line is not an item, or two items link to one file."""
+    """Map link targets to items; None if a line is not an item, or two items link to one file."""
     by_target: dict[str, str] = {}
     for line in lines:
         link = _LINK.match(line)

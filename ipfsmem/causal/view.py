@@ -14,9 +14,9 @@ from ipfsmem.bundle.keys import conflict_file_name
 from ipfsmem.causal.value import FORGOTTEN, Entry, Value, hash32
 from ipfsmem.errors import NotFoundError
 
-#: Returns a body by its SHA-256 (64 hex), hash checked; None when not available.
+#: Returns a body by its SHA-256 (64 hex), hash checked; None if not available.
 Bodies = Callable[[str], bytes | None]
-#: Returns a base by its hash as used in `b` (32 hex); None when not available.
+#: Returns a base by its hash as used in `b` (32 hex); None if not available.
 BaseBodies = Callable[[str], bytes | None]
 #: Merges two edits of a base; None on conflict.
 Merge = Callable[[bytes, bytes, bytes], bytes | None]
@@ -55,7 +55,7 @@ class ConflictCopy(msgspec.Struct, frozen=True):
 class KeyView(msgspec.Struct, frozen=True):
     """The view of one key.
 
-    `data`: the bytes shown; None when the key is forgotten or gone, or the body is not fetched.
+    `data`: the bytes shown; None if the key is forgotten or gone, or the body is not fetched.
     `body`: SHA-256 of the bytes shown if they are one sibling's text; None for a merge.
     `dot`: the dot whose writer and time are shown.
     `dots`: the dots rendered in `data`; a write or delete after reading it replaces exactly these. For a forgotten key

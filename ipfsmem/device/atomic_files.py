@@ -140,7 +140,7 @@ def open_regular(path: Path | str, flags: int, *, within: int | None = None) -> 
 def read_file(path: Path | str, limit: int, *, within: int | None = None) -> bytes | None:
     """Return the bytes of a regular file, None if absent. Symbolic links are refused.
 
-    `within` as for `open_regular`. Raises StorageError, also when the file is longer than `limit` bytes.
+    `within` as for `open_regular`. Raises StorageError, also if the file is longer than `limit` bytes.
     """
     parts = read_in_two_parts(path, 0, limit, within=within)
     return None if parts is None else parts[1]

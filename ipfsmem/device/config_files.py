@@ -107,7 +107,7 @@ def prepared(state: ConfigFileState, data: bytes | None) -> Iterator[Ready]:
             yield Ready(state, data, folder, new)
         finally:
             with contextlib.suppress(OSError):
-                if data is not None and _is_unchanged(folder, new, data):
+                if data is not None and _has_content(folder, new, data):
                     folder.unlink(new)
     finally:
         folder.close()
@@ -140,14 +140,14 @@ def _replace(folder: Directory, state: ConfigFileState, new: str, data: bytes) -
             elif not free:
                 raise _changed(state)
             return
-        if not _is_unchanged(folder, name, state.data):
+        if not _has_content(folder, name, state.data):
             raise _changed(state)
         if not folder.exchange(new, folder, name):
             folder.replace(new, folder, name)
             return
-        if not _is_unchanged(folder, new, state.data):  # written between check and exchange
+        if not _has_content(folder, new, state.data):  # written between check and exchange
             folder.exchange(new, folder, name)
-            if not _is_unchanged(folder, new, data):  # written again: keep the newer text
+            if not _has_content(folder, new, data):  # written again: keep the newer text
                 folder.exchange(new, folder, name)
                 raise ChangedError(
                     f"{state.path} was written concurrently twice; it has the newer text, and {new} has the one before",
@@ -166,7 +166,7 @@ def _remove(folder: Directory, state: ConfigFileState) -> None:
         folder.replace(name, folder, aside)
     except FileNotFoundError:
         return  # already removed
-    if state.data is not None and _is_unchanged(folder, aside, state.data):
+    if state.data is not None and _has_content(folder, aside, state.data):
         folder.unlink(aside)
         return
     if folder.rename_new(aside, folder, name) is not True:
@@ -196,7 +196,7 @@ def _write_temporary(folder: Directory, state: ConfigFileState, data: bytes) -> 
     return name
 
 
-def _is_unchanged(folder: Directory, name: str, data: bytes) -> bool:
+def _has_content(folder: Directory, name: str, data: bytes) -> bool:
     with os.fdopen(folder.open(name, os.O_RDONLY), "rb") as file:
         return file.read(len(data) + 1) == data
 

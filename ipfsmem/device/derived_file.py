@@ -1,6 +1,6 @@
 """Store files derived from the state, such as an index of recall, for the next process.
 
-A truncated file, or a file with another key or version, is removed, and its owner rebuilds it. In a sealed vault,
+A truncated file, or a file with another key or version, is removed, and the caller rebuilds it. In a sealed vault,
 files are sealed under a key derived from this device's row key, and not compressed: the size of a compressed file
 would reveal its words to anyone who can add texts. Files that each query opens are sealed in pieces, since opening a
 large file at once needs three times its memory and takes longer. In plain modes, where the texts are on the disk too,

@@ -122,7 +122,7 @@ class Directory:
         )
 
     def replace(self, name: str, other: Directory, new: str) -> None:
-        """Rename a file, replacing whatever has the new name."""
+        """Rename a file, replacing any entry with the new name."""
         retry_while_held_open(
             lambda: os.replace(self._name(name), other._name(new), src_dir_fd=self._fd, dst_dir_fd=other._fd)
         )

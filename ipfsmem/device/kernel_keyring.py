@@ -34,11 +34,12 @@ _MISSING_KEY_ERRORS = frozenset(
     for name in ("ENOENT", "ENOKEY", "EKEYEXPIRED", "EKEYREVOKED")
     if hasattr(errno, name)
 )
-_MOST = 4096
+_MAX_SECRET_BYTES = 4096
 
 
 def has_kernel_keyring() -> bool:
-    """Return whether this machine's kernel keeps keys for this user: Linux, with the calls not forbidden (as containers do)."""
+    """Return whether this machine's kernel stores keys for this user: Linux, unless a container forbids the system
+    calls."""
     try:
         read("ipfsmem:is-there")
     except OSError:
@@ -65,18 +66,18 @@ def put(name: str, secret: bytes, seconds: int) -> None:
 
 
 def read(name: str) -> bytes | None:
-    """Return the secret of a name, None if absent. Raises OSError where there is no such keyring."""
+    """Return the secret of a name, None if absent. Raises OSError if the system has no such keyring."""
     import ctypes
 
     try:
         key = _keyctl(_SEARCH, _USER_KEYRING, b"user", name.encode(), 0)
-        buffer = ctypes.create_string_buffer(_MOST)
-        size = _keyctl(_READ, key, buffer, _MOST)
+        buffer = ctypes.create_string_buffer(_MAX_SECRET_BYTES)
+        size = _keyctl(_READ, key, buffer, _MAX_SECRET_BYTES)
     except OSError as error:
         if error.errno in _MISSING_KEY_ERRORS:
             return None
         raise
-    return buffer.raw[: min(size, _MOST)]
+    return buffer.raw[: min(size, _MAX_SECRET_BYTES)]
 
 
 def remove(name: str) -> bool:

@@ -76,7 +76,7 @@ def note_operation(replica: Replica, one: Operation, limit: int) -> None:
 
 
 def operations(replica: Replica, limit: int) -> Iterator[Operation]:
-    """Yield the newest `limit` operations, newest first. A record that does not open is left out. Raises StorageError."""
+    """Yield the newest `limit` operations, newest first. A record that does not open is omitted. Raises StorageError."""
     path = _path(replica)
     data = None if path is None else read_file(path, _MAX_FILE_BYTES)
     rows = _rows(data or b"", _size(replica))

@@ -173,7 +173,7 @@ def _make_folders(db: Database, changed: Iterable[bytes]) -> None:
 
 
 def objects_folder(db: Database) -> Folder | None:
-    """Return the folder `o/`; None when it is empty."""
+    """Return the folder `o/`; None if it is empty."""
     return folders.get(db.connection, "o")
 
 

@@ -109,7 +109,7 @@ class SharedFolder:
             pass
 
     def names(self) -> list[str]:
-        """Return the names of its regular files; links are left out."""
+        """Return the names of its regular files; links are omitted."""
         with contextlib.suppress(FileNotFoundError), self.opened() as inside, inside.scan() as entries:
             return [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         return []
@@ -178,7 +178,7 @@ class SharedFolder:
             inside.unlink(name)
 
     def replace(self, name: str, new: str) -> None:
-        """Rename a file, replacing whatever has the new name."""
+        """Rename a file, replacing any entry with the new name."""
         with self.opened() as inside:
             inside.replace(name, inside, new)
 
@@ -193,7 +193,7 @@ class SharedFolder:
             inside.sync()
 
     def restore(self, hidden: str, name: str) -> None:
-        """Give a hidden file its name again. Raises FileExistsError when that is taken, FileNotFoundError."""
+        """Give a hidden file its name again. Raises FileExistsError if that is taken, FileNotFoundError."""
         with self.opened() as inside:
             placed = inside.rename_new(hidden, inside, name)
             if placed is None and (placed := name not in inside.names()):  # this disk has no such rename
@@ -223,8 +223,8 @@ class NewFile:
             rest = rest[os.write(self._fd, rest) :]
 
     def place(self, name: str, *, flush: bool = True) -> None:
-        """Flush the file and rename it to `name`, replacing whatever has that name; a folder that is not empty is kept next to
-        the file, see `_set_aside`."""
+        """Flush the file and rename it to `name`, replacing any entry with that name; a folder that is not empty is
+        kept next to the file, see `_set_aside`."""
         if flush:
             flush_file(self._fd)
         self._close()

@@ -292,7 +292,7 @@ class StateStore:
                 yield segment, decode_entry(name, text)
 
     def memories_of(self, scopes: Collection[str]) -> dict[str, list[tuple[str, Entry]]]:
-        """Return the memories of several scopes in one pass, by scope; scopes without memories are left out."""
+        """Return the memories of several scopes in one pass, by scope; scopes without memories are omitted."""
         tokens, entries = set(scopes), dict[str, list[tuple[str, Entry]]]()
         for name, text in self.texts():
             memory = memory_name(name)
@@ -301,7 +301,7 @@ class StateStore:
         return entries
 
     def segments_of(self, scopes: Collection[str]) -> dict[str, list[tuple[SegmentName, Entry]]]:
-        """Return the timeline segments of several scopes in one pass, by scope; scopes without segments are left out."""
+        """Return the timeline segments of several scopes in one pass, by scope; scopes without segments are omitted."""
         tokens, entries = set(scopes), dict[str, list[tuple[SegmentName, Entry]]]()
         for name, text in self._segment_texts():
             segment = segment_name(name)

@@ -46,16 +46,16 @@ from ipfsmem.exchange.records import (
     name_of,
     shown,
 )
-from ipfsmem.exchange.taken_before import TakenBefore
+from ipfsmem.exchange.taken_before import ImportedTexts
 from ipfsmem.memories.bundle_tree import MAX_EVENTS, MAX_NAMES
 from ipfsmem.memories.importing import Strategy, exit_code_of, is_cut_off, refuse_left_out
 from ipfsmem.memories.memories import MemoryStore, check_body
 from ipfsmem.memories.part_guard import check_incoming
 from ipfsmem.memories.sessions import Sessions
 
-#: The result for a record. `renewed`: its text here was imported from the same place before, nobody edited it, and its program
-#: changed it since. `still_others`: it exists here already as a text of others, which no import makes an own one. `changed_here`:
-#: it was imported before, and edited or deleted here. `twice`: the same text occurred twice.
+#: The result for a record. `renewed`: its text here was imported from the same place before and not edited since, and
+#: its program changed it. `still_others`: it exists here as another person's text, and an import does not change the
+#: author. `changed_here`: it was imported before, and edited or deleted here. `twice`: the same text occurred twice.
 What = Literal[
     "added",
     "renewed",
@@ -85,7 +85,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an import from another program, or its preview. `problems` say what was left out and why."""
+    """The result of an import from another program, or its preview. `problems`: what was omitted, and why."""
 
     program: str
     dry_run: bool = False
@@ -107,11 +107,11 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     scopes: dict[str, int] = {}
     #: Each record of a dry run.
     records: tuple[Planned, ...] = ()
-    #: 7 if something was left out, else 0.
+    #: Exit code: 7 if something was omitted, else 0.
     exit_code: int = 0
 
     def raise_if_incomplete(self) -> None:
-        """Raise IncompleteError if something was left out, or would be."""
+        """Raise IncompleteError if something was or would be omitted."""
         refuse_left_out(self.problems, dry_run=self.dry_run)
 
 
@@ -221,7 +221,7 @@ class Importer:
         contents = self._of_others(contents)
         problems = list(contents.problems)
         with self._memories.replica.reading(), no_collection():
-            self._before = TakenBefore(self._memories.replica)
+            self._before = ImportedTexts(self._memories.replica)
             store = self._memories.replica.store
             choices = self._choices(contents, store.entry, store.body, problems)
             choices = self._with_room(choices, store.entry, problems)
@@ -241,8 +241,8 @@ class Importer:
         written: list[_Choice] = []
         events = messages = 0
         with writing(replica) as change, no_collection():
-            # Not earlier: another process may have imported something meanwhile, and its marks would be overwritten.
-            self._before = TakenBefore(replica)
+            # Read inside the transaction: otherwise the marks of a concurrent import would be overwritten.
+            self._before = ImportedTexts(replica)
             choices = self._choices(contents, change.entry, change.body, problems)
             for at in range(0, len(choices), _SEAL_BATCH):
                 written += self._write(change, choices[at : at + _SEAL_BATCH], problems)
@@ -392,7 +392,8 @@ class Importer:
         keys_known: dict[str, str],
         texts_of: Mapping[tuple[str, str], list[bytes]],
     ) -> str:
-        """Return the key of a record: that of its file's name, or one made from its id, whatever its text is today."""
+        """Return the key of a record: derived from its file name, else from its id, so that it does not depend on the
+        text."""
         if record.key:
             return record.key
         if record.file_name:

@@ -118,7 +118,7 @@ class Fields:
         return {}
 
     def rest(self, *more: Mapping[str, Any]) -> dict[str, Any]:
-        """Return further data of the record, and its odd fields, in a portable form."""
+        """Return the other data of the record, including fields of unexpected types, in a portable form."""
         fields: dict[str, Any] = {}
         for some in (*more, self.odd):
             for name, value in some.items():

@@ -1,6 +1,6 @@
 """Read the files of another program from one file, a folder, a zip or standard input, with limits on their size.
 
-Links are not followed, hidden and special files are left out, and the unpacked size of a zip is limited whatever it
+Links are not followed, hidden and special files are omitted, and the unpacked size of a zip is limited whatever it
 claims. Readers interpret the bytes.
 """
 

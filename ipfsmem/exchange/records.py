@@ -130,7 +130,7 @@ class ImportRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """One event for the timeline, without an id of ours. `note`: a notice for the person about its import."""
+    """One event for the timeline, without an id yet. `note`: a notice for the user about its import."""
 
     event: dict[str, Any]
     scope: str = ""
@@ -263,8 +263,7 @@ def shown(text: str) -> str:
 
 
 def is_one_of_a_kind(ident: str) -> bool:
-    """Return whether two stores never give an id to different things. Numbers and words are not such ids: each store counts on
-    its own."""
+    """Return whether an id is unique across stores. Numbers and words are not, since every store assigns its own."""
     return _UUID.fullmatch(ident) is not None and len(set(ident.lower()) - {"-"}) >= _DIGITS
 
 

@@ -17,7 +17,7 @@ _SIZE = 8
 _BY = "by "
 
 
-class TakenBefore:
+class ImportedTexts:
     """The texts that this device imported, by scope and key, and by origin."""
 
     def __init__(self, replica: Replica) -> None:

@@ -186,7 +186,7 @@ def _refuse_other_scope(copy: LinkedFolder, path: Path, scope: str) -> None:
 
 
 def take_over_command(path: Path, scope: str) -> str:
-    """Return the command that links a folder to this scope, whatever its marker says."""
+    """Return the command that links a folder to this scope even if another vault's marker is in it."""
     typed = _quoted(str(path))
     if scope:
         return f"ipfsmem folder attach {typed} --take-over --scope {_quoted(scope)}"

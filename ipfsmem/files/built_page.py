@@ -7,7 +7,7 @@ from typing import Final
 
 from ipfsmem.errors import NotFoundError
 
-#: The page of `ipfsmem ui`; below it the page that needs no server of ours, and the template of `export --html`.
+#: The page of `ipfsmem ui`; below it, the static page without a server, and the template of `export --html`.
 BUILT: Final = Path(__file__).parent.parent / "page"
 STATIC: Final = "static"
 RESCUE: Final = "rescue"

@@ -96,7 +96,7 @@ class LeftOut(msgspec.Struct, frozen=True):
         return "This file has one scope. Export all: ipfsmem export --dir DIR, or --zip FILE. The default scope only: --scope ''. Or accept it with --partial (in Python: export_folder, scope(''), partial=True)."
 
     def refuse(self, partial: bool) -> None:
-        """Raise IncompleteError if something is left out and nobody agreed to that."""
+        """Raise IncompleteError if something is omitted, unless `partial` allows it."""
         if self and not partial:
             raise IncompleteError(f"the export would be incomplete; omitted: {self}", hint=self.hint)
 
@@ -122,11 +122,11 @@ class Everything(msgspec.Struct, frozen=True):
     card: Card | None
 
     def without_copies(self) -> LeftOut:
-        """Return what a blob leaves out: alternatives and hidden texts, except texts of others."""
+        """Return what a blob omits: alternatives and hidden texts, except texts of others."""
         return self._without(lambda item, copy: item.forgotten or _is_own(copy.reading))
 
     def without_missing(self) -> LeftOut:
-        """Return what is left out by scope where every text has its place."""
+        """Return what is omitted by scope where every text has its place."""
         left_out = self._without(lambda item, copy: False)
         return LeftOut(
             tuple(place_of(self.scope, file) for file in left_out.copies),
@@ -147,7 +147,7 @@ class Everything(msgspec.Struct, frozen=True):
         return LeftOut(files, self.not_fetched, self.segments)
 
     def others(self, *, hidden: bool = False) -> list[tuple[str, bytes]]:
-        """Return the texts of others that nobody approved, by key; `hidden`: those hidden by a forget too."""
+        """Return the pending texts of other people by key. `hidden`: include those hidden by a forget."""
         return [
             (item.key, reading.data)
             for item in self.unsettled
@@ -310,8 +310,9 @@ def export_plain_car(out: BinaryIO, files: Mapping[str, bytes]) -> CID:
 def export_folder(folder: Path, files: Mapping[str, bytes]) -> int:
     """Write these files by path to a new or empty folder; returns the number of files.
 
-    They are readable by their owner only, and durable on return. An existing folder is filled, as programs may be in it. Raises
-    UsageError if something is in the folder or it is a symbolic link, StorageError if the disk refuses.
+    They are readable by their owner only, and durable on return. An existing folder is filled, as programs may be in
+    it. Raises UsageError if something is in the folder or it is a symbolic link, StorageError if the disk cannot be
+    written.
     """
     with storage_errors(folder, "look into"):
         if folder.is_symlink():

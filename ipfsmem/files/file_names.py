@@ -32,7 +32,7 @@ _NOT_ON_WINDOWS: Final = frozenset('<>:"|?*')
 
 
 def longest(file: str) -> int:
-    """Return the maximum bytes of a file of this name; a longer one is left alone."""
+    """Return the maximum bytes of a file with this name; longer files are not read."""
     return MAX_TIMELINE if file == INDEX_FILE or file.startswith(TIMELINE + "/") else MAX_FILE
 
 

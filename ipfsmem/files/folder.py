@@ -32,7 +32,7 @@ TIMELINE = "timeline"
 _MARKER = "marker"
 ASIDE = "aside"
 _IGNORE = ".gitignore"
-#: Prefix of a file being prepared: nobody else has written into it yet.
+#: Prefix of a staged file, which no other program has written into.
 _STAGED = "new-"
 #: Nanoseconds within which a file can change again with the same times (2 s on FAT).
 RACY = 2_000_000_000
@@ -258,7 +258,8 @@ class PlainFolder:
     def read(self, file: str, limit: int) -> Contents | None:
         """Return the content of a file; None if it is missing.
 
-        Raises NotPlainError for a file that is left alone: a link, not a regular file, longer than `limit`, unreadable.
+        Raises NotPlainError for a file that must not be used: a link, not a regular file, longer than `limit`,
+        unreadable.
         """
         try:
             return self._read(*self._at(file), limit)
@@ -463,14 +464,14 @@ class PlainFolder:
             raise StorageError(f"cannot use {self.path / HIDDEN / ASIDE}: {reason(error)}") from None
 
     def read_aside(self, name: str, limit: int) -> Contents | None:
-        """Return the content of a file set aside; None if it is gone or cannot be read."""
+        """Return the content of a file set aside; None if it is missing or unreadable."""
         try:
             return self._read(self._held(ASIDE), name, limit)
         except (OSError, NotPlainError):
             return None
 
     def aside_mtime(self, name: str) -> int | None:
-        """Return when a file set aside was last written, in nanoseconds; None if it is gone."""
+        """Return the modification time of a file set aside, in nanoseconds since 1970; None if it is missing."""
         try:
             return self._held(ASIDE).lstat(name).st_mtime_ns
         except OSError:

@@ -94,8 +94,8 @@ class Rendering:
         *,
         held: Collection[str] = (),
     ) -> None:
-        """`problems`: messages of earlier renderings, by file; updated for the files of this one. `held`: keys whose lines in
-        MEMORY.md stay unchanged, since somebody is writing these files."""
+        """`problems`: messages of earlier renderings, by file; updated for the files of this one. `held`: keys whose
+        lines in MEMORY.md stay unchanged, since a program is writing these files."""
         self._replica = replica
         self._memories = memories
         self._timeline = timeline
@@ -123,7 +123,7 @@ class Rendering:
         plan = _Plan()
         shown, others = self._memories.overview.look(self._memories.scope, keep=True)
         for one in shown:
-            if self._stands_in_index(one.key) or not one.section:
+            if self._is_foreign_index_text(one.key) or not one.section:
                 continue  # without a section it is a part of a session
             if not self._memories.is_own(one.dot, one.of):
                 entry = self._replica.store.entry(self._memories.name(one.key))
@@ -196,7 +196,11 @@ class Rendering:
         dot, value = next(iter(entry.items()))
         if is_part_key(key) and self._is_part(key, entry):
             return
-        if len(entry) == 1 and not self._stands_in_index(key) and self._memories.is_own(dot, value.author):
+        if (
+            len(entry) == 1
+            and not self._is_foreign_index_text(key)
+            and self._memories.is_own(dot, value.author)
+        ):
             if value.body is not None:
                 load = partial(self._replica.store.body, name, value)
                 main = main or self._name(key, rows, plan, load)
@@ -204,12 +208,13 @@ class Rendering:
             return
         view = self._memories.view(key, entry)
         if not view.own:
-            # Of others, and not approved: not rendered. A file that somebody created here with their words still stays.
+            # A pending text of another person is not rendered. A file with the same text that was created here is
+            # kept.
             plan.keep.add(key)
             return
         if view.not_fetched:
             plan.keep.add(key)
-        if view.data is not None and not self._stands_in_index(key):
+        if view.data is not None and not self._is_foreign_index_text(key):
             data = view.data
             main = main or self._name(key, rows, plan, lambda: data)
             plan.add(main, _Want(key, sha256(data).digest(), view.dots, lambda: data, view.merged))
@@ -223,7 +228,7 @@ class Rendering:
         bodies = (self._replica.store.body(name, value) for value in entry.values() if value.body is not None)
         return any(is_part(key, head_of(data)) for data in bodies if data is not None)
 
-    def _stands_in_index(self, key: str) -> bool:
+    def _is_foreign_index_text(self, key: str) -> bool:
         """Return whether this memory is other programs' lines of MEMORY.md, which `index` writes."""
         return key == INDEX_KEY and self._copy.shared_index
 
@@ -335,7 +340,7 @@ class Rendering:
         if not placed:
             old = self._folder.replace(work.staged, file) if row is not None else None
             if old is None:
-                # Somebody created a file of this name just now.
+                # A file of this name was created in the meantime.
                 self.needs_look = True
                 self._folder.drop_aside(work.staged)
                 return
@@ -414,7 +419,7 @@ class Rendering:
         view = self._memories.view(INDEX_KEY)
         if view.own and view.data is None and view.not_fetched:
             return
-        # Lines of other people that nobody approved are in no file.
+        # Pending lines of other people are not written to a file.
         found_here = view.data if view.own else None
         state = found_here or b""
         theirs = without_origin(state, INDEX_FILE)
@@ -474,7 +479,7 @@ class Rendering:
         self._days(((segment.entry, entry) for segment, entry in segments), set(only))
 
     def _days(self, entries: Iterable[tuple[str, Entry]], chosen: set[str] | None) -> None:
-        """Render the timeline files; lines are only ever appended, so that nobody else's are lost."""
+        """Render the timeline files. Lines are only appended, so that lines of other programs are not lost."""
         if not self._copy.timeline:
             return
         made_from: dict[str, list[str]] = {}
@@ -546,7 +551,7 @@ class Rendering:
         self._tracked_files.put(FileRow(file, None, sha256(data + new).digest(), text, stat=stat))
 
     def _complete_line(self, file: str, data: bytes, lines: Iterable[bytes]) -> None:
-        """Complete a last line that is the beginning of one of ours: a crash truncated it."""
+        """Complete a last line of ours that a crash truncated."""
         tail = data[data.rfind(b"\n") + 1 :]
         line = next((line for line in lines if tail and line.startswith(tail)), None)
         if line is not None:

@@ -1,6 +1,6 @@
 """Read the root, name and project id of a git repository from its files.
 
-No program is run, no include is read and no link is followed, as a repository may come from somebody's archive.
+No program is run, no include is read and no link is followed, since a repository may come from an untrusted archive.
 Nothing in it connects a project: a person does (`agents/projects.py`).
 """
 

@@ -43,7 +43,7 @@ DAY = 86_400_000
 RETURNED_FOR = 60_000
 #: More files than this with earlier texts within `RETURNED_FOR`: something restored the whole folder.
 _MOST_RETURNS = 3
-#: Why a second file of one memory is left alone.
+#: The reason why a second file of a memory is not read.
 ANOTHER_FORM = "another file here has this name in another form of Unicode; give one of them another name"
 
 #: The values that a scanned file shows.
@@ -79,7 +79,7 @@ class Scan:
         self._problems = problems
         #: Files whose texts could not be read in.
         self.left_alone: list[str] = []
-        #: Keys of which a text was read in. A text rendered just before a crash is not one: nobody else wrote it.
+        #: Keys of which a text was read in, without texts that this program rendered just before a crash.
         self.took: list[str] = []
         self._believe = believe
         self._now = replica.world.now()
@@ -102,7 +102,7 @@ class Scan:
             self.ingest_file(file)
 
     def ingest_file(self, file: str) -> None:
-        """Read in the content of a file. An unacceptable file is left alone and reported."""
+        """Read in the content of a file. An invalid file is skipped and reported."""
         self._or_say(file, self._take)
 
     def _or_say(self, file: str, action: Callable[[str], None]) -> None:
@@ -134,7 +134,7 @@ class Scan:
                 self._tracked_files.put(FileRow(file, INDEX_KEY, body, None, stat=contents.stat))
             elif data or row is None or not self._is_young(file):
                 self._put_text(file, data, body, contents.stat, row)
-            # otherwise somebody has just truncated it for a rewrite
+            # otherwise a program has just truncated it to rewrite it
 
     def _without_own_lines(self, file: str, data: bytes) -> bytes:
         """Return what people and other programs wrote into a file: in MEMORY.md some lines are ours."""
@@ -242,7 +242,8 @@ class Scan:
         check_incoming(self._memories, self._change, key, text, replaces=row is not None)
 
     def _is_young(self, file: str) -> bool:
-        """Return whether somebody may be writing it just now. A time in the future is ignored: the file would be young for years."""
+        """Return whether the file was just written and may be incomplete. A modification time in the future is
+        ignored."""
         stat = self._folder.stat(file)
         return stat is not None and abs(time.time_ns() - stat.mtime) < RACY
 
@@ -261,7 +262,7 @@ class Scan:
         view = self._view(key)
         shows, before = Shows.VALUES, None
         if view.data == text:
-            # Already shown: rendered just before a crash, or somebody wrote the same.
+            # Already shown: rendered just before a crash, or a program wrote the same text.
             dots, before = view.dots, before_replaced(row, self._now)
         else:
             self.took.append(key)

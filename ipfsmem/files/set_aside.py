@@ -2,7 +2,7 @@
 
 A program may have written into a file at the moment of its replacement, or may write later through an open handle.
 
-Also the files aside of an interrupted run, and a generated MEMORY.md that somebody edited.
+Also handles files that an interrupted run set aside, and a generated MEMORY.md that was edited.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SetAside:
         self._is_known = is_known
 
     def check_replaced(self) -> None:
-        """Check the replaced files: somebody may have written into one at that moment, or after."""
+        """Check the replaced files for writes during or after their replacement."""
         rows = {row.name: row for row in self._tracked_files.asides()}
         self._after_crash([name for name in self._folder.asides() if name not in rows])
         for row in rows.values():
@@ -78,7 +78,7 @@ class SetAside:
             self._tracked_files.drop_aside(row.name)
         return True
 
-    def let_go_of(self, key: str | None) -> None:
+    def delete_of(self, key: str | None) -> None:
         """Delete all files set aside of a forgotten memory, and of the index, which named it; None: of all memories and days of a
         forgotten scope."""
         self._delete(
@@ -87,7 +87,7 @@ class SetAside:
             )
         )
 
-    def let_go_of_forgotten(self, forgotten: Callable[[ReplacedFile], bool]) -> None:
+    def delete_of_forgotten(self, forgotten: Callable[[ReplacedFile], bool]) -> None:
         """Delete the files set aside of which `forgotten` says so, and with them those of the index."""
         if any(map(forgotten, self._tracked_files.asides())):
             self._delete(forgotten)

@@ -1,4 +1,5 @@
-"""The page that needs no server of ours, as a folder for any static host: the same for everybody, except for its list of sources."""
+"""Write the page that needs no ipfsmem server to a folder for any static host. Only its list of sources is
+configurable."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class FolderWatcher:
         self._blind = False
 
     def look_at(self, folders: Iterable[Path]) -> None:
-        """Watch these folders from now on. A missing one is left out; another call finds it when it is back."""
+        """Watch these folders from now on. A missing folder is skipped until a later call finds it."""
         there = frozenset(
             (path, inode)
             for folder in folders

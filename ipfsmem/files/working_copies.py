@@ -75,7 +75,7 @@ class FolderPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Detached(msgspec.Struct, frozen=True):
-    """A folder that was let go of: files that came out of what was set aside, and why others were not taken in before."""
+    """An unlinked folder: the files restored from those set aside, and the reasons why other texts were not read in."""
 
     brought_out: list[str]
     left_alone: list[str]
@@ -297,7 +297,7 @@ class WorkingCopies:
                 ) from None
         with self._replica.transaction():
             self._rows.drop(copy.copy.id)
-        # Not before: a folder without its marker, whose files were edited since, would be taken for one whose files are gone.
+        # Last: without its marker, a folder with edited files would look like a folder whose files are missing.
         if not gone:
             copy.let_go()
         return Detached(names, remaining)
@@ -404,8 +404,8 @@ class WorkingCopies:
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.notices()]
 
     def troubles(self) -> list[str]:
-        """Why folders are not taken in and not brought up to date, of which too many files are missing, which memories may be older
-        than their files, and where an edit of a generated file went, as of the last look."""
+        """Return, as of the last scan: why folders are not read in or updated, which folders miss too many files,
+        which memories may be older than their files, and where an edit of a generated file was moved."""
         return [
             text
             for copy in self.all()
@@ -414,8 +414,8 @@ class WorkingCopies:
         ]
 
     def doubts(self, key: str | None = None, scope: str = "") -> list[str]:
-        """Why an answer may be older than the files, for a program or a model: about all folders, or about one memory. It has no path
-        and no name of a file. As of the last look."""
+        """Return, as of the last scan, why a result may be older than the files: about all folders or one memory, for
+        a program or model, without paths and file names."""
         copies = [one for one in self._open.values() if key is None or one.copy.scope == scope]
         texts = ["a linked folder is not read: edits made there are missing here"] * any(
             one.trouble() for one in copies
@@ -429,7 +429,7 @@ class WorkingCopies:
         return [f"{one} (ipfsmem status)" for one in texts]
 
     def left_alone(self, path: str) -> list[str]:
-        """Which files of one folder could not be taken in, and why, as of the last look."""
+        """Return which files of one folder could not be read in, and why, as of the last scan."""
         return [text for copy in self.all() if str(copy.folder.path) == path for text in copy.left_alone()]
 
     def missing(self) -> list[str]:
@@ -441,8 +441,8 @@ class WorkingCopies:
         return [text for copy in self.all() for text in copy.not_taken_in()]
 
     def restart_missing(self, before: int | None = None) -> None:
-        """Restart the wait for files missing now, or first missed before a time (in milliseconds): they count as deleted only if
-        two further scans miss them, as nobody scans while keys are locked."""
+        """Restart the wait for files missing now, or first missed before a time (in milliseconds): they count as
+        deleted only if two further scans miss them, since there are no scans while keys are locked."""
         with self._replica.transaction():
             for renders in self._tracked_files():
                 renders.reset_missing(before)

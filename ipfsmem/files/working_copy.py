@@ -72,7 +72,7 @@ class WorkingCopy:
         self._problems: dict[str, str] = {}
         #: Files whose texts the last scan could not read in.
         self._left_alone: list[str] = []
-        #: Those of them of which an earlier text was taken in, with its key ("" for a day of the timeline).
+        #: Those of them of which an earlier text was read in, with its key ("" for a day of the timeline).
         self._older: dict[str, str] = {}
         #: Messages of the last rendering of each file: also of missing files, so no scan drops them.
         self._unrendered: dict[str, str] = {}
@@ -90,13 +90,13 @@ class WorkingCopy:
         return Timeline(self._replica, self.copy.scope)
 
     def notices(self) -> list[str]:
-        """Return notices for a person about the files: left alone, missing, folder missing. As of the last scan."""
+        """Return notices for the user, as of the last scan: skipped files, missing files, a missing folder."""
         problems = self._problems | self._unrendered
         texts = [*self._standing.values(), *(problems[file] for file in sorted(problems))]
         return [*texts, *(text for text in self._kept_indexes() if text not in texts)]
 
     def _kept_indexes(self) -> list[str]:
-        """Return where texts typed into a generated MEMORY.md are kept; nobody else reports it as long as they are there."""
+        """Return where texts typed into a generated MEMORY.md are kept, to be reported as long as they exist."""
         if self.copy.shared_index:
             return []
         from ipfsmem.files.set_aside import edited_index_names, index_was_edited
@@ -137,19 +137,20 @@ class WorkingCopy:
         return self.left_alone()
 
     def left_alone(self) -> list[str]:
-        """Which files could not be taken in, and why. As of the last look."""
+        """Return which files could not be read in, and why, as of the last scan."""
         files = {file for file in self._left_alone if file in self._problems}
         return [f"{self.folder.path}: {self._problems[file]}" for file in sorted(files)]
 
     def older(self) -> dict[str, str]:
-        """Files that could not be taken in, and of which the memory has an earlier text, each with the key of that. As of the last
-        look; nothing where the whole folder is not taken in."""
+        """Return, as of the last scan, the files that could not be read in and whose memory has an earlier text, with
+        its key; none if the whole folder is not read in."""
         if self.copy.paused or not self._standing.keys().isdisjoint(("folder", "disk")):
             return {}
         return {file: key for file, key in self._older.items() if file in self._problems}
 
     def outdated(self) -> str:
-        """That memories may be older than their files; "" where every file was taken in. As of the last look."""
+        """Return the notice that memories may be older than their files; "" if every file was read in. As of the last
+        scan."""
         if not (files := sorted(self.older().keys() - set(self.behind))):
             return ""
         more = f"; and {count(len(files) - 1, 'more file')} (ipfsmem status)" if files[1:] else ""
@@ -169,7 +170,7 @@ class WorkingCopy:
         finally:
             self.folder.close()
 
-    # -- looking -----------------------------------------------------------------------------------------------
+    # -- scanning ----------------------------------------------------------------------------------------------
 
     def scan(self, *, believe: bool = False) -> bool:
         """Read in all edits. True if something was written. Unacceptable files are in `notices`.
@@ -227,10 +228,10 @@ class WorkingCopy:
         return self._state() != before
 
     def _note_left_alone(self, scan: Scan) -> None:
-        """Note what a look could not take in."""
+        """Record which files a scan could not read in."""
         self._left_alone += [file for file in scan.left_alone if file not in self._left_alone]
         for file in scan.left_alone:
-            # A name that is not Unicode text has no row, and the table takes none.
+            # A name that is not Unicode text cannot have a row.
             is_text = file.encode(errors="replace").decode() == file
             if is_text and (row := self._tracked_files.get(file)) is not None:
                 self._older[file] = row.key or ""
@@ -371,7 +372,7 @@ class WorkingCopy:
                     if not any(map(self._is_forgotten, self._tracked_files.asides())):
                         return
                 with writing(self._replica) as change:
-                    self._scanner(change).set_aside.let_go_of_forgotten(self._is_forgotten)
+                    self._scanner(change).set_aside.delete_of_forgotten(self._is_forgotten)
             except StorageError as error:
                 self._say("disk", f"the plain files could not be updated: {error}")
 
@@ -427,7 +428,7 @@ class WorkingCopy:
                 if not self._is_ready():
                     return
                 with writing(self._replica) as change:
-                    self._scanner(change).set_aside.let_go_of(key)
+                    self._scanner(change).set_aside.delete_of(key)
             except StorageError as error:
                 self._say("disk", f"the plain files could not be updated: {error}")
 
@@ -536,7 +537,7 @@ class WorkingCopy:
             self._pause(why)
 
     def differing(self) -> list[str]:
-        """Return the files of a paused folder that nothing was taken in of, each with the reason."""
+        """Return the files of a paused folder that were not read in, each with the reason."""
         with self._using():
             try:
                 if not self._is_ready():
@@ -591,7 +592,7 @@ class WorkingCopy:
                 return scan.set_aside.move_out()
 
     def claim(self) -> None:
-        """Claim this folder at a person's request, whatever its marker says: it gets ours. Raises StorageError.
+        """Claim this folder at a person's request and replace its marker with ours. Raises StorageError.
 
         In another folder than before, missing files are not deletes.
         """

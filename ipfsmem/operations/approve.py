@@ -74,7 +74,7 @@ def approve(
     """
     if (key is None) == (source is None):
         raise UsageError("give exactly one of key and source")
-    from ipfsmem.exchange.taken_before import TakenBefore
+    from ipfsmem.exchange.taken_before import ImportedTexts
     from ipfsmem.memories.candidates import PendingText, promote_all
 
     opened = view.opened
@@ -88,7 +88,7 @@ def approve(
         raise UsageError("alternative requires key")
     assert source is not None
     opened.scan()
-    texts = promote_all(memories, TakenBefore(memories.replica).of_program(source), source)
+    texts = promote_all(memories, ImportedTexts(memories.replica).of_program(source), source)
     if not texts:
         raise NotFoundError(
             f"no import from {source[:60]!a} on this device brought a pending text that is alone under its key",

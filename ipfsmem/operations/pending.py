@@ -38,10 +38,10 @@ def pending(
     ] = None,
 ) -> PendingTexts:
     """List the texts of others that `approve` can make your own, and the sessions with pending messages."""
-    from ipfsmem.exchange.taken_before import TakenBefore
+    from ipfsmem.exchange.taken_before import ImportedTexts
     from ipfsmem.memories.candidates import candidates
 
     view.opened.ingest_edits()
     memories = view.opened.memories.in_scope(view.scope)
-    imported = None if source is None else TakenBefore(memories.replica).of_program(source)
+    imported = None if source is None else ImportedTexts(memories.replica).of_program(source)
     return PendingTexts(pending=candidates(memories, imported, source))

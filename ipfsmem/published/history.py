@@ -59,7 +59,7 @@ class PastState(msgspec.Struct, frozen=True):
 def open_past(replica: Replica, cid: CID) -> PastState:
     """Open a published root from local blocks.
 
-    Raises NotFoundError when it, or a part of it, is not kept here.
+    Raises NotFoundError if it, or a part of it, is not kept here.
     """
     vault = replica.vault_tag
     if vault is None:
@@ -131,7 +131,7 @@ ChangeKind = Literal["added", "changed", "removed"]
 def export_car(replica: Replica, root: CID, out: Writable) -> int:
     """Write every block of a published root as a CAR v1; return the number of bytes written.
 
-    Raises NotFoundError when a block is not on this device: such a CAR would not restore the vault.
+    Raises NotFoundError if a block is not on this device: such a CAR would not restore the vault.
     """
 
     def blocks() -> Iterator[tuple[CID, bytes]]:

@@ -115,8 +115,8 @@ def make_record(
 def parse_record(encoded: bytes) -> IpnsRecord:
     """Parse a record without checking signature or expiry.
 
-    Raises LimitError above 10 KiB, FormatError when it is not a record with a V2 signature, a field is
-    duplicated, or its V1 fields contradict the signed data.
+    Raises LimitError above 10 KiB, FormatError if it is not a record with a V2 signature, a field is duplicated, or
+    its V1 fields contradict the signed data.
     """
     if len(encoded) > MAX_RECORD:
         raise LimitError(f"an IPNS record has {len(encoded)} bytes, {MAX_RECORD} allowed")
@@ -148,8 +148,7 @@ def parse_record(encoded: bytes) -> IpnsRecord:
 def verify_record(name: str, encoded: bytes) -> IpnsRecord:
     """Parse a record of `name` and check its signature, but not its expiry: an old record still shows a sequence.
 
-    Raises FormatError or LimitError when it is not a record, SignatureError when the key of `name` did not
-    sign it.
+    Raises FormatError or LimitError if it is not a record, SignatureError when the key of `name` did not sign it.
     """
     return _verified(name, bytes(encoded))
 

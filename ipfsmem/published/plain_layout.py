@@ -80,7 +80,7 @@ class Bases:
         }
 
     def base(self, scope: str, scope_view: ScopeView) -> Base | None:
-        """Return the folder of a scope; None when it is forgotten."""
+        """Return the folder of a scope; None if it is forgotten."""
         card = scope_view[1].get(card_entry(scope))
         if card is not None and is_forgotten(card):
             return None

@@ -40,8 +40,7 @@ class RootFiles(msgspec.Struct, frozen=True):
 
 
 def read_root(reader: Reader, root: CID, *, ring_alone: bool = False) -> Fetch[RootFiles]:
-    """Read ring and head of a root, sealed or plain; with `ring_alone` no head. Raises FormatError when it is
-    neither."""
+    """Read ring and head of a root, sealed or plain; with `ring_alone` no head. Raises FormatError if it is neither."""
     names = {link.name: link.cid for link in (yield from reader.list_directory(root))}
     plain = "memory" in names and "keyring.json" not in names
     if plain:

@@ -1,7 +1,7 @@
 """Verify a published root: its vault, the signer of its commit, and the signature of each counter (format section 7).
 
 The ring is joined into a copy, kept by the caller only when the commit (or the anchor) that names the ring's bytes is
-valid. A commit's data about ids without a key in the ring is left out: such a head is joined in part. Nothing is
+valid. A commit's data about ids without a key in the ring is omitted: such a head is joined in part. Nothing is
 joined into the state or written here.
 """
 
@@ -25,8 +25,8 @@ from ipfsmem.seal.objects import EpochKey, Sealer
 class Head(msgspec.Struct, frozen=True):
     """A verified head: its root, its commit, its state's folder, and the verified part of its `ctx`.
 
-    `state` is None when the unsigned folder lacks it: such a head is damaged. `unknown_devices`: ids without a key in
-    the joined ring; the head's data about them is left out, here and in its state.
+    `state` is None if the unsigned folder lacks it: such a head is damaged. `unknown_devices`: ids without a key in
+    the joined ring; the head's data about them is omitted, here and in its state.
     """
 
     root: CID

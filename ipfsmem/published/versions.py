@@ -40,11 +40,11 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True):
     written: int | None
     #: The device that wrote it.
     device: str
-    #: The newest root kept here that holds it; None when it was not published from here.
+    #: The newest root kept here that holds it; None if it was not published from here.
     root: str | None
     #: Current status: shown, an alternative to the shown text (or behind a forget), or gone.
     now: Literal["shown", "beside", ""]
-    #: Bytes of the text; None when it is not on this device.
+    #: Bytes of the text; None if it is not on this device.
     size: int | None
     #: Whether this device's person wrote it.
     own: bool
@@ -61,7 +61,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def history(memories: MemoryStore, key: str) -> History:
-    """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError when there are none."""
+    """Return every local revision of a key, each once. Raises KeyNameError, NotFoundError if there are none."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
         here = memories.entry(key)
@@ -89,7 +89,7 @@ def history(memories: MemoryStore, key: str) -> History:
 
 
 def read_past(memories: MemoryStore, key: str, root: str) -> MemoryRecord:
-    """Return the view of a key in a published root. Raises NotFoundError when absent or forgotten there."""
+    """Return the view of a key in a published root. Raises NotFoundError if absent or forgotten there."""
     replica, name = memories.replica, memories.checked_name(key)
     with replica.reading():
         cid = find_root(replica, root)
@@ -112,7 +112,7 @@ class PastText(NamedTuple):
 def find_text(memories: MemoryStore, key: str, root: str | None, text: str | None) -> PastText:
     """Find a past text: the one shown in `root`, or the one whose SHA-256 starts with `text`.
 
-    Raises UsageError when neither is given or `text` is ambiguous, NotFoundError.
+    Raises UsageError if neither is given or `text` is ambiguous, NotFoundError.
     """
     replica, name = memories.replica, memories.checked_name(key)
     if text is None:
@@ -152,11 +152,11 @@ def find_text(memories: MemoryStore, key: str, root: str | None, text: str | Non
 
 
 def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Place] | None:
-    """Return what was imported and pending of a session part in the states that hold this text, as `_states`
-    finds them.
+    """Return what was imported and pending of a session part in the states that hold this text, as `_states` finds
+    them.
 
-    Of several states the one with fewest pending, published ones first. None when none of them is kept here
-    with all later parts of its device.
+    Of several states the one with fewest pending, published ones first. None if none of them is kept here with all
+    later parts of its device.
     """
     from ipfsmem.memories.part_guard import unapproved_in  # only session parts need it
 
@@ -175,7 +175,7 @@ def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Plac
 def _parts_beside(memories: MemoryStore, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield the own texts, by key, of a session's other parts in a root (None: now).
 
-    Raises NotFoundError when one of a later part of the same device is not kept here.
+    Raises NotFoundError if one of a later part of the same device is not kept here.
     """
     replica, store = memories.replica, memories.replica.store
     there = (
@@ -209,7 +209,7 @@ def _of_shown(memories: MemoryStore, key: str, root: str) -> str:
 
 
 def _states(replica: Replica, name: str, here: Entry) -> Iterator[tuple[str | None, Entry | None]]:
-    """Yield the entry now, then in each known root, newest first; None when the root is not kept here."""
+    """Yield the entry now, then in each known root, newest first; None if the root is not kept here."""
     yield None, here
     if replica.vault_tag is None:
         return

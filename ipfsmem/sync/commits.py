@@ -53,7 +53,7 @@ class _LastCommit(msgspec.Struct):
 def prepare(replica: Replica, layout: Layout, heads: Iterable[Head], prev: Iterable[str]) -> Prepared:
     """Decide what to publish and make it durable (inside a transaction).
 
-    Raises MembershipError when no key may seal.
+    Raises MembershipError if no key may seal.
     """
     ring = replica.ring
     assert ring is not None and replica.vault_tag is not None

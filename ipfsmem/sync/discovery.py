@@ -408,7 +408,7 @@ def _to_ask(search: Search, requested: Set[str]) -> list[str]:
     """Return the names of members that were not looked up yet: anchors, then devices admitted by roots, then up to
     `MAX_NAMES` admitted by admins.
 
-    Readers are left out: their commits are not joined.
+    Readers are omitted: their commits are not joined.
     """
     ring = search.run.replica.ring
     if ring is None:
@@ -430,7 +430,7 @@ def _to_ask(search: Search, requested: Set[str]) -> list[str]:
 
 
 async def _resolve(search: Search, names: list[str]) -> dict[str, CID]:
-    """Return the root of each name; names without one are left out.
+    """Return the root of each name; names without one are omitted.
 
     An anchor may lead to a root by other names. A device's name may not, since its owner could point it at the name
     of another device.

@@ -80,7 +80,7 @@ async def sync(
     named_root: CID | None = None,
     progress: Progress = no_progress,
 ) -> SyncReport:
-    """Pull, join, publish. Raises ProviderError when no provider does; nothing local is lost then.
+    """Pull, join, publish. Raises ProviderError if no provider does; nothing local is lost then.
 
     `named_root`: see `SyncContext`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
     them.
@@ -233,7 +233,7 @@ def _join_refusals(report: SyncReport, member: CompanyMember) -> None:
 
 
 async def _pull(run: SyncContext) -> Joined:
-    """Find, verify and join all heads. Raises ProviderRefused when no provider could be opened."""
+    """Find, verify and join all heads. Raises ProviderRefused if no provider could be opened."""
     for one in run.not_opened:
         if not run.providers:
             raise one.error()
@@ -259,11 +259,11 @@ async def restore(
     """Run the first sync of a vault being restored: pull, join, enrol this device, publish.
 
     `layout=None`: publishing is not yet agreed. `named_root`: see `SyncContext`. `finders`: the company that found
-    the vault; providers given up there take no part. Reading suffices: what no provider accepts now stays on
-    this device, signed, for a later sync without a root; a notice says so.
+    the vault; providers given up there take no part. Reading suffices: what no provider accepts now stays on this
+    device, signed, for a later sync without a root; a notice says so.
 
-    Raises UnreadError when newer heads exist than could be read now, and DamagedError when heads exist and
-    none could be joined whole, unless `damaged_ok` announces a salvage afterwards.
+    Raises UnreadError if newer heads exist than could be read now, and DamagedError when heads exist and none could
+    be joined whole, unless `damaged_ok` announces a salvage afterwards.
     """
     started = time.monotonic()
     company = Company(replica, providers, progress, before=finders)
@@ -450,7 +450,7 @@ async def look_there(
 ) -> SyncReport:
     """Pull only from the provider to which this vault is said to have moved.
 
-    Raises NotFoundError when it has no head of this vault: never follow a move to an empty provider.
+    Raises NotFoundError if it has no head of this vault: never follow a move to an empty provider.
     """
     started = time.monotonic()
     async with _begun(replica, [target], root, progress) as run:

@@ -55,7 +55,7 @@ class Fetcher:
     async def get(self, cids: Iterable[CID]) -> Mapping[CID, bytes]:
         """Return the available blocks, verified. A wrong block is recorded and omitted.
 
-        Raises ProviderError when a missing block may be at a provider that is down or cannot be opened.
+        Raises ProviderError if a missing block may be at a provider that is down or cannot be opened.
         """
         blocks, failure = await self.try_get(cids)
         if failure is not None:

@@ -292,7 +292,7 @@ def adopt(
 ) -> AdoptionResult:
     """Rewrite the differing texts of `devices` under our own dots, and those without room under keys made from them.
 
-    Whatever was signed, the rest continues: a text or line that cannot be kept is left out and named.
+    Whatever was signed, the rest continues: a text or line that cannot be kept is omitted and named.
     """
     store = replica.store
     mine: dict[str, Entry] = {}

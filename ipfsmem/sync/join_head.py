@@ -162,8 +162,8 @@ class JoinedHead(msgspec.Struct, frozen=True):
 
 
 def join(changes: list[EntryDifference], head: Head, replica: Replica) -> JoinedHead:
-    """Join inside a transaction. Raises FormatError, with nothing changed, when a dot has two writes: callers
-    look for forks first."""
+    """Join inside a transaction. Raises FormatError, with nothing changed, if a dot has two writes: callers look for
+    forks first."""
     with no_collection():
         return _join(changes, head, replica)
 

@@ -1,6 +1,6 @@
 """Repair this device's own data: lost objects of the state, damaged notes, and damaged nodes of the state.
 
-Lost objects are left out of roots and requested again; damaged reference counts are recounted. Values in `meta` say
+Lost objects are omitted of roots and requested again; damaged reference counts are recounted. Values in `meta` say
 what is due. A read that misses a text imports this module: what only a sync uses is imported in functions.
 
 Damaged notes about other devices and providers are dropped before a sync, and rebuilt where possible. Without such a

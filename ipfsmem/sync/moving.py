@@ -100,8 +100,8 @@ async def _complete(run: SyncContext, root: CID, *, ask: bool) -> bool:
     """Fetch the parts of another device's root that this device never needed; False if a block is unavailable
     everywhere.
 
-    Raises ProviderError when a missing one may be at a provider that is down or cannot be opened; without
-    `ask` none is called.
+    Raises ProviderError if a missing one may be at a provider that is down or cannot be opened; without `ask` none is
+    called.
     """
     db = run.replica.db
     level = [root]

@@ -143,7 +143,7 @@ class Names:
     async def read(self, name: str) -> IpnsRecord | None:
         """Return the greatest valid record of a name, from the channels and the local store.
 
-        Raises ProviderError when no channel answers, and none has before.
+        Raises ProviderError if no channel answers, and none has before.
         """
         answers = await asyncio.gather(*(self._ask(channel, name) for channel in self._channels))
         best = verified = self._verified(name, self._records.get(name))
@@ -275,8 +275,8 @@ class Names:
     async def put(self, names: Iterable[str], *, without: Collection[str] = ()) -> None:
         """Put the records of these names where another or no record is shown, or a put is due.
 
-        `without`: channels (by name) without the records' targets, skipped now. Raises the first failure when
-        no channel holds a record afterwards; one suffices.
+        `without`: channels (by name) without the records' targets, skipped now. Raises the first failure if no
+        channel holds a record afterwards; one suffices.
         """
         channels = [channel for channel in self._channels if channel.name not in without]
         all_names = list(names)

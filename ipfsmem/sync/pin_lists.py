@@ -34,7 +34,7 @@ async def readable_pins(provider: Provider, name: str) -> tuple[list[Pin], Provi
 
 
 async def lists_root(provider: Provider, name: str, roots: Container[CID]) -> bool:
-    """Tell whether a provider lists one of `roots` under a name. Raises ProviderError when only an unread part could."""
+    """Tell whether a provider lists one of `roots` under a name. Raises ProviderError if only an unread part could."""
     pins, unread = await readable_pins(provider, name)
     listed = any(pin.cid in roots for pin in pins)
     if unread is not None and not listed:

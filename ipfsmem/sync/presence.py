@@ -188,7 +188,7 @@ class Checker:
     async def check_due(self, extent: Extent) -> bool:
         """Check what is due, and as far as `extent` says; tell whether there was anything to check.
 
-        Raises ProviderError when the provider cannot answer.
+        Raises ProviderError if the provider cannot answer.
         """
         notes, now = self._notes, self._replica.world.now()
         listing = await self._listing()

@@ -72,7 +72,7 @@ async def publish(
 
 
 def _blocked(run: SyncContext, joined: Joined) -> Published | None:
-    """Report why this device may not publish the joined state; None when it may. Raises NoVaultError without a ring."""
+    """Report why this device may not publish the joined state; None if it may. Raises NoVaultError without a ring."""
     replica = run.replica
     ring, device = replica.ring, replica.device.id
     if ring is None:
@@ -105,7 +105,7 @@ async def _prepare_and_place(
     try:
         return ready, await _place(run, joined, ready, names, every=suspicious or unmatched)
     except MissingError as error:
-        # Local losses are rebuilt if possible; texts available nowhere are left out.
+        # Local losses are rebuilt if possible; texts available nowhere are omitted.
         with run.replica.transaction():
             leave_out(run.replica.db, error.missing)
     ready, unmatched = await _prepare(run, joined, layout)

@@ -66,8 +66,7 @@ async def keep_present(
 ) -> Presence:
     """Check one provider, resend missing blocks, record and report the result.
 
-    Raises ProviderError when the provider cannot answer, MissingError when structure is neither there nor
-    here.
+    Raises ProviderError if the provider cannot answer, MissingError when structure is neither there nor here.
     """
     replica = run.replica
     if not can_be_checked(provider):
@@ -99,8 +98,8 @@ async def look_in_group(
 ) -> Callable[[], None] | None:
     """Check a root whose upload is not durable yet, and resend nothing.
 
-    Return what records the check once the group is durable, or None where the usual check must follow: blocks
-    are missing, or more is due than what is new. Raises ProviderError when the provider cannot answer.
+    Return what records the check once the group is durable, or None where the usual check must follow: blocks are
+    missing, or more is due than what is new. Raises ProviderError if the provider cannot answer.
     """
     if not can_be_checked(provider):
         return lambda: None
@@ -352,7 +351,7 @@ class _ProviderRepair:
             placed.forget(self._db.connection, self._provider.name, str(answered))
 
     def _sent_too_often(self, cids: Sequence[CID]) -> bool:
-        """Tell whether a repair already sent one of these blocks there twice, in vain."""
+        """Tell whether a repair already sent one of these blocks there twice, without success."""
         often = presence.often_sent(
             self._db.connection, self._provider.name, _MAX_RESENDS, self._now - _FORGET_MS, self._now
         )
@@ -372,7 +371,7 @@ class _ProviderRepair:
 async def resend_damaged(run: SyncContext, provider: Provider, root: CID) -> None:
     """Send what a provider reports as lost, as far as local. `root` heads the CAR.
 
-    Providers that cannot notice are not called. Raises ProviderError when sending fails.
+    Providers that cannot notice are not called. Raises ProviderError if sending fails.
     """
     if not isinstance(provider, Repair) or not provider.capabilities.partial_car:
         return

@@ -23,7 +23,7 @@ from ipfsmem.sync.changes import Changes, combine_changes
 #: The command for a notice that requires the wallet.
 UNLOCK: Final = "ipfsmem member admit --wallet FILE, or with --mnemonic or --words"
 
-#: Advice when texts were left out for want of room.
+#: Advice when texts were omitted because of a limit.
 CROWDED: Final = "If you do not know those devices, revoke the member that added them, and them with it: ipfsmem member revoke ID --cascade"
 
 #: Kinds of notices that each sync repeats while their reason lasts. Those of an earlier sync of the command are
@@ -111,7 +111,7 @@ class Notices:
 class SyncReport(msgspec.Struct):
     """The outcome of one sync. Bytes are those of blocks."""
 
-    #: Root CID that this device's name points at now; None when nothing was ever published.
+    #: Root CID that this device's name points at now; None if nothing was ever published.
     root: str | None = None
     #: True when this sync made a new commit.
     published: bool = False
@@ -161,8 +161,8 @@ class SyncReport(msgspec.Struct):
     def exit_code(self) -> int:
         """Return the exit code of a command that synced: 0 when all requested was done, else that of what was not.
 
-        Such as: nothing could be published, live data is missing, heads are unreadable, a file was useless,
-        or a provider, text or folder was left out.
+        Such as: nothing could be published, live data is missing, heads are unreadable, a file was useless, or a
+        provider, text or folder was omitted.
         """
         if self.blocked:
             return NotPublishedError.exit_code

@@ -76,7 +76,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageable:
     """Read what is readable of these damaged heads and fetch the texts to be restored; nothing is changed.
 
-    Raises ProviderError when a provider that may have missing parts is down: the result would be unknown.
+    Raises ProviderError if a provider that may have missing parts is down: the result would be unknown.
     """
     with run.replica.transaction():
         run.replica.store.checkpoint(folders=True)
@@ -122,8 +122,7 @@ async def find_salvageable(run: SyncContext, heads: Sequence[Head]) -> Salvageab
 def bring_back(replica: Replica, salvageable: Salvageable, picked: Collection[str] = ()) -> Salvaged:
     """Write what was found (inside a transaction), and the loose values under the entry names `picked`.
 
-    A fifth text of this device in one entry is left out and named: retry it after the others were read and
-    merged.
+    A fifth text of this device in one entry is omitted and named: retry it after the others were read and merged.
     """
     loose: dict[str, list[tuple[str, Value]]] = {}
     for one in salvageable.loose:

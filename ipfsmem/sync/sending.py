@@ -92,10 +92,9 @@ async def send(
 ) -> Sent:
     """Send what the provider lacks of `root` and pin it under `name`. `cids`: blocks that it may lack.
 
-    `ask`: some may be there, so the provider is asked first; for many blocks it always is. `others`: another
-    device contributed to the root, so an object available nowhere is left out. `there`: blocks that the
-    provider just served or accepted. Raises MissingError, with nothing pinned, when any other block is
-    neither here nor there.
+    `ask`: some may be there, so the provider is asked first; for many blocks it always is. `others`: another device
+    contributed to the root, so an object available nowhere is omitted. `there`: blocks that the provider just served
+    or accepted. Raises MissingError, with nothing pinned, if any other block is neither here nor there.
     """
     db = replica.db
     can = provider.capabilities

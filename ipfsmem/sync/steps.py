@@ -116,7 +116,7 @@ class DiscoveredHeads(msgspec.Struct, frozen=True):
     #: Ring-only roots that an anchor names, and those that no anchor has named (yet).
     ring_roots: frozenset[CID] = frozenset()
     headless: frozenset[CID] = frozenset()
-    #: The ring as shown by anchors; None when none could be read.
+    #: The ring as shown by anchors; None if none could be read.
     anchored: Ring | None = None
     #: Heads that an earlier sync verified and held, and the device with two copies.
     held: Mapping[CID, str] = {}
@@ -188,7 +188,7 @@ class Joined(msgspec.Struct, frozen=True):
 class Published(msgspec.Struct, frozen=True):
     """The current target of this device's name, and how it came about."""
 
-    #: None when nothing was ever published, or nothing could be.
+    #: None if nothing was ever published, or nothing could be.
     root: CID | None = None
     #: Whether this sync made a new commit, or adopted another device's equal root.
     new: bool = False

@@ -19,7 +19,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 def administer(run: SyncContext, joined: Joined) -> Ring | None:
     """Do these tasks if a root is unlocked; return the ring that anchors lead to from now on, None if unknown.
 
-    Raises NoVaultError for an unlocked root without a ring, MembershipError when it revoked this device.
+    Raises NoVaultError for an unlocked root without a ring, MembershipError if it revoked this device.
     """
     if run.root is None:
         return joined.found.anchored

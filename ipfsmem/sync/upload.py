@@ -66,11 +66,10 @@ async def upload(
 ) -> CID:
     """Place a root concurrently at every provider without it; return the root for names to point at.
 
-    `check`: verify afterwards what is due, with `every` every block. One provider that accepts the root
-    suffices: the others get it at the next sync. `lead` makes names at a provider lead to the root: it is
-    called, without waiting for others, for each that accepted it (with its own root) and for those with names
-    only. Raises the first failure when none accepted it, or the error of one that could not be opened when no
-    open one accepts uploads.
+    `check`: verify afterwards what is due, with `every` every block. One provider that accepts the root suffices: the
+    others get it at the next sync. `lead` makes names at a provider lead to the root: it is called, without waiting
+    for others, for each that accepted it (with its own root) and for those with names only. Raises the first failure
+    if none accepted it, or the error of one that could not be opened when no open one accepts uploads.
     """
     upload = _RootUpload(run, joined, root, check=check, every=every, lead=lead)
     return await upload.at_all()
@@ -353,8 +352,8 @@ async def _connect_nodes(run: SyncContext, provider: Provider) -> bool:
 
 
 async def _serves_root(run: SyncContext, provider: Provider, row: PlacedRow) -> bool:
-    """Tell whether a placed root is still there, checked only where cheap: an account may be closed, a pin
-    removed by hand.
+    """Tell whether a placed root is still there, checked only where cheap: an account may be closed, a pin removed
+    manually.
 
     Where a listing is read, the presence check notices. A list says nothing about a recent placement.
     """

@@ -48,7 +48,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     root: bool
 
     def check(self) -> None:
-        """Refuse contradictory choices. Raises UsageError, and ConfigError when a provider is missing."""
+        """Refuse contradictory choices. Raises UsageError, and ConfigError if a provider is missing."""
         if self.mode.published:
             self._check_published()
         elif self.provider:
@@ -145,7 +145,7 @@ async def publish_new_memory(publish: Awaitable[SyncReport]) -> SyncReport:
 
 
 def incomplete_restore_error(restored: SyncReport | None) -> DamagedError | None:
-    """Return the error for a partial restore; None when complete, or nothing was restored."""
+    """Return the error for a partial restore; None if complete, or nothing was restored."""
     if restored is None or not restored.damaged:
         return None
     heads = "1 published state" if restored.damaged == 1 else f"{restored.damaged:,} published states"

@@ -54,10 +54,11 @@ from ipfsmem.wallet.root_keys import RootKeys
 async def find_vault(
     root: RootKeys, providers: Sequence[Provider], replica: Replica, *, sealed: bool
 ) -> VaultConfig:
-    """Return what to pin of a root key's vault: its own, or the one a recovery phrase or second wallet was enrolled in.
+    """Return what to pin of a root key's vault: its own, or the one a recovery phrase or second wallet was enrolled
+    in.
 
-    `sealed`: the kind requested. Raises NoVaultError when nobody knows the key, OtherKindError when only a
-    vault of the other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
+    `sealed`: the kind requested. Raises NoVaultError if nobody knows the key, OtherKindError when only a vault of the
+    other kind exists, ProviderError when its ring is unavailable, WrongWalletError.
     """
     return await _VaultSearch(root, providers, replica, sealed).find()
 
@@ -96,7 +97,8 @@ async def vault_of_root(
 
 
 async def check_reachable(providers: Sequence[Provider]) -> None:
-    """Make a cheap request to each provider, so that a mistyped address or an outage shows before anything is made.
+    """Make a cheap request to each provider, so that a mistyped address or an outage is found before anything is
+    created.
 
     Raises ProviderError. Upload-only providers are skipped.
     """
@@ -266,7 +268,7 @@ class _VaultSearch:
                     f"{provider.name} lists {len(roots)} under the name of this wallet that could not be read as its vault: {why}"
                 )
         if failures and self._names.known(self._anchor) is None:
-            raise failures[0]  # the vault may exist: do not let an empty one be made
+            raise failures[0]  # the vault may exist: prevent the creation of an empty one
         return None
 
     def _own(self, keyrings: dict[CID, Keyring]) -> VaultConfig | None:
@@ -384,9 +386,10 @@ def _tells(provider: Provider) -> bool:
 
 
 def _main_anchor(root: RootKeys, keyring: Keyring) -> bytes | None:
-    """Return the anchor of the vault's first root, from whichever anchor led here: its pin name is shared by all roots.
+    """Return the anchor of the vault's first root, from whichever anchor led here: its pin name is shared by all
+    roots.
 
-    Raises WrongWalletError when the ring does not have this key as a root or an admin.
+    Raises WrongWalletError if the ring does not have this key as a root or an admin.
     """
     me = member_id(root.admin_public)
     try:

@@ -42,8 +42,7 @@ def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Re
 def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Replica:
     """Return the readable part of a vault with a damaged database, in this process only; `lost` names the rest.
 
-    Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError when nothing can be
-    read.
+    Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError if nothing can be read.
     """
     config = require_config(folder)
     device, watch = open_device(folder, passphrase, world)

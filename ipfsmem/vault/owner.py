@@ -139,14 +139,14 @@ def _check_signer(signer: object) -> None:
 
 
 def keeps_root(replica: Replica) -> bool:
-    """Tell whether this device made its vault without a wallet, and so stores its root."""
+    """Tell whether this device created its vault without a wallet, and so stores its root."""
     return replica.config.vault is not None and replica.db.get_meta(meta.KEPT_ROOT) is not None
 
 
 def stored_root(replica: Replica) -> RootKeys | None:
     """Return the root keys stored here: for a vault without a wallet, on the device that made it; else None.
 
-    Raises PassphraseError when the device keys were opened without the passphrase.
+    Raises PassphraseError if the device keys were opened without the passphrase.
     """
     stored, vault = replica.db.get_meta(meta.KEPT_ROOT), replica.config.vault
     if stored is None or vault is None:

@@ -77,7 +77,7 @@ def words_of(ring: Ring | None) -> list[Words]:
 
 
 def refuse_who_cannot_enrol(ring: Ring | None, root: RootKeys) -> None:
-    """Refuse keys that cannot enrol an admin, before anything is made. Raises MembershipError, WrongWalletError."""
+    """Refuse keys that cannot enrol an admin, before anything is created. Raises MembershipError, WrongWalletError."""
     if ring is None or root.admin_public in ring.view.roots:
         return
     me = member_id(root.admin_public)

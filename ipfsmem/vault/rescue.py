@@ -2,9 +2,9 @@
 
 Of a damaged database everything readable is copied into a sound one in memory. Each row is judged alone: a value of
 `meta` and a row of the journal by its checksum, a node of the tree by its hash, a block by its digest. Rows that fail
-are left out and reported, and so are sessions kept on this device only, which go into no export. Only the state
-proves that the tree is complete and current, and only the hash over the journal proves it for later changes: if they
-are missing, that is reported too. The damaged file is opened read-only.
+are omitted and reported, and so are sessions kept on this device only, which go into no export. Only the state proves
+that the tree is complete and current, and only the hash over the journal proves it for later changes: if they are
+missing, that is reported too. The damaged file is opened read-only.
 
 A process whose WAL was removed still reads it and saves a copy (`Database.abandon_if_replaced`). Others may meanwhile
 have written under the same counters: two copies of one device. Acknowledged writes that only the copy has are written

@@ -87,7 +87,7 @@ def lock_lost_devices() -> list[Path]:
 
 
 def unlocked_until(folder: Path, world: Environment | None = None) -> int | None:
-    """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None when locked."""
+    """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None if locked."""
     from ipfsmem.device.unlocked import UnlockedKeys, held
 
     keys = held(folder, (world or Environment()).now)

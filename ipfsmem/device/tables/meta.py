@@ -193,7 +193,7 @@ def names(db: Connection, prefix: str) -> list[str]:
 
 
 def sound(db: Connection, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and value of all whose name begins with `prefix`; damaged values are left out."""
+    """Yield name and value of all whose name begins with `prefix`; damaged values are omitted."""
     rows = db.execute("SELECT name, value FROM meta WHERE name >= ? AND name < ?", _range(prefix)).fetchall()
     for name, stored in rows:
         value = _checked(name, stored)

@@ -1,8 +1,8 @@
-"""The tables, their version, and the steps that upgrade an older file.
+"""Create the tables of a vault's database, and upgrade an older file.
 
-The version is in SQLite's own header (`PRAGMA user_version`); 0 is a file without tables. A new file is created in the first
-version and upgraded by the same steps as an old one, so there is no second description of the tables that could differ. All
-missing steps are one transaction: a process that is killed in it leaves the file unchanged.
+The version is in SQLite's header (`PRAGMA user_version`); 0 means a file without tables. A new file is created in the
+first version and upgraded by the same steps as an old one, so that the tables are described once. All missing steps
+run in one transaction: if a process is killed in it, the file stays unchanged.
 
 To change a table: add a step at the end of `STEPS`, make a fixture of the version before it with `python -m
 tests.support.schema_fixture` (before the change), and never change an earlier step.

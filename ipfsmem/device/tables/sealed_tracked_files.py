@@ -1,10 +1,12 @@
-"""The tables of `renders` for a sealed vault, in which nobody without this device's keys finds a name, a text, or the hash of
-one. In addition `file_names`, the sealed name of each file that ever was in a linked folder, and `file_texts`, the sealed
-texts that edits of a file are merged with (a plain vault uses the blocks of the state for that).
+"""The tables of `tracked_files` for a sealed vault, with names, texts and hashes readable only with this device's
+keys.
 
-Files, keys and texts are found by keyed hashes. `text` has the row itself, sealed; `mark` a keyed hash of the file's name, times,
-size and inode, so that checking an unchanged folder opens no row; their plain columns are empty. In the clear are only the dots
-of values, and times at which this device did something.
+Two tables are added: `file_names`, the sealed name of each file that ever was in a linked folder, and `file_texts`,
+the sealed texts that edits of a file are merged with (a plain vault uses the blocks of the state for these).
+
+Files, keys and texts are found by keyed hashes. `text` is the sealed row; `mark` is a keyed hash of the file's name,
+times, size and inode, so that a check of an unchanged folder opens no row; the plain columns of these fields are
+empty. Only the dots of values, and times of actions of this device, are in the clear.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _UNKNOWN_MTIME = -1
 
 
 class _Sealed(msgspec.Struct, array_like=True, gc=False):
-    """The columns that `text` holds sealed."""
+    """The columns that are sealed in `text`."""
 
     file: str
     key: str
@@ -125,7 +127,7 @@ class SealedTrackedFiles(TrackedFiles):
         return Differences(changed, missing, len(rows))
 
     def texts(self) -> dict[str, RenderedTexts]:
-        """Return what each file stands for, by its name."""
+        """Return the rendered text of each file, by its name."""
         return {
             file: RenderedTexts(file, row.key or "", row.text or b"", to_stored(row).dots)
             for file, row in self.all().items()
@@ -167,7 +169,7 @@ class SealedTrackedFiles(TrackedFiles):
     # -- writing -----------------------------------------------------------------------------------------------
 
     def put(self, row: FileRow, *, new: bool = False) -> None:
-        """Store a row. A text that it replaces is remembered as an earlier one. `new`: there is no row yet."""
+        """Store a row. A replaced text is kept as an earlier one. `new`: the file has no row yet."""
         if not new:
             self._remember(row.file, row.body)
         file, stored = self._file(row.file), to_stored(row)
@@ -213,7 +215,7 @@ class SealedTrackedFiles(TrackedFiles):
             )
 
     def drop(self, file: str) -> None:
-        """Delete the row of a file; its text is remembered as an earlier one."""
+        """Delete the row of a file; its text is kept as an earlier one."""
         super().drop(file)
         self._db.execute("DELETE FROM file_texts WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
@@ -258,7 +260,7 @@ class SealedTrackedFiles(TrackedFiles):
             (self._copy, file, *marks, self._copy, file),
         )
 
-    # -- texts that stood there before ---------------------------------------------------------------------------
+    # -- earlier texts -------------------------------------------------------------------------------------------
 
     def returns(self) -> dict[str, Return]:
         """Return every file that was last found to hold an earlier text, by its name."""
@@ -282,7 +284,7 @@ class SealedTrackedFiles(TrackedFiles):
             (self._copy, self._file(row.file), sealed, row.at),
         )
 
-    # -- what was replaced ---------------------------------------------------------------------------------------
+    # -- replaced files ------------------------------------------------------------------------------------------
 
     def asides(self) -> Iterator[ReplacedFile]:
         """Yield every file that was replaced and is still kept."""
@@ -317,7 +319,7 @@ def _bytes(file: str) -> bytes:
 
 
 def tracked_files_of(db: Connection, copy: str, cover: RowCipher | None) -> TrackedFiles:
-    """Return the rows of a linked folder as its vault stores them: plain, or under a cover."""
+    """Return the rows of a linked folder as its vault stores them: plain, or sealed with `cover`."""
     return TrackedFiles(db, copy) if cover is None else SealedTrackedFiles(db, copy, cover)
 
 

@@ -1,8 +1,10 @@
-"""The tables `renders`, `earlier`, `returns` and `asides`: the files of a linked folder. For each file its last written or read
-content, its earlier texts, whether it holds one of these again, and the files that were replaced.
+"""The tables `renders`, `earlier`, `returns` and `asides`, which track the files of a linked folder.
 
-The rows decide what counts as an edit and which texts its writer was shown. They are read and written in the same transaction as
-the state; nothing here touches a file. For a sealed vault see `sealed_tracked_files`.
+They store, for each file, its last written or read content, its earlier texts, whether it contains one of these
+again, and the files that it replaced.
+
+The rows decide what counts as an edit and which texts its writer was shown. They are read and written in the same
+transaction as the state; nothing here touches a file. For a sealed vault see `sealed_tracked_files`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from ipfsmem.device.connection import Connection, typed
 
 _encode = msgspec.json.Encoder().encode
 _COLUMNS = "file, key, body, text, dots, mtime, ctime, size, inode, missed, base, since, mark"
-#: Earlier texts that are remembered of a file besides the current one.
-_MOST_BEFORE = 8
+#: Maximum number of stored earlier texts of a file.
+_MAX_EARLIER = 8
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
@@ -32,13 +34,14 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
 
 
 class Shows(enum.Enum):
-    """What of the state a file shows."""
+    """The part of the state that a file shows."""
 
     #: The values that the row names.
     VALUES = enum.auto()
-    #: An edit that was merged with newer values; the merged text is not in the file yet, so an edit of the file has seen none.
+    #: An edit that was merged with newer values. The merged text is not in the file yet, so a further edit has seen
+    #: no value.
     EDIT = enum.auto()
-    #: The same, and the edit changed nothing: a program wrote an old text again.
+    #: The same, but the edit had no effect: a program wrote an old text again.
     OLD_TEXT = enum.auto()
 
 
@@ -51,7 +54,7 @@ class PreviousTexts(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def of(cls, text: bytes, older: PreviousTexts | None, at: int) -> PreviousTexts:
         """Return a text that was replaced at time `at`, followed by those before it."""
-        return cls((text, *(older.texts if older else ()))[:_MOST_BEFORE], at)
+        return cls((text, *(older.texts if older else ()))[:_MAX_EARLIER], at)
 
     def is_within(self, span: int, now: int) -> bool:
         """Return whether the last one was replaced less than `span` ms ago."""
@@ -59,15 +62,16 @@ class PreviousTexts(msgspec.Struct, frozen=True, gc=False):
 
 
 class FileRow(msgspec.Struct, frozen=True, gc=False):
-    """One file, as this device last saw it."""
+    """One file, as this device last read or wrote it."""
 
     file: str
     #: The memory that it belongs to; None for a day of the timeline and for an index that only ipfsmem writes.
     key: str | None
     #: SHA-256 of the bytes in the file.
     body: bytes
-    #: SHA-256 of the text that these stand for, which differs in a file with a foreign name, and in MEMORY.md; for a day, of the
-    #: names of its segments. None: they stand for nothing in the state, and the next rendering compares the file again.
+    #: SHA-256 of the corresponding text in the state, which differs from the bytes in MEMORY.md and in files with a
+    #: foreign name; for a day, of the names of its segments. None: no text in the state corresponds, and the next
+    #: rendering compares the file.
     text: bytes | None
     #: The values that are shown in it, if `shows` is VALUES.
     dots: tuple[str, ...] = ()
@@ -107,7 +111,8 @@ class Differences(msgspec.Struct, frozen=True):
 
 
 class RenderedTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What a file stands for, as its row is stored (`dots` separated by spaces): enough to decide whether to render it."""
+    """The text of a file as its row is stored (`dots` separated by spaces), to decide whether the file must be
+    rendered."""
 
     file: str
     key: str
@@ -116,8 +121,8 @@ class RenderedTexts(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class ReplacedFile(msgspec.Struct, frozen=True, gc=False):
-    """A file that was replaced: its new name, which file it was, the SHA-256 of its content if known, and of the text that this
-    stood for (None: nothing)."""
+    """A replaced file: its new name, its old name, the SHA-256 of its content if known, and of the corresponding text
+    (or None)."""
 
     name: str
     file: str
@@ -195,7 +200,7 @@ class TrackedFiles:
         return Differences(changed, typed(self._db, missing, list[Missing]), len(rows))
 
     def texts(self) -> dict[str, RenderedTexts]:
-        """Return what each file stands for, by its name."""
+        """Return the rendered text of each file, by its name."""
         rows = self._db.execute(
             "SELECT file, key, text, dots FROM renders WHERE copy=?", (self._copy,)
         ).fetchall()
@@ -235,7 +240,7 @@ class TrackedFiles:
         return None if row is None else str(row[0])
 
     def put(self, row: FileRow, *, new: bool = False) -> None:
-        """Store a row. A text that it replaces is remembered as an earlier one. `new`: there is no row yet."""
+        """Store a row. A replaced text is kept as an earlier one. `new`: the file has no row yet."""
         if not new:
             self._remember(row.file, row.body)
         r = to_stored(row)
@@ -246,7 +251,7 @@ class TrackedFiles:
         )
 
     def drop(self, file: str) -> None:
-        """Delete the row of a file; its text is remembered as an earlier one."""
+        """Delete the row of a file; its text is kept as an earlier one."""
         self._remember(file, b"")
         self._db.execute("DELETE FROM renders WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
@@ -288,7 +293,7 @@ class TrackedFiles:
             (self._copy, before),
         )
 
-    # -- texts that stood there before -------------------------------------------------------------------------
+    # -- earlier texts -----------------------------------------------------------------------------------------
 
     def had(self, file: str) -> bool:
         """Return whether a file ever held another text than now."""
@@ -321,7 +326,7 @@ class TrackedFiles:
         """Delete a row."""
         self._db.execute("DELETE FROM returns WHERE copy=? AND file=?", (self._copy, self._file(file)))
 
-    # -- what was replaced -------------------------------------------------------------------------------------
+    # -- replaced files ----------------------------------------------------------------------------------------
 
     def asides(self) -> Iterator[ReplacedFile]:
         """Yield every file that was replaced and is still kept."""

@@ -1,4 +1,4 @@
-"""The table `copies`: the linked folders of this vault, in which its texts are plain files.
+"""The table `copies`: the linked folders of this vault.
 
 In a sealed vault everything about their location and content is sealed in the column `lines`.
 """
@@ -14,7 +14,7 @@ from ipfsmem.device.connection import Connection, damaged, typed
 from ipfsmem.device.tables.row_cipher import RowCipher
 from ipfsmem.errors import OpenError
 
-#: Why a folder is paused at a person's request.
+#: The reason of a pause that a person requested.
 BY_HAND = "you asked for it"
 #: A pause of the folder of a project: texts written there may belong to another project.
 REPLACED = "another project lies where its project was connected"
@@ -42,12 +42,12 @@ class LinkedFolder(msgspec.Struct, frozen=True, array_like=True):
     lines: bytes = b""
     #: The state that the files show.
     in_step: bytes = b""
-    #: When how many deletes were read lately, as JSON.
+    #: Times and numbers of recent deletes, as JSON.
     vanished: bytes = b""
 
     @property
     def shared_index(self) -> bool:
-        """Whether other programs write MEMORY.md too: everywhere but in our own folder."""
+        """Whether other programs write MEMORY.md too: in every folder except our own."""
         return bool(self.path)
 
 
@@ -57,7 +57,7 @@ _COLUMNS = ", ".join(LinkedFolder.__struct_fields__)
 _NOT_MADE = -1
 
 
-class _Covered(msgspec.Struct, array_like=True):
+class _SealedFields(msgspec.Struct, array_like=True):
     """The fields that are sealed in a sealed memory."""
 
     path: str
@@ -70,20 +70,20 @@ class _Covered(msgspec.Struct, array_like=True):
 
 
 @functools.cache
-def _rows() -> msgspec.msgpack.Decoder[_Covered]:
+def _rows() -> msgspec.msgpack.Decoder[_SealedFields]:
     """Return the decoder, created on first use: most vaults have no linked folder."""
-    return msgspec.msgpack.Decoder(_Covered)
+    return msgspec.msgpack.Decoder(_SealedFields)
 
 
 class Copies:
     """The table of linked folders. Writes must be inside a transaction."""
 
     def __init__(self, db: Connection, cover: RowCipher | None = None) -> None:
-        """`cover`: what the rows are sealed with, in a sealed vault."""
+        """`cover`: the cipher of the rows in a sealed vault, else None."""
         self._db = db
         self._cover = cover
         #: The last opened content of each row: an index may have many lines, and each read of a memory needs the row.
-        self._opened: dict[str, tuple[bytes, _Covered]] = {}
+        self._opened: dict[str, tuple[bytes, _SealedFields]] = {}
 
     def all(self) -> list[LinkedFolder]:
         """Return every linked folder of this vault on this device, our own folder first."""
@@ -107,7 +107,7 @@ class Copies:
             fields |= msgspec.structs.asdict(self._open(self._cover, fields["id"], fields["lines"]))
         return typed(self._db, list(fields.values()), LinkedFolder)
 
-    def _open(self, cover: RowCipher, id: str, stored: bytes) -> _Covered:
+    def _open(self, cover: RowCipher, id: str, stored: bytes) -> _SealedFields:
         cached = self._opened.get(id)
         if cached is None or cached[0] != stored:
             try:
@@ -121,8 +121,8 @@ class Copies:
         """Store a row."""
         stored = copy if copy.inode is not None else msgspec.structs.replace(copy, inode=_NOT_MADE)
         if self._cover is not None:
-            hidden = _Covered(**{name: getattr(copy, name) for name in _Covered.__struct_fields__})
-            nothing = _Covered(
+            hidden = _SealedFields(**{name: getattr(copy, name) for name in _SealedFields.__struct_fields__})
+            nothing = _SealedFields(
                 "", "", b"", b"", "", self._cover.seal_row(msgspec.msgpack.encode(hidden)), b""
             )
             stored = msgspec.structs.replace(stored, **msgspec.structs.asdict(nothing))
@@ -132,7 +132,7 @@ class Copies:
 
     def change(self, id: str, **fields: Any) -> None:
         """Change some fields of a row."""
-        if self._cover is not None and not fields.keys().isdisjoint(_Covered.__struct_fields__):
+        if self._cover is not None and not fields.keys().isdisjoint(_SealedFields.__struct_fields__):
             row = self.get(id)
             if row is not None:
                 self.put(msgspec.structs.replace(row, **fields))

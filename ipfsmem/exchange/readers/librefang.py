@@ -17,7 +17,7 @@ from ipfsmem.exchange.lenient import Fields, items_of, json_block, unicode_text
 from ipfsmem.exchange.places import Files, each_file
 from ipfsmem.exchange.records import ImportRecord, Item, Skipped, is_one_of_a_kind, name_of, records_of, shown
 
-#: Its levels and the categories about how to work with somebody.
+#: The program's levels, and its categories for feedback.
 _FEEDBACK: Final = frozenset(("communication_style", "preference", "work_style", "frustration"))
 _LEVELS: Final = {"user": "user", "user_memory": "user", "session": "project", "session_memory": "project"}
 
