@@ -23,6 +23,8 @@ _MAX_CHARACTERS = 256
 _DEVICE = lazy_pattern(r"[0-9a-f]{16}")
 _NUMBER = lazy_pattern(r"0|[1-9][0-9]{0,15}")
 _DAY = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MARKERS = "m/mailbox/got-"
+_MARKER = lazy_pattern(r"m/mailbox/got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
 
 
 class MemoryName(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +100,12 @@ def memory_name(name: str) -> MemoryName | None:
         return MemoryName("", key) if is_key(key) else None
     parsed = _parse(name)
     return parsed if isinstance(parsed, MemoryName) else None
+
+
+def marker_parts(name: str) -> tuple[str, int, int] | None:
+    """Return device, week and number of a marker of admitted mailbox ops (format section 5.3); None for any other entry."""
+    found = _MARKER.fullmatch(name) if name.startswith(_MARKERS) else None
+    return None if found is None else (found[1], int(found[2]), int(found[3]))
 
 
 def segment_name(name: str) -> SegmentName | None:

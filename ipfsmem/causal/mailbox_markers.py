@@ -11,7 +11,7 @@ import msgspec
 from ipfsmem.bundle.memory_file import MemoryFile, parse_memory, render_memory
 from ipfsmem.causal.authorship import IsMine, is_own
 from ipfsmem.causal.clock import ZERO
-from ipfsmem.causal.entries import MemoryName, memory_entry, memory_name
+from ipfsmem.causal.entries import marker_parts, memory_entry
 from ipfsmem.causal.value import LIVE, Entry, Value
 from ipfsmem.errors import FormatError
 from ipfsmem.lazy_pattern import lazy_pattern
@@ -31,7 +31,6 @@ FULL: Final = 32 * 1024
 #: Tokens of a full marker.
 FULL_TOKENS: Final = (FULL - 64) // 33
 
-_KEY = lazy_pattern(r"got-([0-9a-f]{16})-(0|[1-9][0-9]{0,6})-(0|[1-9][0-9]{0,4})")
 _TOKEN = lazy_pattern(r"[0-9a-f]{32}")
 
 
@@ -71,11 +70,8 @@ def entry_token(sha: str) -> str:
 
 def marker_name(name: str) -> MarkerName | None:
     """Parse the entry name of a marker; None for any other entry."""
-    parsed = memory_name(name)
-    if not isinstance(parsed, MemoryName) or parsed.scope != MAILBOX:
-        return None
-    found = _KEY.fullmatch(parsed.key)
-    return MarkerName(found[1], int(found[2]), int(found[3])) if found else None
+    parts = marker_parts(name)
+    return None if parts is None else MarkerName(*parts)
 
 
 def is_marker(name: str, file: MemoryFile) -> bool:

@@ -62,6 +62,7 @@ _TITLES = {
     "not-published": "not published",
     "not-served-yet": "not there yet",
     "left-out": "left out",
+    "mailbox": "agents",
     "crowded": "left out",
     "ring-filling": "almost full",
     "mass-delete": "many deletes",

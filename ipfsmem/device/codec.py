@@ -175,6 +175,10 @@ class SealedCodec:
         have the key."""
         return self._by_id.get(ek, [])
 
+    def all_sealers(self) -> list[Sealer]:
+        """Return the sealers of all epoch keys that this device holds."""
+        return [sealer for sealers in self._by_id.values() for sealer in sealers]
+
     def _opened(self, kind: int, context: str, ek: str, stored: bytes) -> bytes:
         for sealer in self._by_id.get(ek, ()):
             try:

@@ -19,7 +19,7 @@ from ipfsmem.causal.cards import (
     view_card,
     write_card,
 )
-from ipfsmem.causal.entries import card_entry, card_name, scope_of
+from ipfsmem.causal.entries import card_entry, card_name, marker_parts, scope_of
 from ipfsmem.causal.value import Entry, Value
 from ipfsmem.device.state import StateStore
 from ipfsmem.errors import FormatError, LimitError, NotFoundError
@@ -91,11 +91,12 @@ def put_card(change: ScopeChange, token: str, card: Card) -> None:
 
 
 def known_scopes(store: StateStore) -> dict[str, Entry]:
-    """Return every scope that an entry names: token -> the siblings of its card, empty without a card."""
+    """Return every scope that an entry names: token -> the siblings of its card, empty without a card. The scope of the
+    mailbox's markers is not one that people see."""
     scopes: dict[str, Entry] = {}
     for name in store.names():
         scope = scope_of(name)
-        if scope and (scope not in scopes or card_name(name) is not None):
+        if scope and (scope not in scopes or card_name(name) is not None) and marker_parts(name) is None:
             scopes[scope] = store.entry(name) if card_name(name) is not None else {}
     return dict(sorted(scopes.items()))
 

@@ -16,8 +16,8 @@ import msgspec
 
 from ipfsmem.bundle.session_parts import PART_PREFIX
 from ipfsmem.causal.authorship import author_of_replacement
-from ipfsmem.causal.clock import ZERO, next_hlc
-from ipfsmem.causal.entries import CardName, memory_name, parse_entry
+from ipfsmem.causal.clock import ZERO, hlc_after_seeing, next_hlc
+from ipfsmem.causal.entries import CardName, marker_parts, memory_name, parse_entry
 from ipfsmem.causal.state import delete, next_bases, write
 from ipfsmem.causal.value import FORGOTTEN, LIVE, Entry, Loc, Value, dot, hash32, sign_value
 from ipfsmem.causal.view import in_view_order
@@ -196,6 +196,25 @@ class Writing:
         """
         self._open(name)
         return self._set(name, self.entry(name), (), msgspec.structs.replace(value, s=""))
+
+    def put_value(self, name: str, replaces: Sequence[str], value: Value, body: bytes | None) -> str:
+        """Write a value whose author, clock and bases the caller knows: an op of a mailbox entry, or a marker of such. Returns
+        the new dot.
+
+        Raises NotFoundError for a forgotten scope, LimitError for one too many or a fifth own text; nothing is changed then.
+        """
+        if marker_parts(name) is None:  # the scope of markers has no card
+            self._open(name)
+        entry = self.entry(name)
+        self._hlc = hlc_after_seeing(self._hlc, value.h, self._replica.world.now())
+        if body is None:
+            return self._set(name, entry, replaces, value)
+        ek, stored = self._replica.codec.seal_body(name, body)
+        if not ek and self._replica.vault_tag is not None:
+            self._replica.db.set_meta(meta.LOCAL_BODIES, b"1")
+        digest = sha256(stored)
+        located = msgspec.structs.replace(value, loc=Loc(ek, digest.hexdigest(), len(stored)))
+        return self._set(name, entry, replaces, located, (digest.digest(), stored), body)
 
     def forget(self, name: str, replaces: Sequence[str]) -> str:
         """Write that the user forgot the entry, which hides concurrent edits too. Returns the new dot."""

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
-from ipfsmem.causal.entries import MemoryName, parse_entry
+from ipfsmem.causal.entries import MemoryName, marker_parts, parse_entry
 from ipfsmem.causal.value import Entry
 
 #: How a memory differs from before.
@@ -46,7 +46,7 @@ def kinds_between(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Ki
     kinds: Kinds = {}
     for name in before.keys() | after.keys():
         memory = parse_entry(name)
-        if isinstance(memory, MemoryName):
+        if isinstance(memory, MemoryName) and marker_parts(name) is None:
             kind = _kind(_texts(before.get(name, {})), _texts(after.get(name, {})))
             if kind is not None:
                 kinds[memory] = kind

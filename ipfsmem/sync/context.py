@@ -5,8 +5,9 @@ The context exists for one sync. The results of a step are in its return value (
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from ipfsmem.causal.mailbox_admission import AgentRights
 from ipfsmem.content.cid import CID
 from ipfsmem.device.replica import Replica
 from ipfsmem.errors import IpfsmemError, NotFoundError, NoVaultError
@@ -19,6 +20,14 @@ from ipfsmem.sync.names import Names
 from ipfsmem.sync.progress import Progress
 from ipfsmem.sync.report import Notices
 from ipfsmem.wallet.root_keys import RootKeys
+
+#: Returns what each agent of a vault may write, by its id.
+RightsOfAgents = Callable[[Replica], Mapping[str, AgentRights]]
+
+
+def no_agents(replica: Replica) -> Mapping[str, AgentRights]:
+    """Return no rights: a sync that admits nothing."""
+    return {}
 
 
 class Sending:
@@ -46,7 +55,8 @@ class SyncContext:
 
     `named_root`: the CID of a published root that the user noted, for the case that names and lists are lost (format
     section 7); it is verified like any other. `not_opened`: providers of the vault that cannot be opened, for example
-    without a token.
+    without a token. `rights_of_agents`: returns what each agent with a card of this device's person may write, by the
+    state after the join (format section 5.3).
     """
 
     def __init__(
@@ -59,6 +69,7 @@ class SyncContext:
         *,
         named_root: CID | None = None,
         not_opened: Sequence[NotOpened] = (),
+        rights_of_agents: RightsOfAgents = no_agents,
         company: Company | None = None,
     ) -> None:
         assert replica.config.vault is not None and replica.vault_tag is not None
@@ -71,6 +82,7 @@ class SyncContext:
         self.where = " and ".join(provider.name for provider in providers)
         self.root = root
         self.named_root = named_root
+        self.rights_of_agents = rights_of_agents
         if root is not None:
             replica.enroller = member_id(root.admin_public)
         self.progress = progress

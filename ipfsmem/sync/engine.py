@@ -42,13 +42,14 @@ from ipfsmem.sync.anchors import is_anchor_behind, note_full_check
 from ipfsmem.sync.changes import changes_of
 from ipfsmem.sync.collection import Collection, Rules, collect_roots, collect_when_due, collection_is_due
 from ipfsmem.sync.company import Company, CompanyMember, clock_time
-from ipfsmem.sync.context import SyncContext
+from ipfsmem.sync.context import RightsOfAgents, SyncContext, no_agents
 from ipfsmem.sync.deletion_holds import publish_holds
 from ipfsmem.sync.discovery import discover
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.join_work import joined_before
 from ipfsmem.sync.local_repair import forget_damaged_notes
+from ipfsmem.sync.mailbox import admit_mailbox, collect_mailbox
 from ipfsmem.sync.moving import Moved, move_roots
 from ipfsmem.sync.names import anchor_names, member_names, pin_name, target
 from ipfsmem.sync.pin_lists import lists_root
@@ -78,18 +79,19 @@ async def sync(
     not_opened: Sequence[NotOpened] = (),
     root: RootKeys | None = None,
     named_root: CID | None = None,
+    rights_of_agents: RightsOfAgents = no_agents,
     progress: Progress = no_progress,
 ) -> SyncReport:
     """Pull, join, publish. Raises ProviderError if no provider does; nothing local is lost then.
 
-    `named_root`: see `SyncContext`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
+    `named_root`, `rights_of_agents`: see `SyncContext`. `not_opened`: providers that cannot be opened now (`Providers`); the report names
     them.
     """
     async with _alone(replica) as notices:
         company = Company(replica, providers, progress)
         run = partial(
             SyncContext, replica, company.members, root, progress, named_root=named_root, not_opened=not_opened,
-            company=company,
+            rights_of_agents=rights_of_agents, company=company,
         )  # fmt: skip
         ring_before = replica.ring
         begin_snapshots(replica, providers, cached=not collection_is_due(replica))
@@ -154,6 +156,8 @@ async def _once(run: SyncContext, layout: Layout) -> _Done:
     started = time.monotonic()
     joined = await _pull(run)
     doubtful = is_anchor_behind(run, joined.found.anchored)
+    # Before an unlocked root revokes expired keys: what they wrote until then is admitted.
+    mailbox = await admit_mailbox(run, joined, run.rights_of_agents(run.replica))
     anchored = administer(run, joined)
     published, failure = Published(), None
     try:
@@ -164,6 +168,7 @@ async def _once(run: SyncContext, layout: Layout) -> _Done:
         failure = error
     if run.company is None or not run.company.late:
         await _look_after(run, joined)
+        await collect_mailbox(run, mailbox, published)
         if doubtful:
             note_full_check(run)
     return _Done(run, _report(run, joined, published, started), failure)

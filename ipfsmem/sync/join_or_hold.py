@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ipfsmem.causal.entries import scope_of
+from ipfsmem.causal.entries import marker_parts, scope_of
 from ipfsmem.causal.state import EntryDifference
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.causal.value import Entry
@@ -208,7 +208,7 @@ def note_head(work: JoinWork, head: Head, created: int | None = None) -> bool:
 
 def _count_joined(work: JoinWork, joined: JoinedHead, before: Mapping[str, Entry]) -> None:
     """Count what a head brought. `before`: entries changed to make room for it, as they were."""
-    work.changed_in.update(map(scope_of, joined.after))
+    work.changed_in.update(scope_of(name) for name in joined.after if marker_parts(name) is None)
     work.not_fetched += joined.not_fetched
     work.left_out += joined.left_out
     if joined.crowded:

@@ -17,6 +17,7 @@ from ipfsmem.sync.anchor_pins import check_anchor_pins, learn_unknown_anchors
 from ipfsmem.sync.collection import Rules, judge_known_roots
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.deletion_holds import guarded, holds_at, publish_holds
+from ipfsmem.sync.mailbox import agent_ids
 from ipfsmem.sync.names import pin_name
 from ipfsmem.sync.small_copies import copy_small_objects
 from ipfsmem.sync.steps import Joined
@@ -82,7 +83,7 @@ async def move_roots(
     await publish_holds(run)
     checked = await _check(run, target, placed, newest)
     await check_anchor_pins(run, target)
-    small = await copy_small_objects(run.anchor, run.providers, target)
+    small = await copy_small_objects(run.anchor, run.providers, target, agent_ids(run.replica))
     return Moved(
         [str(root) for root in placed],
         missing,

@@ -37,6 +37,7 @@ _REPEATED_KINDS: Final = frozenset(
         "folder",
         "head-refused",
         "left-out",
+        "mailbox",
         "missing",
         "moved",
         "not-a-writer",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ipfsmem.errors import ProviderError
-from ipfsmem.provider.contract import Provider, small_area
+from ipfsmem.provider.contract import Provider, SmallArea, small_area
 from ipfsmem.provider.small_objects import LISTED_MAX, SMALL_BATCH, small_box
 
 
@@ -18,14 +19,16 @@ class SmallCopies(NamedTuple):
     unlisted: tuple[str, ...]
 
 
-async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target: Provider) -> SmallCopies:
-    """Copy the objects in the box of the vault with this anchor that `target` lacks.
+async def copy_small_objects(
+    anchor: bytes, sources: Sequence[Provider], target: Provider, agents: Iterable[str] = ()
+) -> SmallCopies:
+    """Copy the objects in the boxes of the vault with this anchor, and of its `agents` (ids), that `target` lacks.
 
     A source that does not list, or only the first LISTED_MAX, is reported. What it lists and does not have is not there.
     Raises the ProviderError of `target`.
     """
-    box, area = small_box(anchor), small_area(target)
-    there = set(await area.list_small([box])) if area is not None else set[str]()
+    boxes, area = [small_box(anchor), *(small_box(anchor, agent) for agent in agents)], small_area(target)
+    there = set(await _list(area, boxes)) if area is not None else set[str]()
     copied = 0
     left: set[str] = set()
     unlisted: list[str] = []
@@ -34,11 +37,11 @@ async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target:
         if source is None or provider is target:
             continue
         try:
-            shown = await source.list_small([box])
+            shown = await _list(source, boxes)
         except ProviderError:  # its objects are unknown; it may be gone for good
             unlisted.append(provider.name)
             continue
-        if len(shown) >= LISTED_MAX:
+        if max(Counter(name.partition("/")[0] for name in shown).values(), default=0) >= LISTED_MAX:
             unlisted.append(provider.name)
         missing = [name for name in shown if name not in there]
         if area is None:
@@ -56,3 +59,10 @@ async def copy_small_objects(anchor: bytes, sources: Sequence[Provider], target:
                 there.add(name)
                 copied += 1
     return SmallCopies(copied, len(left - there), tuple(unlisted))
+
+
+async def _list(area: SmallArea, boxes: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for start in range(0, len(boxes), SMALL_BATCH):
+        found += await area.list_small(boxes[start : start + SMALL_BATCH])
+    return found

@@ -131,6 +131,8 @@ GONE_LATELY: Final = "gone lately"
 GUARD: Final = "guarded "
 #: The guards that are pinned at each provider, JSON.
 GUARD_PINS: Final = "guard pins"
+#: When all providers first confirmed that a mailbox entry is admitted (milliseconds since 1970 UTC), by its token, JSON.
+MAILBOX_CONFIRMED: Final = "mailbox confirmed"
 #: When old roots were last collected automatically (milliseconds since 1970 UTC, decimal digits).
 COLLECTED: Final = "collected"
 
