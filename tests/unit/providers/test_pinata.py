@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from ipfsmem_providers.pinata import provider as module
 from ipfsmem_providers.pinata import tus as pinata_tus
-from ipfsmem_providers.pinata.plan import HOW_KEY
+from ipfsmem_providers.pinata.plan import UPLOAD_KIND_KEY
 from ipfsmem_providers.pinata.provider import ROOT_KEY, PinataProvider
 
 from ipfsmem.content.car import car_bytes
@@ -77,7 +77,7 @@ def test_uploads_are_public_and_labelled(at: Account) -> None:
     put(at)
     [entry] = at.server.files.values()
     assert (entry["network"], entry["name"]) == ("public", NAME)
-    assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid), HOW_KEY: "car"}
+    assert entry["keyvalues"] == {ROOT_KEY: str(tree().cid), UPLOAD_KIND_KEY: "car"}
 
 
 def test_plan_without_cars_uploads_folders(free: Account) -> None:
@@ -215,7 +215,7 @@ def test_small_tree_is_its_own_probe(paid: bool, free: Account) -> None:
 
 def test_changed_plan_is_probed_again(free: Account) -> None:
     def how() -> list[str]:
-        return [entry["keyvalues"][HOW_KEY] for entry in free.server.files.values()]
+        return [entry["keyvalues"][UPLOAD_KIND_KEY] for entry in free.server.files.values()]
 
     async def publish(head: bytes, **settings: Any) -> None:
         made = tree(head_ipm=head)
