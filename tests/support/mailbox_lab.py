@@ -431,10 +431,15 @@ def judge(world: World) -> None:
     world.counts["beside"] = sum(
         "-" in name and not is_part_key(name[2:]) for name, _ in held if name.startswith("m/k")
     )
+    # A text for which a device had no dot is under another key, and removes nothing (format 5.3, rule 3).
+    elsewhere = {body for name, body in held if body and name.endswith(f"-{body[:16]}")}
     left = [
         (e, body)
         for (e, h, body), by in world.written.items()
-        if body and by - waiting and body not in world.returned and (e, body) in held
+        if body
+        and {one for one in by - waiting if one[2] not in elsewhere}
+        and body not in world.returned
+        and (e, body) in held
     ]
     world.counts["left"] = len(left)
     assert len(world.keepers) - world.shared > 1 or not left, (
