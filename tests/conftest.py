@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import at_length, quick
-from tests.support import database_opens, effort, passed_before, tables
+from tests.support import database_opens, effort, passed_before
 
 if TYPE_CHECKING:
     from tests.support.device_lab import Lab
@@ -86,8 +86,6 @@ def pytest_configure(config: pytest.Config) -> None:
     database_opens.refuse()
     if not hasattr(config, "workerinput") and _is_roomy(_RAM):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_RAM))
-    if hasattr(config, "workerinput") and at_length.is_short_run(config.args) and not config.option.keyword:
-        config.pluginmanager.register(tables)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -137,21 +135,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Record passed tests in the controller, if the caller names a file."""
-    _rows_skipped.extend(tables.skipped_rows(report))
     known = os.environ.get(passed_before.RECORD)
     if known and report.when == "call" and report.passed and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(known).open("a", encoding="utf-8") as file:
-            file.writelines(f"{nodeid}\n" for nodeid in tables.passed_rows(report))
-
-
-#: Rows that were skipped in tables that passed, in the process that deals the tests.
-_rows_skipped: list[str] = []
+            file.write(report.nodeid + "\n")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Report what a short run omitted."""
-    if _rows_skipped:
-        terminalreporter.write_line(f"rows skipped in tables that passed: {', '.join(_rows_skipped)}")
     if at_length.is_short_run(config.args) and config.option.markexpr != "quick":
         terminalreporter.write_line(
             f"long tests not run: {len(at_length.FUNCTIONS)} functions of tests/length_tests.txt; `HYPOTHESIS_PROFILE=ci pytest` "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -68,40 +67,6 @@ def test_long_tests_are_omitted_only_in_short_runs_of_folders() -> None:
     )
     ci = (ROOT / ".ci" / "run").read_text("utf-8")
     assert re.search(r"^PYTEST_SKIP_PASSED=.* HYPOTHESIS_PROFILE=ci .*-m pytest --durations=25$", ci, re.M)
-
-
-_TABLES = """
-import pytest
-@pytest.mark.parametrize("one", [1, 2, 3, 4])
-@pytest.mark.parametrize(("other", "third"), [(1, 1), (2, 2)])
-def test_rows(one, other, third):
-    if one == 4:
-        pytest.skip("four")
-    assert one != 2 or other == 1
-@pytest.mark.parametrize("one", [1, 2])
-def test_rows_with_folders(one, tmp_path):
-    assert not list(tmp_path.iterdir())
-@pytest.mark.parametrize("one", [1, pytest.param(2, marks=pytest.mark.skip)])
-def test_marked_rows(one):
-    assert one == 1
-@pytest.mark.parametrize("one", [1, 2])
-def test_skipped_rows(one):
-    pytest.skip("all")
-"""
-
-
-def test_table_runs_each_row_and_names_those_that_fail(tmp_path: Path) -> None:
-    (tmp_path / "test_tables.py").write_text(_TABLES, "utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-p", "tests.support.tables", "-p", "no:cacheprovider", "-c", os.devnull,
-         f"--rootdir={tmp_path}", "test_tables.py"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    said = done.stdout
-    assert "1 failed, 3 passed, 2 skipped" in said, said
-    assert re.search(r"failed: test_tables\.py::test_rows\[[^]]*2[^]]*\]$", said, re.M), said
-    assert "FAILED test_tables.py::test_rows - " in said, said
-    assert "PASSED test_tables.py::test_rows_with_folders[2]" in said, said
 
 
 def test_test_files_do_not_mark_themselves_quick() -> None:
