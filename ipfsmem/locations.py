@@ -10,6 +10,8 @@ from typing import Final
 from ipfsmem.errors import ConfigError
 
 DEFAULT_NAMESPACE: Final = "default"
+#: Environment variable with an agent key: a process that has it opens that key's vault, and touches no home.
+KEY_VARIABLE: Final = "IPFSMEM_KEY"
 #: Lock file in the folder of a vault, held by the process that computes embeddings.
 VECTORS_LOCK: Final = "vectors.lock"
 #: Lock file of the background sync.
@@ -49,6 +51,11 @@ def expanded(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise no_home(f"{os.fspath(path)} cannot be found: ") from None
+
+
+def agent_key_text() -> str:
+    """Return the agent key in the environment; empty without one."""
+    return os.environ.get(KEY_VARIABLE, "").strip()
 
 
 def no_home(why: str = "") -> ConfigError:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ipfsmem.results import Opened
     from ipfsmem.sync.background import OnAttempt
     from ipfsmem.sync.report import SyncReport
-    from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings, Vaults
+    from ipfsmem.upkeep import Agents, Maintenance, Members, Operations, Providers, Settings, Vaults
     from ipfsmem.vault.owner import OwnerKey
 else:  # a read does not import them: what uses such an argument checks it
     ContextBlock = OwnerKey = ProviderChoice = object
@@ -73,7 +73,7 @@ class Memory(MemoryMethods):
 
     `memory.scope(token)` returns one scope of it, with the same methods. Methods for one subject are in a group:
     `timeline`, `sessions`, `facts`, `values`, `hidden`, `graph`, `usage`, `dreams`, `plugins`, `versions`, `bundles`, `scopes`, `folders`, `members`,
-    `providers`, `vaults`, `settings`, `maintenance`, `operations`.
+    `agents`, `providers`, `vaults`, `settings`, `maintenance`, `operations`.
     """
 
     def __init__(self, result: OpenResult, *, scope: str | None = None) -> None:
@@ -189,6 +189,13 @@ class Memory(MemoryMethods):
         from ipfsmem.upkeep import Members
 
         return Members(self._open, self._syncing)
+
+    @functools.cached_property
+    def agents(self) -> Agents:
+        """The agent keys of this vault, which open it in containers."""
+        from ipfsmem.upkeep import Agents
+
+        return Agents(self._open, self._syncing)
 
     @functools.cached_property
     def providers(self) -> Providers:
@@ -497,10 +504,22 @@ class Memory(MemoryMethods):
         passphrase, the disk is trusted). `public_ok` agrees that a vault in mode `ipfs` is published unencrypted. It blocks a
         running event loop: use `aload` there.
 
+        With an agent key in IPFSMEM_KEY, and without `mode`, `provider`, `unlock` and `home`, the vault of that key is opened from
+        its providers, to read, in this process only.
+
         Raises NotFoundError, NoVaultError (`doubt`: why one may exist all the same), OtherKindError for a vault of
         the other mode, PassphraseError, WrongWalletError, ConfigError, UsageError.
         """
         request = LoadRequest(vault, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        if key := request.agent_key:
+            from ipfsmem.in_thread import run_to_end
+            from ipfsmem.open_vault.by_key import open_by_key
+
+            return cls(
+                run_to_end(
+                    open_by_key(key, vault or configuration.DEFAULT_NAMESPACE, world=request.home.world)
+                )
+            )
         here = open_here(request)
         if here is None:
             from ipfsmem.in_thread import run_to_end
@@ -524,6 +543,12 @@ class Memory(MemoryMethods):
     ) -> Memory:
         """Do `load` without blocking the event loop: keys are derived and files opened in a thread."""
         request = LoadRequest(vault, mode, provider, unlock, passphrase, Home.of(home), create, public_ok)
+        if key := request.agent_key:
+            from ipfsmem.open_vault.by_key import open_by_key
+
+            return cls(
+                await open_by_key(key, vault or configuration.DEFAULT_NAMESPACE, world=request.home.world)
+            )
         from ipfsmem.in_thread import in_thread
         from ipfsmem.open_vault.creating import make_here, restore_here
 

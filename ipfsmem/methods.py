@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ipfsmem.memories.usage import Used
     from ipfsmem.memories.values import KeyValue
     from ipfsmem.operation import View
+    from ipfsmem.operations.agent_keys import AgentList
+    from ipfsmem.operations.agent_keys import NewAgentKey
     from ipfsmem.operations.approve import Approved
     from ipfsmem.operations.audit_log import OperationList
     from ipfsmem.operations.bundles.content import Exported
@@ -2263,6 +2265,82 @@ class MemberMethods:
         from ipfsmem.operations.members import new_words
 
         return await new_words.run(self._view(), {"progress": progress})
+
+
+class AgentMethods:
+    """Methods on the agent keys of a vault."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        def _view(self) -> View: ...
+
+    async def new(self, name: str, *, role: str = 'reader', expires: str = '30d', credentials: dict[str, dict[str, str]] | None = None, progress: Callable[[str, int, int], None] | None = None) -> NewAgentKey:
+        """Create an agent key: one string that opens this vault in a container, to read.
+
+        Whoever has the string reads everything in the vault until the key is revoked. It has the addresses of the
+        vault's providers, and only the credentials that are passed: never those of this device. It is tried before it
+        is returned.
+
+        Args:
+            name: Name of the agent key.
+            role: Rights of its holder: reader.
+            expires: How long it is valid from now on: a number of hours, days or weeks (12h, 30d, 4w).
+            credentials: Credentials to put into the key, by kind of provider and name of the setting.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            UsageError: the name is invalid or in use, the time is invalid, the role is not available, or the vault is
+                not encrypted.
+            ConfigError: the vault has no provider, or a credential is not one of its provider.
+            MembershipError: the owner's keys are not loaded.
+            ProviderError: no provider was reachable.
+        """
+        from ipfsmem.operations.agent_keys import new
+
+        return await new.run(self._view(), {"name": name, "role": role, "expires": expires, "credentials": credentials, "progress": progress})
+
+    def list(self) -> AgentList:
+        """List the agent keys of this vault that this device knows: valid and expired ones, then revoked ones.
+        """
+        from ipfsmem.operations.agent_keys import list_
+
+        return list_.run(self._view(), {})
+
+    async def renew(self, name: str, *, expires: str = '30d', progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Extend an agent key, or end it earlier. Its string stays the same, also where it expired, until it is revoked.
+
+        Args:
+            name: Name or id of the agent key.
+            expires: How long it is valid from now on: a number of hours, days or weeks (12h, 30d, 4w).
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            NotFoundError: no agent key has this name or id.
+            MembershipError: it is revoked.
+            ProviderError: no provider was reachable.
+        """
+        from ipfsmem.operations.agent_keys import renew
+
+        return await renew.run(self._view(), {"name": name, "expires": expires, "progress": progress})
+
+    async def revoke(self, name: str, *, progress: Callable[[str, int, int], None] | None = None) -> SyncReport:
+        """Revoke an agent key, and encrypt new texts with a new key.
+
+        Its holder keeps the texts that it read, and cannot read new ones. Also revoke its credentials at the provider.
+
+        Args:
+            name: Name or id of the agent key.
+            progress: Called with the activity, the amount done, and the total (0: unknown).
+
+        Raises:
+            NotFoundError: no agent key has this name or id.
+            MembershipError: the owner's keys are not loaded, or it is revoked already.
+            ProviderError: no provider was reachable; the hint says if the revoke is made and unpublished.
+        """
+        from ipfsmem.operations.agent_keys import revoke
+
+        return await revoke.run(self._view(), {"name": name, "progress": progress})
 
 
 class ProviderMethods:

@@ -15,6 +15,7 @@ from ipfsmem.device.tables import meta
 from ipfsmem.errors import IncompleteError, IpfsmemError, NotFoundError, UsageError
 from ipfsmem.memories.after_revoke import Late, late_writes
 from ipfsmem.methods import (
+    AgentMethods,
     MaintenanceMethods,
     MemberMethods,
     OperationMethods,
@@ -132,6 +133,17 @@ class Members(MemberMethods, MethodGroup):
         return make_sheet(
             self._open.namespace, self._replica, vault, places, configuration.settings().providers
         )
+
+
+class Agents(AgentMethods, MethodGroup):
+    """The agent keys of a vault."""
+
+    def __init__(self, opened: VaultHandle, syncing: Syncing) -> None:
+        super().__init__(opened)
+        self._syncing = syncing
+
+    def _view(self) -> View:
+        return View(self._open, "", syncing=lambda: self._syncing)
 
 
 class Providers(ProviderMethods, MethodGroup):

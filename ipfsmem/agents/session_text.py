@@ -69,15 +69,19 @@ def session_text(
     ):
         scope, row = _scope(memory, folder, program)
         lines = (*_paused(memory, row), *_not_connected(memory, row, folder, program))
-        text = memory.scope(scope).context(max_tokens=_beside_tools(max_tokens), plugins=False).text
-        if text:
-            text = f"{_LINKED.sub(_by_key, text)}\n{TOOLS}"
-            if doubts:
-                text = f"{with_doubts(text, doubts)}\n"
+        text = text_of(memory.scope(scope), max_tokens)
+        if text and doubts:
+            text = f"{with_doubts(text, doubts)}\n"
         mark = blake2b(
             text.encode(), digest_size=16, key=memory.replica.device.row_key, person=b"session text"
         )
         return SessionText(text, lines, mark.hexdigest())
+
+
+def text_of(memory: Memory, max_tokens: int) -> str:
+    """Return the context of a scope and a note on the tools, in at most this many tokens; empty without memories."""
+    text = memory.context(max_tokens=_beside_tools(max_tokens), plugins=False).text
+    return f"{_LINKED.sub(_by_key, text)}\n{TOOLS}" if text else ""
 
 
 def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ipfsmem.cli.printing import echo
 from ipfsmem.errors import IncompleteError, NotFoundError, StorageError, UsageError
 from ipfsmem.lazy_pattern import lazy_pattern
+from ipfsmem.locations import agent_key_text
 
 if TYPE_CHECKING:
     import click
@@ -103,6 +104,18 @@ class CommandContext:
         return config.home(self._home)
 
     @property
+    def is_container(self) -> bool:
+        """Tell whether an agent key in the environment opens the vault. Raises UsageError for a home next to it."""
+        if not agent_key_text():
+            return False
+        if self._home is not None:
+            raise UsageError(
+                "--home and an agent key in IPFSMEM_KEY exclude each other",
+                hint="Unset IPFSMEM_KEY to use a vault on this device.",
+            )
+        return True
+
+    @property
     def folder(self) -> Path:
         """Return the folder of this vault."""
         from ipfsmem import config
@@ -118,6 +131,8 @@ class CommandContext:
     def passphrase(self, *, itself: bool = False) -> str | None:
         """Return the passphrase of this device's keys, prompted for once if necessary; None if they need none, or are unlocked.
         `itself`: required although they are unlocked."""
+        if self.is_container:
+            return None
         from ipfsmem.cli import secret_input
         from ipfsmem.device.identity import passphrase_protected
         from ipfsmem.vault.unlocking import needs_passphrase
@@ -143,11 +158,16 @@ class CommandContext:
         from ipfsmem.memory import Memory
         from ipfsmem.open_vault.audit import acting_as, collecting
 
+        if self.is_container and (provider or unlock is not None):
+            raise UsageError(
+                "an agent key in IPFSMEM_KEY opens a vault for reading only",
+                hint="Unset IPFSMEM_KEY to use a vault on this device.",
+            )
         passphrase = self.passphrase(itself=passphrase_itself)
         try:
             memory = Memory.load(
                 self.namespace,
-                home=self.home,
+                home=None if self.is_container else self.home,
                 provider=provider or None,
                 unlock=unlock,
                 passphrase=passphrase,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.cli import flush_output
-from ipfsmem.locations import DEFAULT_NAMESPACE, expanded, platform_folder
+from ipfsmem.locations import DEFAULT_NAMESPACE, KEY_VARIABLE, expanded, platform_folder
 
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
 #: Events that read a memory.
@@ -33,6 +33,8 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
     if len(arguments) % 2 or arguments[:1] != ["hook"] or arguments[1] not in _EVENTS:
         return None
     if None in (sys.stdin, sys.stdout, sys.stderr) or environment.get("IPFSMEM_DEBUG"):
+        return None
+    if environment.get(KEY_VARIABLE):
         return None
     options: dict[str, str] = {}
     for option, value in zip(arguments[2::2], arguments[3::2], strict=True):

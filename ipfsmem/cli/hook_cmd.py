@@ -8,6 +8,7 @@ import click
 
 from ipfsmem.cli.context import CommandContext, cli_command
 from ipfsmem.cli.hook_call import run
+from ipfsmem.locations import agent_key_text
 
 
 @cli_command("hook", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -26,6 +27,13 @@ def command(context: CommandContext, event: str, program: str) -> None:
 
         work = background_sync.run if event == "background" else vectors_apart.run
         work(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
+        return
+    if agent_key_text():
+        from ipfsmem.agents.container_hook import run_container_hook
+
+        wrong = run_container_hook(event, program, stdin=sys.stdin.buffer, stdout=sys.stdout.buffer)
+        if wrong:
+            click.echo(f"ipfsmem: {wrong}", err=True)
         return
     passphrase = context.passphrase_from_fd_or_environment()
     wrong = run(event, program, context.namespace, context.home, passphrase=passphrase)

@@ -82,6 +82,7 @@ def command(
     if program is not None and (names or by_type):
         raise UsageError(f"--as {program} excludes --tools and --by-type")
     need_extra()
+    read_only = read_only or context.is_container
     passphrase = context.passphrase_from_fd_or_environment()
     # A signal ends it at any time, as the end of its client does.
     with contextlib.suppress(KeyboardInterrupt):
@@ -113,7 +114,8 @@ def _serve(
     def opened() -> Memory:
         from ipfsmem.memory import Memory
 
-        return Memory.load(context.namespace, home=context.home, passphrase=passphrase)
+        home = None if context.is_container else context.home
+        return Memory.load(context.namespace, home=home, passphrase=passphrase)
 
     holder = Holder(opened)
     try:
@@ -163,7 +165,8 @@ def _serve(
 
             return background_start.stand_by(context.namespace, context.home, "", passphrase)
 
-        asyncio.run(run(served, transport, sync=in_sync, stand_by=stand_by))
+        lasts = None if context.is_container else stand_by
+        asyncio.run(run(served, transport, sync=in_sync, stand_by=lasts))
     finally:
         holder.close()
         give_back()
@@ -185,7 +188,7 @@ def _greet(
 
     if context.scope:
         check_scope(context.scope)
-    greeting = greetings.prepared() if prepared and context.folder.is_dir() else None
+    greeting = greetings.prepared() if prepared and _is_here(context) else None
     tools = (
         None
         if greeting is None
@@ -202,6 +205,11 @@ def _greet(
     pipe.start()
     pipe.greeted.wait(_SAYS_HELLO)
     return pipe, give_back
+
+
+def _is_here(context: CommandContext) -> bool:
+    """Tell whether there is a vault to serve."""
+    return context.is_container or context.folder.is_dir()
 
 
 def _nothing() -> None:

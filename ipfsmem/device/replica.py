@@ -92,6 +92,8 @@ class Replica:
         self.own_without_ring: frozenset[str] | None = None
         #: The reason why this vault is read-only; "" if it may be written.
         self.read_only = ""
+        #: Whether it was opened with an agent key: it is in this process only, is read, and publishes nothing.
+        self.as_agent = False
         #: The watch over keys that were taken unlocked; None if they came with the passphrase, or had none.
         self.lock_watch: LockWatch | None = None
         try:
@@ -133,7 +135,12 @@ class Replica:
     def refuse_read_only(self) -> None:
         """Raise UsageError if the vault was opened read-only."""
         if self.read_only:
-            raise UsageError(f"{self.read_only} is open for reading only")
+            hint = (
+                "Write on a device that has the vault, or where it can be unlocked."
+                if self.as_agent
+                else None
+            )
+            raise UsageError(f"{self.read_only} is open for reading only", hint=hint)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

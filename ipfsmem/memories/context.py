@@ -499,7 +499,7 @@ def _events(
 ) -> tuple[str, list[str], int]:
     """Return the latest events of this person's devices, oldest first, in at most `room` bytes; their marks; and how many were left
     out because this session was shown them before. `listed`: matching events already in the block. Imported events are left out."""
-    from ipfsmem.bundle.program_events import is_use  # not before a prompt, which lists no events
+    from ipfsmem.bundle.program_events import is_for_programs  # not before a prompt, which lists no events
     from ipfsmem.bundle.timeline import event_line, split_own_id, union_of_scopes
     from ipfsmem.device.events import events_of
 
@@ -520,7 +520,7 @@ def _events(
     noted = [
         event
         for event in union_of_scopes(*own)
-        if split_own_id(event["id"]) is not None and not is_use(event)
+        if split_own_id(event["id"]) is not None and not is_for_programs(event)
     ]
     marks: list[str] = []
     before = 0

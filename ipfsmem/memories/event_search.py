@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipfsmem.bundle import timeline
-from ipfsmem.bundle.program_events import is_use
+from ipfsmem.bundle.program_events import is_for_programs
 from ipfsmem.bundle.session_parts import HISTORY, NUMBERED
 from ipfsmem.bundle.timeline import event_line, parse_line, split_own_id, union, union_of_scopes
 from ipfsmem.causal.entries import SegmentName, memory_name, segment_name
@@ -111,7 +111,7 @@ def _days(parts: Sequence[MemoryStore], days: set[str]) -> Iterator[tuple[Group,
                 sources.setdefault(event_line(event), scope)
         told_ = []
         for event in union_of_scopes(*event_lists):
-            if is_use(event):
+            if is_for_programs(event):
                 continue
             line = event_line(event)
             told_.append(_event(replica.is_mine, day, sources[line], event, line))
@@ -235,7 +235,7 @@ def read_by_pieces(
         def day() -> list[EventSource]:
             told_, is_mine = [], lambda device: mine.get(device, False)
             for event in union_of_scopes(union(*event_lists)):
-                if not is_use(event):
+                if not is_for_programs(event):
                     told_.append(_event(is_mine, group.name, group.scope, event, event_line(event)))
             return told_
 

@@ -11,6 +11,7 @@ import msgspec
 
 from ipfsmem import config as configuration
 from ipfsmem.errors import ConfigError
+from ipfsmem.locations import agent_key_text
 from ipfsmem.mode import Mode, ModeName, mode_named
 from ipfsmem.open_vault.handle import VaultHandle
 from ipfsmem.vault.home import DevicePassphrase, Home
@@ -66,6 +67,12 @@ class LoadRequest(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"LoadRequest({self.namespace!r}, {self.mode!r})"
+
+    @property
+    def agent_key(self) -> str:
+        """The agent key in the environment; empty without one, and where the call names a mode, provider, owner or home."""
+        chosen = (self.mode, self.provider, self.unlock, self.home.folder)
+        return agent_key_text() if all(one is None for one in chosen) else ""
 
     @property
     def known_mode(self) -> Mode | None:

@@ -35,9 +35,10 @@ from ipfsmem.provider.choice import ProviderChoice, each_of
 from ipfsmem.provider.contract import Provider
 from ipfsmem.provider.opening import ProviderPool, Providers
 from ipfsmem.published.layout import Layout, PlainLayout, SealedLayout
+from ipfsmem.sync.agent_cards import refuse_expired, refuse_revoked
 from ipfsmem.sync.background import Background, OnAttempt
 from ipfsmem.sync.company import Company
-from ipfsmem.sync.engine import restore, sync
+from ipfsmem.sync.engine import pull, restore, sync
 from ipfsmem.sync.local_repair import repair_state
 from ipfsmem.sync.progress import Progress, no_progress
 from ipfsmem.sync.report import SyncReport
@@ -79,6 +80,8 @@ class Syncing(MethodGroup):
         self.places = Providers()
         #: The unlocked root keys of the wallet or recovery phrase; None if locked.
         self.root: RootKeys | None = None
+        #: Called once when it is closed.
+        self.when_closed: Callable[[], None] = lambda: None
         opened.when_changed = self._wrote
         opened.when_locked = self.close
 
@@ -140,6 +143,8 @@ class Syncing(MethodGroup):
             self.use(provider)
         if not self._open.mode.on_disk:
             return SyncReport()  # nothing leaves this process, and every call is valid
+        if self._replica.as_agent:
+            return await while_unlocked(self._open, "sync", self.pull(progress or no_progress))
         places = self.published_at()
         saved = None if car is None else CarFile(Path(car))
         self.agree(public_ok)
@@ -152,6 +157,17 @@ class Syncing(MethodGroup):
             )
         finally:
             self._open.sync_threads.remove(get_ident())
+
+    async def pull(self, progress: Progress) -> SyncReport:
+        """Do the whole sync of an agent, which publishes nothing. Raises MembershipError if its key expired or was revoked."""
+        places = self.published_at()
+        try:
+            report = await pull(self._replica, places.open, not_opened=places.not_opened, progress=progress)
+        finally:
+            refuse_revoked(self._replica)
+        refuse_expired(self._replica)
+        report.conflicts = len(self._open.memories.conflicts_everywhere())
+        return report
 
     async def _sync_or_repair(
         self, places: Providers, allow: Iterable[str], progress: Progress, saved: CarFile | None
@@ -369,6 +385,7 @@ class Syncing(MethodGroup):
         """Drop the root keys, and close the providers that were opened by their specs."""
         self.root = None
         self.pool.close()
+        self.when_closed()
 
     async def aclose(self) -> None:
         """Do `close`, and wait until connections are closed."""

@@ -78,6 +78,8 @@ def is_unpublished(replica: Replica) -> bool:
 
 def unpublished_kinds(replica: Replica) -> list[str]:
     """Return the kinds of unpublished changes, in words; empty where a sync would publish nothing."""
+    if replica.as_agent:
+        return []
     return [
         *(["changes"] if is_unpublished(replica) else []),
         *(["a change of the members"] if are_members_unpublished(replica, unsure=False) else []),

@@ -187,7 +187,7 @@ async def revoke(
         target = grown.view.family_of(member)
         replica.note_shown(removal_key(target, member_id(root.admin_public)))
     enrolled = operations.members_admitted_by(ring, member)
-    report = await _published(view, "the revoke", progress, before)
+    report = await publish_statement(view, "the revoke", progress, before)
     if failed is not None:
         report.say(
             "not-pulled",
@@ -222,7 +222,7 @@ def _refuse_itself(view: View, member: str) -> None:
         )
 
 
-async def _published(
+async def publish_statement(
     view: View, what: str, progress: Progress | None, before: SyncReport | None
 ) -> SyncReport:
     """Publish the last statement of the key ring; the report includes the sync `before` it. The error of a failure states
@@ -277,7 +277,7 @@ async def rename(
         mine = family == grown.view.family_of(view.opened.device)
     if mine:  # for a later enrolment of this device
         replica.save_config(replace(replica.config, label=label))
-    report = await _published(view, "the label", progress, before)
+    report = await publish_statement(view, "the label", progress, before)
     report.say("label", words_of_label(was, now, whose_word(ring, was.by)))
     return report
 
@@ -303,7 +303,7 @@ async def rotate(view: View, *, progress: OnProgress = None) -> SyncReport:
         assert ring is not None
         ring = operations.rotate(ring, root.admin, replica.world.random(32))
         replica.set_ring(ring)
-    report = await _published(view, "the new key", progress, before)
+    report = await publish_statement(view, "the new key", progress, before)
     key = ring.view.sealing
     if key is not None and not report.blocked:
         report.say(

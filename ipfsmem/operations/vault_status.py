@@ -23,6 +23,7 @@ from ipfsmem.open_vault.versions import unpublished_kinds
 from ipfsmem.operations.hidden import hidden_here
 from ipfsmem.provider.opening import Providers
 from ipfsmem.results import Status
+from ipfsmem.sync.agent_cards import notices_of_agents
 from ipfsmem.sync.collection import superseded
 from ipfsmem.sync.forwarding import describe_move, unanswered_move
 from ipfsmem.sync.names import oldest_put, warning_of_forgotten_names
@@ -78,6 +79,7 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
             *([forgotten] if forgotten else []),
             *([describe_move(replica, move)] if (move := unanswered_move(replica)) is not None else []),
             *_superseded(replica),
+            *notices_of_agents(replica),
             *opened.meaning().notices(),
             *([image] if (image := image_notice(replica)) else []),
             *_hidden_notice(hidden),

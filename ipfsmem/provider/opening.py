@@ -67,9 +67,13 @@ class _Own(msgspec.Struct, frozen=True):
 class ProviderPool:
     """Opens providers from specs, each once, and closes them."""
 
-    def __init__(self, home: Path | None = None) -> None:
-        """Set `home`, the folder of this device's vaults, whose providers are also in use."""
+    def __init__(
+        self, home: Path | None = None, credentials: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        """Set `home`, the folder of this device's vaults, whose providers are also in use, and `credentials` by spec,
+        which come before those of the settings file."""
         self._own: list[_Own] = []
+        self._credentials = credentials or {}
         self.home = home
 
     def open(self, given: Iterable[str | Provider]) -> Providers:
@@ -87,7 +91,8 @@ class ProviderPool:
                 each.append(one)
                 continue
             try:
-                each.append(self._open(one, known.of_provider(one), specs, company=len(requested) > 1))
+                settings = {**known.of_provider(one), **self._credentials.get(one, {})}
+                each.append(self._open(one, settings, specs, company=len(requested) > 1))
             except ConfigError as error:
                 each.append(NotOpened(one, str(error), error.hint))
         return Providers(tuple(each))

@@ -480,6 +480,36 @@ async def _shows(run: SyncContext, joined: Joined, provider: Provider) -> bool:
     return provider.capabilities.list and await lists_root(provider, pin_name(run.anchor), roots)
 
 
+async def pull(
+    replica: Replica,
+    providers: Sequence[Provider],
+    *,
+    not_opened: Sequence[NotOpened] = (),
+    progress: Progress = no_progress,
+) -> SyncReport:
+    """Find, verify and join all heads, and publish nothing: for a member that only reads, in memory.
+
+    Raises ProviderError when no provider shows the vault, UnreadError when newer heads exist than could be read.
+    """
+    started = time.monotonic()
+    company = Company(replica, providers, progress)
+    notices = Notices()
+    run = SyncContext(
+        replica, company.members, None, progress, notices, not_opened=not_opened, company=company
+    )
+    begin_snapshots(replica, providers, cached=False)
+    try:
+        async with company.detecting_unresponsive():
+            joined = await _pull(run)
+    finally:
+        end_snapshots(replica, providers)
+    joined.outages.refuse(joined.with_content, run.where)
+    await _settle(run)
+    report = _report(run, joined, Published(), started)
+    _tell_of_missed(report, company)
+    return report
+
+
 # -- what every sync begins and ends with --------------------------------------------------------------------------
 
 

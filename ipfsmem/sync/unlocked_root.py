@@ -9,6 +9,7 @@ from ipfsmem.device.texts_of_others import reassign_authors
 from ipfsmem.errors import LimitError, MembershipError
 from ipfsmem.ring import operations
 from ipfsmem.ring.keyring import Ring
+from ipfsmem.sync.agent_cards import revoke_expired
 from ipfsmem.sync.anchors import move_anchor
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.revoke_notices import way_back
@@ -30,6 +31,9 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
         ring = replica.ring
         if not ring.plain:
             ring = operations.give_key(ring, root.admin, replica.world.random(32))
+            ring, expired = revoke_expired(replica, ring, root)
+            for name in expired:
+                run.notices.say("revoked", f"the agent key {name} has expired, and is revoked")
         view, me = ring.view, replica.device.id
         # A member removed by an admin returns when the admin's statement ends; until then publishing says so.
         revoked_by_admin = view.family_of(me) in view.revoked_by

@@ -38,6 +38,7 @@ from tests.support.outcomes import (
     TWICE_SAID,
     WORDS,
     Place,
+    agent_made,
     api_served,
     boats_off,
     changed_state,
@@ -105,6 +106,31 @@ def write_the_kept_text(place: Place) -> None:
     kept = max(edit_cmd._IN_MEMORY.glob("ipfsmem-*/tone.md"), key=lambda path: path.stat().st_mtime_ns)
     place.ok(f"write tone --whole --file {kept}")
     assert "mine" in place.cli.ok("read", "tone").out
+
+
+def _credentials(place: Place, text: str) -> None:
+    (place.base / "keys.toml").write_text(text)
+
+
+def no_credentials(place: Place) -> None:
+    _credentials(place, "[providers.directory]")
+
+
+def pinata_credentials(place: Place) -> None:
+    _credentials(place, "[providers.pinata]\npinata_jwt = 'x'")
+
+
+def folder_credentials(place: Place) -> None:
+    _credentials(place, "[providers.directory]\ntoken = 'x'")
+
+
+def bare_credentials(place: Place) -> None:
+    _credentials(place, "aws_access_key_id = 'x'")
+
+
+def agent_revoked(place: Place) -> None:
+    agent_made(place)
+    place.ok("agent revoke web KEY")
 
 
 def plug_in(place: Place) -> None:
@@ -423,6 +449,15 @@ FOLLOWED: tuple[Hint, ...] = (
     Hint("When the provider can be reached: ipfsmem sync.", "init --unprotected-keys KEY", (room_again, "sync"), "status", "none", prepare=full_stick),
     Hint("Its CID: ipfsmem format cid PATH.", "format inspect BASE/note.md", ("format cid BASE/note.md",), "format cid BASE/note.md", "none"),
     Hint("Its CID: ipfsmem format cid PATH. A file in it: inspect that.", "format inspect PLAIN", ("format cid PLAIN",), "format cid PLAIN", "none"),
+    Hint("See: ipfsmem agent list.", "agent renew nobody", ("agent list",), "agent list", "sealed"),
+    Hint("Use: reader.", "agent new web --role writer KEY", ("agent new web --role reader KEY",), "agent list", "sealed"),
+    Hint("A name is 1 to 32 characters of a-z, 0-9 and -, starting with a letter or digit, for instance web.", "agent new Web KEY", ("agent new web KEY",), "agent list", "sealed"),
+    Hint("Choose another name, extend it with: ipfsmem agent renew VALUE, or revoke it: ipfsmem agent revoke VALUE", "agent new web KEY", ("agent renew web", "agent revoke web KEY"), "agent new web KEY", "sealed", prepare=agent_made),
+    Hint("Create another one: ipfsmem agent new NAME", "agent renew web", ("agent new web KEY",), "agent renew web", "sealed", prepare=agent_revoked),
+    Hint("Give a number of hours, days or weeks, for instance: 12h, 30d, 4w.", "agent renew web --expires 3y", ("agent renew web --expires 4w",), "agent list", "sealed", prepare=agent_made),
+    Hint("Kinds of its providers: VALUE.", "agent new web --provider-credentials BASE/keys.toml KEY", (no_credentials,), "agent new web --provider-credentials BASE/keys.toml KEY", "sealed", prepare=pinata_credentials),
+    Hint("Credentials of VALUE: VALUE.", "agent new web --provider-credentials BASE/keys.toml KEY", (no_credentials,), "agent new web --provider-credentials BASE/keys.toml KEY", "sealed", prepare=folder_credentials),
+    Hint('Write them as in the settings file: a line [providers.bucket], then lines such as aws_access_key_id = "..."', "agent new web --provider-credentials BASE/keys.toml KEY", (no_credentials,), "agent new web --provider-credentials BASE/keys.toml KEY", "sealed", prepare=bare_credentials),
     Hint("See: ipfsmem member list.", "member revoke phone KEY", ("member list",), "member revoke second KEY", "sealed", prepare=other_syncs),
     Hint("Publish it: ipfsmem sync", "key phrase KEY", (both_back, "sync"), "status", "sealed", prepare=second_provider_gone),
     Hint("Test the provider: ipfsmem provider test SPEC", "provider check", (accepted, "provider test STICK"), "provider check", "sealed", SAID, refused),
@@ -691,6 +726,15 @@ def test_command_named_by_a_hint_is_the_one_run() -> None:
 
 #: Hints that other tests follow, each in its situation.
 ELSEWHERE = {
+    "Publish it: ipfsmem sync. Or revoke it: ipfsmem agent revoke VALUE": "tests/cli/test_cli_agent.py::test_key_that_does_not_open_yet_ends_with_7",
+    "Store one: ipfsmem provider add SPEC": "tests/unit/open_vault/test_by_key.py::test_key_needs_a_stored_provider",
+    "Pass the id instead.": "tests/unit/open_vault/test_by_key.py::test_one_of_two_keys_of_a_name_is_revoked_by_its_id",
+    "Only a vault in mode encrypted-ipfs has them.": "tests/unit/open_vault/test_by_key.py::test_key_needs_its_owner_and_an_encrypted_vault",
+    "Ask its owner for another key: ipfsmem agent new NAME": "tests/unit/open_vault/test_by_key.py::test_revoked_key_opens_nothing",
+    "Its owner can extend it, and its text stays the same: ipfsmem agent renew VALUE": "tests/unit/open_vault/test_by_key.py::test_expired_key_opens_nothing_until_it_is_renewed",
+    "Try again. If it stays, sync the device that created the key.": "tests/unit/open_vault/test_by_key.py::test_older_vault_than_that_of_the_key_is_refused",
+    "Unset IPFSMEM_KEY to use a vault on this device.": "tests/cli/test_cli_agent.py::test_container_refuses_writes_and_touches_no_home",
+    "Write on a device that has the vault, or where it can be unlocked.": "tests/cli/test_cli_agent.py::test_container_refuses_writes_and_touches_no_home",
     "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_recall_weights_come_from_the_settings",
     "count is given a text and returns how many tokens it has: a number that is 0 or more.": "tests/unit/memories/test_recall.py::test_invalid_token_counter_is_refused",
     "Set HOME to an absolute path, or pass --home DIR (in Python: home=).": "tests/cli/test_cli_app.py::test_user_without_a_home_directory_is_told_which_variable_to_set",

@@ -167,6 +167,7 @@ ROWS: Final = (
     Op("check", {}, "vault check", "check", "", "check"),
     Op("operations", {}, "vault log", "operations_list", "", "operations.list", on={"cli": {"flags": ("--operations",)}}),
     Op("members", {}, "member list", "members_list", "", "members.list"),
+    Op("agents", {}, "agent list", "agents_list", "", "agents.list"),
     Op("providers", {}, "provider list", "providers_list", "", "providers.list"),
     Op("provider add", {"spec": "stick"}, "provider add", "", "", "providers.add", "providers add"),
     Op("provider remove", {"spec": "stick"}, "provider remove", "", "", "providers.remove", "providers remove"),
@@ -193,7 +194,7 @@ COMMANDS_WITHOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "folder attach", "folder detach", "folder list", "folder pause", "folder resume", "format cid", "format inspect", "edit",
     ),
     "is about members or providers of a vault": (
-        "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
+        "agent new", "agent renew", "agent revoke", "key derive", "member rename", "key passphrase", "member revoke", "member rotate", "key sheet", "member admit", "key vaults",
         "key phrase", "provider check", "provider follow", "vault move", "provider policy", "provider test",
         "vault repair", "vault compact", "vault diff", "vault list", "vault remove",
     ),

@@ -260,6 +260,11 @@ def no_room(place: Place) -> None:
     place.patch.setattr(join_head, "MAX_VALUES", 1)
 
 
+def agent_made(place: Place) -> None:
+    """An agent key `web`."""
+    place.ok("agent new web KEY")
+
+
 def revoked(place: Place) -> None:
     place.ok("sync", device=place.other)
     place.ok("member revoke first KEY", device=place.other)
@@ -1003,6 +1008,24 @@ ROWS: tuple[Row, ...] = (
     Row("resolve", "no conflict, or no such alternative", 4, "resolve tone --keep --seen 00000000", before=HAS),
     Row("resolve", "changed since it was shown", 6, "resolve tone --keep --seen 00000000", "sealed", prepare=clash),
     Row("resolve", "--seen or the text to keep is missing", 2, "resolve tone", before=HAS),
+    Row("agent new", "created, and printed once", 0, "agent new web KEY", "sealed"),
+    Row("agent new", "no owner, an invalid or used name, or a role that writes", 2, "agent new web --role writer KEY", "sealed"),
+    Row("agent new", "invalid credentials file, or credentials of another provider", 3, "agent new web --provider-credentials BASE/keys.toml KEY", "sealed", prepare=lambda p: (p.base / "keys.toml").write_text("[providers.pinata]\npinata_jwt = 'x'\n")),
+    Row("agent new", "another wallet", 24, "agent new web OTHER", "sealed"),
+    Row("agent new", "the credentials file cannot be read", 30, "agent new web --provider-credentials BASE/none KEY", "sealed"),
+    Row("agent new", "the provider cannot be reached", 41, "agent new web KEY", "sealed", prepare=unplug),
+    Row("agent list", "listed, even if empty", 0, "agent list", "sealed"),
+    Row("agent list", "no such memory", 4, "agent list", "none"),
+    Row("agent renew", "extended; the string stays the same", 0, "agent renew web", "sealed", prepare=agent_made),
+    Row("agent renew", "invalid time", 2, "agent renew web --expires 3y", "sealed", prepare=agent_made),
+    Row("agent renew", "no such agent key", 4, "agent renew nobody", "sealed"),
+    Row("agent renew", "the agent key is revoked", 26, "agent renew web", "sealed", prepare=lambda p: (agent_made(p), p.ok("agent revoke web KEY"))),
+    Row("agent renew", "the provider cannot be reached", 41, "agent renew web", "sealed", prepare=lambda p: (agent_made(p), unplug(p))),
+    Row("agent revoke", "revoked; new texts have a new key", 0, "agent revoke web KEY", "sealed", prepare=agent_made),
+    Row("agent revoke", "no owner was named", 2, "agent revoke web", "sealed", prepare=agent_made),
+    Row("agent revoke", "no such agent key", 4, "agent revoke nobody KEY", "sealed"),
+    Row("agent revoke", "already revoked", 26, "agent revoke web KEY", "sealed", prepare=lambda p: (agent_made(p), p.ok("agent revoke web KEY"))),
+    Row("agent revoke", "the provider cannot be reached", 41, "agent revoke web KEY", "sealed", prepare=lambda p: (agent_made(p), unplug(p))),
     Row("member list", "listed", 0, "member list"),
     Row("member admit", "done", 0, "member admit KEY", "sealed"),
     Row("member admit", "another wallet", 24, "member admit OTHER", "sealed"),

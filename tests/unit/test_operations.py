@@ -41,7 +41,7 @@ from ipfsmem.operations import INDEX, load
 from ipfsmem.operations.sync import Synced
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.tools import toolset
-from ipfsmem.upkeep import Maintenance, Members, Operations, Providers, Settings, Vaults
+from ipfsmem.upkeep import Agents, Maintenance, Members, Operations, Providers, Settings, Vaults
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = [load(name) for name in INDEX]
@@ -63,6 +63,7 @@ GROUPS = {
     "bundles": Bundles,
     "folders": Folders,
     "members": Members,
+    "agents": Agents,
     "providers": Providers,
     "vaults": Vaults,
     "settings": Settings,

@@ -58,7 +58,7 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
             for name in dir(memory)
             if not name.startswith("_") and isinstance(getattr(memory, name, None), MethodGroup)
         ]
-        assert len(parts) == 19
+        assert len(parts) == 20
         for name in parts:
             assert f"`memory.{name}`" in told
         assert memory.scopes.names() == [] and not memory.vaults.list()

@@ -30,6 +30,7 @@ PARTS = (
     "plugins",
     "versions",
     "members",
+    "agents",
     "providers",
     "vaults",
     "settings",

@@ -1097,6 +1097,20 @@ export type SealingKey = {
   readonly ek: string
 }
 
+/** The agent keys of a vault. It is a sequence of its `agents`. */
+export type AgentList = {
+  readonly agents: readonly AgentInfo[]
+}
+
+/** An agent key of a vault, without its secret. `expires`: its end in milliseconds since 1970 UTC; None if no card describes it. */
+export type AgentInfo = {
+  readonly id: string
+  readonly name: string
+  readonly role: string
+  readonly state: 'expired' | 'revoked' | 'undescribed' | 'valid'
+  readonly expires: number | null
+}
+
 /** The providers to which the vault is published. It is a sequence of its `providers`. */
 export type ProviderList = {
   readonly providers: readonly ProviderInfo[]
@@ -1265,6 +1279,7 @@ export type Operations = {
   'bundles.export': { method: 'POST', path: '/v1/export', body: BundlesExportBody, answer: Blob }
   'bundles.import': { method: 'POST', path: '/v1/import', body: Uint8Array, answer: Imported }
   'members.list': { method: 'GET', path: '/v1/members', body: undefined, answer: MemberList }
+  'agents.list': { method: 'GET', path: '/v1/agents', body: undefined, answer: AgentList }
   'providers.list': { method: 'GET', path: '/v1/providers', body: undefined, answer: ProviderList }
   'settings.list': { method: 'GET', path: '/v1/settings', body: undefined, answer: SettingList }
   'maintenance.index_status': { method: 'GET', path: '/v1/index', body: undefined, answer: SearchIndexStatus }

@@ -317,7 +317,16 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
         await told(client.post("/v1/cleanup", json={"older_than": 1}), 400, "UsageError")
         shown = await do("get", "/v1/settings", "/v1/settings")
         assert "facts.closed" in {one["name"] for one in shown["settings"]}
-        for name in ("index", "status", "check", "operations", "members", "providers", "namespaces"):
+        for name in (
+            "index",
+            "status",
+            "check",
+            "operations",
+            "members",
+            "agents",
+            "providers",
+            "namespaces",
+        ):
             await do("get", f"/v1/{name}", f"/v1/{name}")
         blob = await do("post", "/v1/export", "/v1/export", json={"format": "blob", "partial": True})
         await do("post", "/v1/import?strategy=replace", "/v1/import", json=json.loads(blob))

@@ -1,4 +1,4 @@
-"""Writes fixtures/vectors/program_events.json: events of the two types with a meaning in format section
+"""Writes fixtures/vectors/program_events.json: events of the three types with a meaning in format section
 1.4, and their results. Run it from the checkout after a change of the format; a test compares."""
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from typing import Any
 
 import msgspec
 
-from ipfsmem.bundle.program_events import read_move, read_vault
+from ipfsmem.bundle.program_events import read_agent, read_move, read_vault
 
 TARGET = Path(__file__).parents[3] / "fixtures" / "vectors" / "program_events.json"
 ABOUT = (
     "Events with a meaning, format section 1.4. 'rows': an event as it stands in its writer's segment, and what it comes to: "
     "'move' {at, by, id, left, to} for a forwarding record that counts, 'vault' {address, key_number, name} for a further "
     "vault, both null for what is an event like any other. 'newest': forwarding records of several devices, and the id of "
-    "the one that counts."
+    "the one that counts. 'agents': an event, and the 'agent' {agent, at, by, expires, id, name, role, scopes} that it "
+    "describes, null for an event like any other."
 )
 DEV = "00aabbccddeeff11"
 OTHER = "11bbccddeeff0022"
@@ -46,6 +47,48 @@ def vault(**over: Any) -> dict[str, Any]:
     return {name: value for name, value in {**event, **over}.items() if value is not None}
 
 
+def agent(**over: Any) -> dict[str, Any]:
+    event = {
+        "ts": "2026-04-14T12:03:12.000Z",
+        "type": "ipfsmem-agent",
+        "id": f"{DEV}-9",
+        "agent": "2233445566778899",
+        "expires": 1_800_000_000_000,
+        "name": "web",
+        "role": "reader",
+        "scopes": [],
+    }
+    return {name: value for name, value in {**event, **over}.items() if value is not None}
+
+
+AGENTS = [
+    agent(),
+    agent(ts="2026-04-14T14:03:12+02:00", name="a" * 32, expires=1),
+    agent(role="writer", scopes=["acme-api", "notes"]),
+    agent(role="append", scopes=[f"s{n:02}" for n in range(16)]),
+    agent(role="drop", scopes=["inbox"], expires=2**53 - 1),
+    agent(role="admin"),
+    agent(role=["reader"]),
+    agent(name="Web"),
+    agent(name="-web"),
+    agent(name="a" * 33),
+    agent(name=""),
+    agent(agent="2233445566778899aa"),
+    agent(agent="223344556677889G"),
+    agent(expires=0),
+    agent(expires=True),
+    agent(expires=1.5),
+    agent(expires="1800000000000"),
+    agent(scopes=["notes", "acme-api"]),
+    agent(scopes=["notes", "notes"]),
+    agent(scopes=["Notes"]),
+    agent(scopes="notes"),
+    agent(scopes=[f"s{n:02}" for n in range(17)]),
+    agent(scopes=None),
+    agent(why="more"),
+    agent(id="0123456789abcdef"),
+    agent(type="agent"),
+]
 EVENTS = [
     moved(),
     moved(ts="2026-04-14T14:03:12+02:00"),
@@ -105,7 +148,8 @@ def vectors() -> dict[str, Any]:
         }
         for event in EVENTS
     ]
-    return {"about": ABOUT, "rows": rows, "newest": newest}
+    agents = [{"event": event, "agent": msgspec.to_builtins(read_agent(event))} for event in AGENTS]
+    return {"about": ABOUT, "rows": rows, "newest": newest, "agents": agents}
 
 
 def text() -> str:

@@ -34,6 +34,12 @@ BUCKET = {
 }
 
 
+def file_rows() -> list[dict[str, str]]:
+    """The refused rows of the file."""
+    rows: list[dict[str, str]] = json.loads(OUT.read_text("utf-8"))["refused"]
+    return rows
+
+
 def seed_of(name: str) -> bytes:
     """The seed of an example."""
     return sha256(f"example seed {name}, not a secret".encode()).digest()
