@@ -98,7 +98,7 @@ def _has_doc(node: ast.AST) -> bool:
 
 
 #: Calls with a hint as a positional argument, and its position.
-_PLACES = {"Finding": 3, "needed": 2}
+_PLACES = {"Finding": 3, "required": 2}
 
 
 def pattern(text: str) -> str:
@@ -150,7 +150,7 @@ def hints() -> list[Hint]:
     """Return every hint of an error (or of a finding of `check`), each text once.
 
     Sources: `hint=` in calls, the attribute `hint`, assignments to `error.hint`, the fourth field of a
-    `Finding`, the text for a `needed` setting of a provider, and module constants whose name contains HINT
+    `Finding`, the text for a `required` setting of a provider, and module constants whose name contains HINT
     or that any of these names."""
     return _read()[1]
 
