@@ -7,7 +7,7 @@ import asyncio
 import time
 
 from bench.context import Context
-from bench.process import NAMESPACE
+from bench.process import VAULT_NAME
 
 _TOKEN = "a token of enough length"
 _AT_ONCE = 100
@@ -26,12 +26,12 @@ def api(ctx: Context) -> None:
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("api")
-    with Memory.create(NAMESPACE, "local", passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "local", passphrase=False, home=home) as memory:
         memory.bundles.import_(ctx.folder.parent)
         key = memory.list()[ctx.size // 2].key
-    holder = Holder(lambda: Memory.load(NAMESPACE, home=home, passphrase=False))
-    served = ServedMemory(NAMESPACE, holder)
-    doors = Doors({NAMESPACE: served})
+    holder = Holder(lambda: Memory.load(VAULT_NAME, home=home, passphrase=False))
+    served = ServedMemory(VAULT_NAME, holder)
+    doors = Doors({VAULT_NAME: served})
     doors.accept_token(_TOKEN, Caller("admin"))
 
     async def measure() -> dict[str, float]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.context import Context
 from bench.measure import fsync_once
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 from bench.retrieval_peer import PeerError, spoken_to
 
 _SESSIONS, _TURNS, _MOST = 1_000, 10, 10_000
@@ -70,7 +70,7 @@ def sessions(ctx: Context, python: Path) -> None:
     script = Path(__file__).with_name("session_peer.py")
     with (
         spoken_to(python, script, str(theirs), needs) as say,
-        Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory,
+        Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory,
     ):
         say({"sessions": filled})
         for number in range(ctx.size):
@@ -125,7 +125,7 @@ def graph(ctx: Context, server: Path) -> None:
         kept = Path(work) / "memory.jsonl"
         kept.write_text("\n".join(json.dumps(one) for one in (*lines, *relations)))
         with Memory.create(
-            NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home
+            VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home
         ) as memory:
             memory.bundles.import_(files.parent)
         env = {**os.environ, "IPFSMEM_HOME": str(home), "MEMORY_FILE_PATH": str(kept)}
@@ -134,7 +134,7 @@ def graph(ctx: Context, server: Path) -> None:
             "-m",
             "ipfsmem.cli",
             "-n",
-            NAMESPACE,
+            VAULT_NAME,
             "serve",
             "mcp",
             "--tools",

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.process import NAMESPACE, WALLET, unlock
+from bench.process import VAULT_NAME, WALLET, unlock
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -113,7 +113,7 @@ def _memory(ctx: Context, place: str) -> Iterator[Memory]:
 
     os.environ["PEER_TOKEN"] = _TOKEN
     made = Memory.create(
-        NAMESPACE,
+        VAULT_NAME,
         "encrypted-ipfs",
         provider=f"peer:{place}",
         unlock=unlock(),

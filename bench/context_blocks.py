@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench.context import Context
 from bench.measure import least_cpu
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 
 if TYPE_CHECKING:
     from ipfsmem.memories.context_layouts import Layout
@@ -42,7 +42,7 @@ def context_blocks(ctx: Context) -> None:
         chance = random.Random(ctx.size)
         home = ctx.fresh(f"blocks-{kind}")
         with Memory.create(
-            NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home
+            VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home
         ) as memory:
             fill(ctx, memory, chance, words)
             questions = [" ".join(chance.sample(words, 6)) for _ in range(_QUESTIONS)]

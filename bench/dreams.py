@@ -6,7 +6,7 @@ import resource
 import time
 
 from bench.context import Context
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 
 #: Budget over 10,000 memories.
 BUDGET = 10.0
@@ -17,7 +17,7 @@ def dreams(ctx: Context) -> None:
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("dreams")
-    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         memory.bundles.import_(ctx.folder.parent)
         for number, text in enumerate(list(ctx.files.values())[::10]):
             memory.write(f"twin_{number}", text.decode("utf-8", "replace"))

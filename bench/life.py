@@ -10,7 +10,7 @@ from statistics import median as middle
 
 from bench.context import Context
 from bench.measure import fsync_once, median
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 
 #: Budgets of a path, and of an entity's neighbourhood to depth 3, at 10,000 entities.
 GRAPH_BUDGET = 0.02
@@ -34,19 +34,19 @@ def graph(ctx: Context) -> None:
         text = f"---\nname: Entity {number}\ntype: reference\ntags: [entity]\ncategory: person\n---\n\n- is number {number}\n\nRelations:\n\n{relations}"
         (folder / f"e{number:05}.md").write_text(text)
     last = f"e{ctx.size - 1:05}"
-    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         memory.bundles.import_(folder.parent)
     for name, note in (
         ("first", "no stored graph"),
         ("later", "with the graph stored by an earlier process"),
     ):
-        with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
+        with Memory.load(VAULT_NAME, unlock=unlock(), passphrase=False, home=home) as memory:
             memory.list()  # the vault is open; the graph is not
             started = time.perf_counter()
             memory.graph.path("e00000", last)
             took = time.perf_counter() - started
             ctx.add(f"graph: {name} path of a process", took, note=note)
-    with Memory.load(NAMESPACE, unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.load(VAULT_NAME, unlock=unlock(), passphrase=False, home=home) as memory:
         ways = [f"e{chance.randrange(ctx.size):05}" for _ in range(50)]
         memory.graph.path("e00000", last)
         each = iter(ways * 10)
@@ -83,7 +83,7 @@ def facts(ctx: Context) -> None:
     def sentence() -> str:
         return "The user said " + " ".join(chance.choices(words, k=8))
 
-    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         files = {
             f"fact_{number:016x}.md": f"---\nname: Fact\ntype: reference\ncategory: general\n---\n\n{sentence()}\n"
             for number in range(ctx.size)
@@ -118,7 +118,7 @@ def usage(ctx: Context) -> None:
     if ctx.size > _MOST:
         return
     home = ctx.fresh("usage")
-    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         own = []
         for number in range(ctx.size):
             started = time.perf_counter()

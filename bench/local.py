@@ -9,7 +9,7 @@ from statistics import median as middle
 from bench.context import PYTHON, Context, knows, program
 from bench.corpus import changed
 from bench.measure import fsync_once, median, median_process
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 
 _PACK = (
     "import sys; from ipfsmem.files.pack import pack_tree; "
@@ -101,10 +101,10 @@ def writes(ctx: Context) -> None:
     from ipfsmem.memory import Memory
 
     home = ctx.fresh("writes")
-    memory = Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home)
+    memory = Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home)
     memory.bundles.import_(ctx.folder)
     memory.close()
-    memory = Memory.load(NAMESPACE, home=home)
+    memory = Memory.load(VAULT_NAME, home=home)
     keys = list(ctx.files)
     memory.write_text(keys[-1], changed(ctx.files[keys[-1]], 0))
     count = 60
@@ -137,14 +137,14 @@ def writes(ctx: Context) -> None:
     )
     ctx.add("list", median(memory.list, 5))
     memory.close()
-    memory = Memory.load(NAMESPACE, home=home)
+    memory = Memory.load(VAULT_NAME, home=home)
     note = "after a list of an earlier process: with the headers that it kept"
     ctx.add("list, in the next process", median(memory.list, 1, warm=False), note=note)
     memory.close()
     runs = ctx.runs(9)
     ctx.add(
         "open",
-        median(lambda: Memory.load(NAMESPACE, home=home).close(), runs),
+        median(lambda: Memory.load(VAULT_NAME, home=home).close(), runs),
         runs=runs,
         note="in process, with unprotected keys: the passphrase adds 0.2 s of Argon2id",
     )

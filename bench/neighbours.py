@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bench.context import Context
-from bench.process import NAMESPACE, PASSPHRASE, unlock
+from bench.process import PASSPHRASE, VAULT_NAME, unlock
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -58,10 +58,10 @@ def _measure(ctx: Context, mood: str, runs: int) -> list[tuple[float, float]]:
             company = mood != _ALONE
             # The faulty one first: the order makes no difference.
             urls = [other, url] if company else [url]
-            home = Home(folder=at / "home", label="bench", world=Environment(now=lambda: now[0]))
+            home = Home(folder=at / "home", label="bench", environment=Environment(now=lambda: now[0]))
             providers = [_open(one, company) for one in urls]
             return Memory.load(
-                NAMESPACE, "encrypted-ipfs", provider=providers, unlock=unlock(), passphrase=PASSPHRASE,
+                VAULT_NAME, "encrypted-ipfs", provider=providers, unlock=unlock(), passphrase=PASSPHRASE,
                 home=home, create=True,
             )  # fmt: skip
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from bench.process import NAMESPACE, PASSPHRASE, unlock
+from bench.process import PASSPHRASE, VAULT_NAME, unlock
 from bench.wire import Wire
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
     own: Any = {"passphrase": PASSPHRASE, "home": home}
     if what == "init":
         Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             mode,
             provider=providers(),
             unlock=unlock(),
@@ -130,19 +130,19 @@ def _work(job: dict[str, Any], wire: Wire) -> dict[str, Any]:
             **own,
         ).close()
     elif what == "fetch":
-        with Memory.load(NAMESPACE, mode, provider=providers(), unlock=unlock(), **own) as memory:
+        with Memory.load(VAULT_NAME, mode, provider=providers(), unlock=unlock(), **own) as memory:
             found = len(memory.list())
             if found != job["count"]:
                 raise SystemExit(f"{found} memories instead of {job['count']}")
     elif what in ("first", "import"):
         chosen = providers()
-        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+        with Memory.load(VAULT_NAME, provider=chosen, **own) as memory:
             memory.bundles.import_(Path(job["folder"]))
             if what == "first":
                 asyncio.run(_sync(memory, chosen))
     elif what in ("idle", "one", "publish"):
         chosen = providers()
-        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+        with Memory.load(VAULT_NAME, provider=chosen, **own) as memory:
             if what == "one":
                 path = sorted(Path(job["folder"]).iterdir())[5]
                 memory.write_text(path.stem, path.read_bytes() + b"\nEdited once more.\n")
@@ -166,7 +166,7 @@ def _write_tree(own: Any, out: Path) -> None:
         found = read_blocks(db, [cid.digest for cid in cids])
         return {cid: found[cid.digest] for cid in cids if cid.digest in found}
 
-    with Memory.load(NAMESPACE, **own) as memory:
+    with Memory.load(VAULT_NAME, **own) as memory:
         db = memory.replica.db
         root = (db.get_meta("root") or b"").decode()
         files = drive(Reader().read_tree(parse_cid(root)), get)
@@ -184,7 +184,7 @@ def _changes(job: dict[str, Any], wire: Wire, own: Any, providers: Any) -> dict[
     rows = []
     for turn in range(CHANGES):
         chosen = providers()
-        with Memory.load(NAMESPACE, provider=chosen, **own) as memory:
+        with Memory.load(VAULT_NAME, provider=chosen, **own) as memory:
             key = keys[(turn * 41 + 5) % len(keys)]
             text = (Path(job["folder"]) / f"{key}.md").read_bytes()
             memory.write_text(key, text + b"\nEdited for the %dth time.\n" % turn)

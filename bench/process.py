@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PASSPHRASE = "a passphrase of the bench"
 #: A published test key (Hardhat account 0) without any value.
 WALLET = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")
-NAMESPACE = "bench"
+VAULT_NAME = "bench"
 
 
 def unlock() -> Unlock:
@@ -35,7 +35,7 @@ def main(what: str, home: Path, *args: str) -> None:
 
     if what == "init":
         Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=args[0],
             unlock=unlock(),
@@ -45,7 +45,7 @@ def main(what: str, home: Path, *args: str) -> None:
         return
     if what == "restore":
         Memory.load(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=args[0],
             unlock=unlock(),
@@ -53,7 +53,7 @@ def main(what: str, home: Path, *args: str) -> None:
             home=Home(folder=home, label="bench"),
         ).close()
         return
-    with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
+    with Memory.load(VAULT_NAME, passphrase=PASSPHRASE, home=home) as memory:
         if what == "import":
             memory.bundles.import_(Path(args[0]))
         elif what == "first":

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.context import Context
 from bench.measure import fsync_once, median
-from bench.process import NAMESPACE, unlock
+from bench.process import VAULT_NAME, unlock
 
 #: More sessions take minutes to create, with the same result.
 _MOST = 1_000
@@ -26,7 +26,7 @@ def sessions(ctx: Context) -> None:
     if ctx.size > _MOST:
         return
     home = ctx.fresh("sessions")
-    with Memory.create(NAMESPACE, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         words = [text.decode("utf-8", "replace")[-200:] for text in list(ctx.files.values())[:_TURNS]]
         for number in range(ctx.size):
             memory.sessions.add(f"s{number}", [one for at in range(_TURNS) for one in _turn(at, words)])

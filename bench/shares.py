@@ -18,7 +18,7 @@ from types import FrameType
 
 from bench.context import PYTHON, Context
 from bench.measure import folder_bytes, process
-from bench.process import NAMESPACE, PASSPHRASE
+from bench.process import PASSPHRASE, VAULT_NAME
 
 _LOADING = "loading modules"
 _REST = "the rest"
@@ -144,7 +144,7 @@ def _bytes(home: Path, stick: Path) -> dict[str, int]:
 
     found: Counter[str] = Counter()
     packed = 0
-    with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
+    with Memory.load(VAULT_NAME, passphrase=PASSPHRASE, home=home) as memory:
         replica = memory.replica
         root = waiting_root(replica)
         assert root is not None

@@ -18,7 +18,7 @@ from bench.context import PYTHON, Context, knows
 from bench.corpus import changed
 from bench.counting import Counting
 from bench.measure import Done, folder_bytes, process
-from bench.process import NAMESPACE, PASSPHRASE, WALLET, unlock
+from bench.process import PASSPHRASE, VAULT_NAME, WALLET, unlock
 from ipfsmem.vault.home import Home
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _ENV = {"IPFSMEM_PASSPHRASE": PASSPHRASE, "IPFSMEM_CONFIG": os.devnull}
 
 def _run(what: str, home: Path, *args: str | Path) -> list[str | Path]:
     """Run the command that a user would type, or bench.process if there is none."""
-    where: list[str | Path] = ["--home", home, "-n", NAMESPACE]
+    where: list[str | Path] = ["--home", home, "-n", VAULT_NAME]
     if what in ("sync", "import") and (found := knows(what)):
         return [found, what, *where, *args]
     if what == "restore" and (found := knows("init")):
@@ -112,7 +112,7 @@ def _changes(ctx: Context, home: Path, runs: int) -> None:
     done = []
     for i in range(runs):
         key = keys[(i * 41 + 5) % ctx.size]
-        with Memory.load(NAMESPACE, passphrase=PASSPHRASE, home=home) as memory:
+        with Memory.load(VAULT_NAME, passphrase=PASSPHRASE, home=home) as memory:
             memory.write_text(key, changed(ctx.files[key], i))
         done.append(_process(_run("sync", home)))
     ctx.add(
@@ -165,15 +165,15 @@ def exchange(ctx: Context) -> None:
     stick = ctx.fresh("exchange")
     ways: list[Any] = [Counting(open_provider(str(stick))) for _ in range(2)]
     a = Memory.create(
-        NAMESPACE, "encrypted-ipfs", provider=ways[0], unlock=unlock(), passphrase=False, home=ctx.fresh("a")
+        VAULT_NAME, "encrypted-ipfs", provider=ways[0], unlock=unlock(), passphrase=False, home=ctx.fresh("a")
     )
     a.bundles.import_(ctx.folder)
     asyncio.run(a.sync())
     b = Memory.load(
-        NAMESPACE, "encrypted-ipfs", provider=ways[1], unlock=unlock(), passphrase=False, home=ctx.fresh("b")
+        VAULT_NAME, "encrypted-ipfs", provider=ways[1], unlock=unlock(), passphrase=False, home=ctx.fresh("b")
     )
     b.close()
-    b = Memory.load(NAMESPACE, provider=ways[1], home=ctx.work / "b")
+    b = Memory.load(VAULT_NAME, provider=ways[1], home=ctx.work / "b")
     asyncio.run(a.sync())
     asyncio.run(b.sync())
     try:
@@ -194,12 +194,12 @@ def presence(ctx: Context) -> None:
     stick, passed = ctx.fresh("presence"), [0]
     world = Environment(lambda: time.time_ns() // 1_000_000 + passed[0])
     memory = Memory.create(
-        NAMESPACE,
+        VAULT_NAME,
         "encrypted-ipfs",
         provider=str(stick),
         unlock=unlock(),
         passphrase=False,
-        home=Home(folder=ctx.fresh("present"), world=world),
+        home=Home(folder=ctx.fresh("present"), environment=world),
     )
     spent = [0.0]
 

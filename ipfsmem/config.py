@@ -14,11 +14,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from ipfsmem.errors import ConfigError
-from ipfsmem.locations import DEFAULT_NAMESPACE as DEFAULT_NAMESPACE
+from ipfsmem.locations import DEFAULT_VAULT as DEFAULT_VAULT
 from ipfsmem.locations import expanded as expanded
-from ipfsmem.locations import is_namespace as is_namespace
-from ipfsmem.locations import namespace_folder as namespace_folder
+from ipfsmem.locations import is_vault_name as is_vault_name
 from ipfsmem.locations import no_home, platform_folder
+from ipfsmem.locations import vault_folder as vault_folder
 from ipfsmem.mode import Mode
 
 CONFIG_FILE: Final = "ipfsmem.json"
@@ -314,7 +314,7 @@ class RetentionRule(msgspec.Struct, frozen=True):
     days: int
 
 
-class NamespaceConfig(msgspec.Struct, frozen=True):
+class LocalVaultConfig(msgspec.Struct, frozen=True):
     """The file `ipfsmem.json` of one vault on this device."""
 
     mode: Mode
@@ -389,7 +389,7 @@ def settings(environment: Mapping[str, str] | None = None, file: Path | None = N
     return msgspec.structs.replace(loaded, **over)
 
 
-def vault_name(chosen: str | None, loaded: Settings, environment: Mapping[str, str] | None = None) -> str:
+def chosen_vault(chosen: str | None, loaded: Settings, environment: Mapping[str, str] | None = None) -> str:
     """Return the name of the vault to use: the given one, else that of the environment or the settings file, else `default`.
 
     Raises ConfigError if only the former variable names one.
@@ -401,7 +401,7 @@ def vault_name(chosen: str | None, loaded: Settings, environment: Mapping[str, s
             "IPFSMEM_NAMESPACE was renamed to IPFSMEM_VAULT",
             hint="Set IPFSMEM_VAULT instead, and unset IPFSMEM_NAMESPACE.",
         )
-    return chosen or loaded.vault or DEFAULT_NAMESPACE
+    return chosen or loaded.vault or DEFAULT_VAULT
 
 
 def unusable_file(file: Path | None, error: Exception) -> ConfigError:
@@ -510,7 +510,7 @@ class _Kind(msgspec.Struct):
     v: int = 1
 
 
-def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
+def parse_local_vault(data: bytes, path: Path) -> LocalVaultConfig:
     """Parse `ipfsmem.json`. Raises ConfigError."""
     try:
         kind = msgspec.json.decode(data, type=_Kind)
@@ -518,12 +518,12 @@ def parse_namespace(data: bytes, path: Path) -> NamespaceConfig:
             raise ConfigError(
                 f"{path} is for another version of ipfsmem (version {kind.v}, mode {kind.mode!r})"
             )
-        return msgspec.json.decode(data, type=NamespaceConfig)
+        return msgspec.json.decode(data, type=LocalVaultConfig)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
 
 
-def render_namespace(config: NamespaceConfig) -> bytes:
+def render_local_vault(config: LocalVaultConfig) -> bytes:
     """Render `ipfsmem.json` with indentation. Raises ConfigError for a name that is not Unicode text."""
     try:
         return msgspec.json.format(msgspec.json.encode(config), indent=2) + b"\n"

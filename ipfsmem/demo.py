@@ -36,7 +36,7 @@ from ipfsmem.vault.owner import Unlock
 from ipfsmem.wallet.signers import KeystoreSigner, RawKeySigner, create_keystore
 
 PASSPHRASE: Final = "only-a-demo"  # noqa: S105
-NAMESPACE: Final = "demo"
+VAULT_NAME: Final = "demo"
 #: Texts for a memory that has fewer than the demonstration edits.
 SPARE: Final = {
     f"spare_{n}": f"The {n} of five spare texts, for a memory that is smaller than this demonstration needs.\n".encode()
@@ -197,7 +197,7 @@ class Demo:
     def _make_memory(self) -> tuple[str, dict[str, Any]]:
         unlock = Unlock(self._signer)
         self._a = Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=str(self.provider),
             unlock=unlock,
@@ -250,7 +250,7 @@ class Demo:
         try:
             asyncio.run(
                 Memory.recover(
-                    NAMESPACE,
+                    VAULT_NAME,
                     provider=str(self.provider),
                     unlock=Unlock(RawKeySigner(secrets.token_bytes(32))),
                     passphrase=False,
@@ -268,7 +268,7 @@ class Demo:
         shutil.copy(self.home_a / "wallet.json", carried)
         self._b = asyncio.run(
             Memory.recover(
-                NAMESPACE,
+                VAULT_NAME,
                 provider=str(self.provider),
                 unlock=Unlock(_open_wallet(carried)),
                 passphrase=PASSPHRASE,

@@ -8,7 +8,7 @@ class with a message that says what happened and to what. Nothing here imports a
      │  └ ClosedError
      ├ ConfigError                 settings, home or mode are wrong
      │  └ OtherKindError
-     ├ NotFoundError               no such memory, namespace or root
+     ├ NotFoundError               no such memory, vault or root
      ├ ConcurrencyError            locked by another process, or changed since it was read
      │  ├ LockedError
      │  └ ChangedError

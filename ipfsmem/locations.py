@@ -9,7 +9,7 @@ from typing import Final
 
 from ipfsmem.errors import ConfigError
 
-DEFAULT_NAMESPACE: Final = "default"
+DEFAULT_VAULT: Final = "default"
 #: Environment variable with an agent key: a process that has it opens that key's vault, and touches no home.
 KEY_VARIABLE: Final = "IPFSMEM_KEY"
 #: Lock file in the folder of a vault, held by the process that computes embeddings.
@@ -66,16 +66,16 @@ def no_home(why: str = "") -> ConfigError:
     )
 
 
-def is_namespace(name: str) -> bool:
+def is_vault_name(name: str) -> bool:
     """Tell whether a text is a valid vault name."""
     return is_name(name)
 
 
-def namespace_folder(home: Path, namespace: str) -> Path:
+def vault_folder(home: Path, vault_name: str) -> Path:
     """Return the directory of one vault. Raises ConfigError for an invalid name."""
-    if not is_name(namespace):
+    if not is_name(vault_name):
         raise ConfigError(
-            f"{namespace!r} is not a valid vault name",
+            f"{vault_name!r} is not a valid vault name",
             hint="A vault name is 1 to 64 characters of a-z, 0-9, _ and -, starting with a letter or digit.",
         )
-    return home / namespace
+    return home / vault_name

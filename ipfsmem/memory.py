@@ -239,10 +239,10 @@ class Memory(MemoryMethods):
     @property
     def vault(self) -> str:
         """Name of the vault on this device."""
-        return self._open.namespace
+        return self._open.vault_name
 
     @property
-    def namespace(self) -> str:
+    def vault_name(self) -> str:
         """Former name of `vault`."""
         return self.vault
 
@@ -517,7 +517,9 @@ class Memory(MemoryMethods):
 
             return cls(
                 run_to_end(
-                    open_by_key(key, vault or configuration.DEFAULT_NAMESPACE, world=request.home.world)
+                    open_by_key(
+                        key, vault or configuration.DEFAULT_VAULT, environment=request.home.environment
+                    )
                 )
             )
         here = open_here(request)
@@ -547,7 +549,9 @@ class Memory(MemoryMethods):
             from ipfsmem.open_vault.by_key import open_by_key
 
             return cls(
-                await open_by_key(key, vault or configuration.DEFAULT_NAMESPACE, world=request.home.world)
+                await open_by_key(
+                    key, vault or configuration.DEFAULT_VAULT, environment=request.home.environment
+                )
             )
         from ipfsmem.in_thread import in_thread
         from ipfsmem.open_vault.creating import make_here, restore_here
@@ -650,7 +654,7 @@ class Memory(MemoryMethods):
 
     @classmethod
     async def open_foreign(
-        cls, source: str, *, provider: ProviderChoice = None, world: Environment | None = None
+        cls, source: str, *, provider: ProviderChoice = None, environment: Environment | None = None
     ) -> Memory:
         """Read a public bundle, of ipfsmem or of the original implementation, without writing to the disk.
 
@@ -662,7 +666,7 @@ class Memory(MemoryMethods):
         """
         from ipfsmem.open_vault.creating import open_foreign
 
-        return cls(await open_foreign(source, provider=provider, world=world))
+        return cls(await open_foreign(source, provider=provider, environment=environment))
 
     @classmethod
     def load_damaged(
@@ -676,9 +680,9 @@ class Memory(MemoryMethods):
         from ipfsmem.vault.opening import open_damaged
 
         config, place = configuration.settings(), Home.of(home)
-        name = configuration.vault_name(vault, config)
-        folder = configuration.namespace_folder(place.path(config), name)
-        opened = VaultHandle(name, open_damaged(folder, passphrase, place.world))
+        name = configuration.chosen_vault(vault, config)
+        folder = configuration.vault_folder(place.path(config), name)
+        opened = VaultHandle(name, open_damaged(folder, passphrase, place.environment))
         return cls(OpenResult(opened, ProviderConnection(opened), OpeningDetails()))
 
     def fork(
@@ -706,7 +710,7 @@ class Memory(MemoryMethods):
         msgspec.structs.replace(left_out, copies=(*left_out.copies, *crowded)).refuse(partial)
         if not isinstance(home, Home):
             here = self.replica.folder.parent if self.replica.folder else None
-            home = Home(folder=home if home is not None else here, world=self.replica.world)
+            home = Home(folder=home if home is not None else here, environment=self.replica.environment)
         other = Memory.create(vault, mode, home=home, **options)
         parts = {part.scope: part.part() for part in contents}
         import_files(other._open.memories, parts, foreign=bool(self.replica.read_only))

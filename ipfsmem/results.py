@@ -103,7 +103,7 @@ class ScopeCounts(Answer, frozen=True, kw_only=True):
 class Status(Answer, frozen=True, kw_only=True):
     """The state of a vault. Counts include all scopes."""
 
-    namespace: str
+    vault_name: str
     mode: Mode
     folder: str | None
     device: str
@@ -520,9 +520,9 @@ _MERGE_FIRST = "Merge those first (ipfsmem conflicts), then: ipfsmem vault repai
 
 
 class Forked(Answer, frozen=True, kw_only=True):
-    """A vault `namespace` that was created as a copy of `forked`: its number of memories, and of pending ones."""
+    """A vault `vault_name` that was created as a copy of `forked`: its number of memories, and of pending ones."""
 
-    namespace: str
+    vault_name: str
     forked: str
     memories: int
     pending: int
@@ -536,7 +536,7 @@ class Begun(Answer, frozen=True, kw_only=True):
 
     SAID_ONCE = ("recovery_words",)
 
-    namespace: str
+    vault_name: str
     mode: str
     restored: bool
     folder: str | None
@@ -545,7 +545,7 @@ class Begun(Answer, frozen=True, kw_only=True):
     events: int
     root: str | None
     address: str | None
-    vault: str | None
+    wallet_vault: str | None
     vault_tag: str | None
     keystore: str | None
     recovery_words: list[str] | None
@@ -577,7 +577,7 @@ class Begun(Answer, frozen=True, kw_only=True):
             *status.remarks,
         ]
         return cls(
-            namespace=status.namespace,
+            vault_name=status.vault_name,
             mode=status.mode,
             restored=restored,
             folder=status.folder,
@@ -586,7 +586,7 @@ class Begun(Answer, frozen=True, kw_only=True):
             events=status.events,
             root=status.root,
             address=vault.address if vault else None,
-            vault=vault.name if vault else None,
+            wallet_vault=vault.name if vault else None,
             vault_tag=vault.tag if vault else None,
             keystore=keystore,
             recovery_words=recovery_words,

@@ -131,7 +131,7 @@ class Members(MemberMethods, MethodGroup):
             )
         places = [(info.spec, info.root, info.at) for info in providers_in_use(self._replica, self._syncing)]
         return make_sheet(
-            self._open.namespace, self._replica, vault, places, configuration.settings().providers
+            self._open.vault_name, self._replica, vault, places, configuration.settings().providers
         )
 
 

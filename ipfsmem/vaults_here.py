@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ipfsmem.config import CONFIG_FILE, is_namespace
+from ipfsmem.config import CONFIG_FILE, is_vault_name
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.database_file import DATABASE, DATABASE_FILES
 from ipfsmem.device.identity import KEY_FILE, passphrase_protected
@@ -64,7 +64,7 @@ def vaults_here(home: Path) -> list[VaultHere]:
     interrupted. Nothing is opened. Raises StorageError."""
     vaults = []
     with storage_errors(home, "list"):
-        folders = sorted(one for one in home.iterdir() if is_namespace(one.name)) if home.is_dir() else []
+        folders = sorted(one for one in home.iterdir() if is_vault_name(one.name)) if home.is_dir() else []
     for folder in filter(holds_vault, folders):
         problem, config, protected, until = "", None, False, None
         try:
@@ -229,15 +229,15 @@ def refuse_link(folder: Path) -> None:
         )
 
 
-def finish_earlier(home: Path, namespace: str, *, plain_files: bool = False) -> list[str] | None:
-    """Delete what interrupted removals left; what stays of the vault `namespace`, None when none of it was interrupted.
+def finish_earlier(home: Path, vault_name: str, *, plain_files: bool = False) -> list[str] | None:
+    """Delete what interrupted removals left; what stays of the vault `vault_name`, None when none of it was interrupted.
 
     `plain_files`: of that vault too. Raises StorageError.
     """
     remaining: list[str] | None = None
     for away, name in _interrupted(home):
-        stays = _delete(away, home / name, plain_files=plain_files and name == namespace)
-        if name == namespace:
+        stays = _delete(away, home / name, plain_files=plain_files and name == vault_name)
+        if name == vault_name:
             remaining = [*(remaining or []), *stays]
     return remaining
 
@@ -252,7 +252,7 @@ def _interrupted(home: Path) -> list[tuple[Path, str]]:
     matches = (
         (away, _MOVED.fullmatch(away.name)) for away in sorted(home.glob(".removed-*")) if away.is_dir()
     )
-    return [(away, match[1]) for away, match in matches if match is not None and is_namespace(match[1])]
+    return [(away, match[1]) for away, match in matches if match is not None and is_vault_name(match[1])]
 
 
 def _move_away(folder: Path) -> Path:

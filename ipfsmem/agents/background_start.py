@@ -11,27 +11,27 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipfsmem.errors import IpfsmemError
-from ipfsmem.locations import BACKGROUND_LOCK, expanded, namespace_folder
+from ipfsmem.locations import BACKGROUND_LOCK, expanded, vault_folder
 
 
-def start(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> None:
+def start(vault_name: str, home: Path, folder: str, passphrase: str | None = None) -> None:
     """Start a sync in a separate process, and return at once.
 
     `folder`: working folder of the agent. Command lines are readable by every user of a machine, so folder and passphrase are
     passed on standard input. Raises OSError.
     """
-    stand_by(namespace, home, folder, passphrase).release()
+    stand_by(vault_name, home, folder, passphrase).release()
 
 
-def stand_by(namespace: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
+def stand_by(vault_name: str, home: Path, folder: str, passphrase: str | None = None) -> Standby:
     """Start a process that syncs when this one releases it or ends. Arguments as for `start`. Raises OSError."""
     if passphrase:  # `lock` deletes it
         with contextlib.suppress(OSError, IpfsmemError):
-            (namespace_folder(home, namespace) / BACKGROUND_LOCK).touch(0o600)
-    return start_apart("background", namespace, home, folder=folder, passphrase=passphrase or "")
+            (vault_folder(home, vault_name) / BACKGROUND_LOCK).touch(0o600)
+    return start_apart("background", vault_name, home, folder=folder, passphrase=passphrase or "")
 
 
-def start_apart(what: str, namespace: str, home: Path, **message: str) -> Standby:
+def start_apart(what: str, vault_name: str, home: Path, **message: str) -> Standby:
     """Start a process that runs `what` once it is released, with `message` on its standard input. Raises OSError."""
     # Absolute, as the process has another working directory.
     place = os.path.abspath(home)  # noqa: PTH100
@@ -45,7 +45,7 @@ def start_apart(what: str, namespace: str, home: Path, **message: str) -> Standb
         "hook",
         what,
         "--vault",
-        namespace,
+        vault_name,
         "--home",
         place,
     ]

@@ -20,7 +20,7 @@ from ipfsmem.device.agent_notes import hook_notes, note_attempt, note_background
 from ipfsmem.device.lock import file_lock
 from ipfsmem.device.wall_clock import now_ms
 from ipfsmem.errors import IpfsmemError, LockedError, NotFoundError, PassphraseError
-from ipfsmem.locations import BACKGROUND_LOCK, namespace_folder
+from ipfsmem.locations import BACKGROUND_LOCK, vault_folder
 
 if TYPE_CHECKING:
     from ipfsmem.memory import Memory
@@ -33,16 +33,16 @@ _MAX_SYNCS = 3
 _AGAIN_FILE = "background.again"
 
 
-def run(namespace: str, home: Path, given: bytes) -> None:
+def run(vault_name: str, home: Path, given: bytes) -> None:
     """Scan linked folders, pull, merge and publish. Raises nothing: the notes record the result."""
-    place = namespace_folder(home, namespace)
+    place = vault_folder(home, vault_name)
     if not place.is_dir():
         return
     with ending_after(_END):
-        _syncs(namespace, home, place, given)
+        _syncs(vault_name, home, place, given)
 
 
-def _syncs(namespace: str, home: Path, place: Path, given: bytes) -> None:
+def _syncs(vault_name: str, home: Path, place: Path, given: bytes) -> None:
     folder, passphrase = process_input(given, "folder"), process_input(given, "passphrase") or None
     again, lock = place / _AGAIN_FILE, place / BACKGROUND_LOCK
     for _ in range(_MAX_SYNCS):
@@ -54,7 +54,7 @@ def _syncs(namespace: str, home: Path, place: Path, given: bytes) -> None:
             with file_lock(lock, wait=0), _ending_when_locked(lock):
                 if again.exists():
                     again.unlink(missing_ok=True)
-                    _once(namespace, home, place, folder, passphrase)
+                    _once(vault_name, home, place, folder, passphrase)
         except LockedError:
             break  # the holder sees the mark
         except (IpfsmemError, OSError):
@@ -75,13 +75,13 @@ def _ending_when_locked(lock: Path) -> Iterator[None]:
         done.set()
 
 
-def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:
+def _once(vault_name: str, home: Path, place: Path, folder: str, passphrase: str | None) -> None:
     import asyncio  # not for the hook, which only starts this in a separate process
 
     note_background(place, tried=now_ms())
     error: Exception | None = None
     try:
-        brought = asyncio.run(asyncio.wait_for(_sync(namespace, home, folder, passphrase), PATIENCE))
+        brought = asyncio.run(asyncio.wait_for(_sync(vault_name, home, folder, passphrase), PATIENCE))
     except NotFoundError:
         return  # no vault has that name
     except Exception as caught:  # status shows our bugs too
@@ -93,11 +93,11 @@ def _once(namespace: str, home: Path, place: Path, folder: str, passphrase: str 
     note_attempt(place, error, brought=brought)
 
 
-async def _sync(namespace: str, home: Path, folder: str, passphrase: str | None) -> bool:
+async def _sync(vault_name: str, home: Path, folder: str, passphrase: str | None) -> bool:
     """Sync once. Tell whether that changed entries. An unpublished vault only scans its folders."""
     from ipfsmem.memory import Memory  # hooks open no vault at most events
 
-    async with await Memory.aload(namespace, home=home, passphrase=passphrase) as memory:
+    async with await Memory.aload(vault_name, home=home, passphrase=passphrase) as memory:
         _look_at_project(memory, folder)
         if not memory.mode.published or not memory.replica.config.providers:
             memory.folders.scan()

@@ -49,7 +49,7 @@ def hook_mark(event: str, program: str) -> str:
     return f"hook {event} --program {program}"
 
 
-def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
+def launch(vault_name: str, home: Path, environment: Mapping[str, str] | None = None) -> Launch:
     """Return the command that starts this ipfsmem for a vault. Raises ConfigError if it does not start, UsageError without the
     extra."""
     words = program_words(os.environ if environment is None else environment)
@@ -60,7 +60,7 @@ def launch(namespace: str, home: Path, environment: Mapping[str, str] | None = N
             "pipx inject ipfsmem mcp; from a checkout '.[mcp]'.",
         )
     check_words(words)
-    return Launch(words, which_memory(namespace, home))
+    return Launch(words, which_memory(vault_name, home))
 
 
 def program_words(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -119,12 +119,12 @@ def usual_home() -> Path:
     return configuration.home(None, plain)
 
 
-def which_memory(namespace: str, home: Path) -> tuple[str, ...]:
+def which_memory(vault_name: str, home: Path) -> tuple[str, ...]:
     """Return --vault and --home, if a program without this shell's environment variables would find another vault."""
     plain = configuration.settings({})
     words: tuple[str, ...] = ()
-    if namespace != (plain.vault or configuration.DEFAULT_NAMESPACE):
-        words += ("--vault", namespace)
+    if vault_name != (plain.vault or configuration.DEFAULT_VAULT):
+        words += ("--vault", vault_name)
     usual = configuration.home(None, plain)
     if os.environ.get("XDG_DATA_HOME") or Path(os.path.abspath(home)) != usual:  # noqa: PTH100
         words += ("--home", Path(os.path.abspath(home)).as_posix())  # noqa: PTH100

@@ -27,7 +27,7 @@ from ipfsmem.agents.hook_programs import (
 )
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.errors import IpfsmemError, PassphraseError
-from ipfsmem.locations import namespace_folder
+from ipfsmem.locations import vault_folder
 
 if TYPE_CHECKING:
     from ipfsmem.agents.session_text import SessionText
@@ -49,7 +49,7 @@ class Hook:
         self,
         event: str,
         program: str,
-        namespace: str,
+        vault_name: str,
         home: Path,
         *,
         now: Callable[[], int],
@@ -58,7 +58,7 @@ class Hook:
     ) -> None:
         self._event = event
         self._program = program
-        self._namespace = namespace
+        self._vault_name = vault_name
         self._home = home
         self._now = now
         self._start_sync = start_sync
@@ -67,7 +67,7 @@ class Hook:
         self.unreadable = ""
         #: Records to write once the output is printed.
         self._once_printed: list[Callable[[], None]] = []
-        self._place = namespace_folder(home, namespace)
+        self._place = vault_folder(home, vault_name)
         #: The agent's working folder; empty until the input was read.
         self.folder = ""
 
@@ -128,7 +128,7 @@ class Hook:
     def _start(self, folder: str) -> None:
         """Start the background sync. If that fails, local memories are still printed."""
         try:
-            self._start_sync(self._namespace, self._home, folder)
+            self._start_sync(self._vault_name, self._home, folder)
         except Exception as error:
             from ipfsmem.device.agent_notes import note_hook
 
@@ -155,7 +155,7 @@ class Hook:
             )
             context, lines = start_text.text, [*start_text.lines]
         lines += self._not_synced(at)
-        line = f"ipfsmem, memory {self._namespace}: {'; '.join(lines)}" if lines else ""
+        line = f"ipfsmem, memory {self._vault_name}: {'; '.join(lines)}" if lines else ""
         return answer(self._program, self._event, context=context, line=line)
 
     def _after_a_pull(self, hook_input: HookInput, folder: str) -> str:
@@ -191,7 +191,7 @@ class Hook:
 
         shown = shown_to(self._place, hook_input.session)
         fitting = prompt_text(
-            self._namespace,
+            self._vault_name,
             self._home,
             folder,
             self._program,
@@ -213,7 +213,7 @@ class Hook:
         if not (takes_context(self._program, self._event) or shows_lines(self._program)):
             return SessionText()
         return session_text(
-            self._namespace, self._home, folder, self._program, context_tokens("index"), self._passphrase
+            self._vault_name, self._home, folder, self._program, context_tokens("index"), self._passphrase
         )
 
     def _not_synced(self, at: int) -> list[str]:
@@ -227,7 +227,7 @@ class Hook:
 
     @property
     def _named(self) -> str:
-        return "" if self._namespace == "default" else f" --vault {self._namespace}"
+        return "" if self._vault_name == "default" else f" --vault {self._vault_name}"
 
 
 def _working_directory() -> str:
@@ -241,7 +241,7 @@ def _working_directory() -> str:
 def run_hook(
     event: str,
     program: str,
-    namespace: str,
+    vault_name: str,
     home: Path,
     *,
     stdin: IO[bytes],
@@ -270,17 +270,17 @@ def run_hook(
         if printing.acquire(blocking=False):
             failed("it took too long")
             with contextlib.suppress(OSError):
-                start_sync(namespace, home, "" if hook is None else hook.folder)
+                start_sync(vault_name, home, "" if hook is None else hook.folder)
             give_up()
 
     bound = threading.Timer(BOUNDS.get(event, _BOUND), over)
     bound.daemon = True
     try:
-        place = namespace_folder(home, namespace)
+        place = vault_folder(home, vault_name)
         bound.start()
         if event not in EVENTS:
             return f"unknown event {event}; events: {', '.join(EVENTS)}"
-        hook = Hook(event, program, namespace, home, now=now, start_sync=start_sync, passphrase=passphrase)
+        hook = Hook(event, program, vault_name, home, now=now, start_sync=start_sync, passphrase=passphrase)
         printed = hook.run(_read(stdin), os.environ if environment is None else environment)
         if printing.acquire(blocking=False):  # else the limit was reached, and nothing was printed
             if printed:

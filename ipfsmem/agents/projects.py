@@ -166,7 +166,7 @@ def _of_its_own(memory: Memory, project: Project, new: bool) -> Choice:
 
 
 def _random(memory: Memory, project: Project) -> str:
-    return random_token(project.name, memory.replica.world.random(6))
+    return random_token(project.name, memory.replica.environment.random(6))
 
 
 def _ask(project: Project, what: str, scopes: list[str]) -> UsageError:
@@ -189,7 +189,7 @@ def bind(
     before = row_of(memory, project)
     wrote = False
     if project.repository is not None and not project.ids and project.repository.config is not None:
-        give_id(project.repository, memory.replica.world.random(16).hex())
+        give_id(project.repository, memory.replica.environment.random(16).hex())
         wrote, project = True, project_at(project.folder)
     try:
         _make_known(memory, project, choice)

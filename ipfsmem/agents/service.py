@@ -64,11 +64,11 @@ class Manager(msgspec.Struct, frozen=True):
     system: str = sys.platform
     run: Run = run_command
 
-    def name(self, namespace: str, usual_home: Path) -> str:
+    def name(self, vault_name: str, usual_home: Path) -> str:
         """Return the service name of a vault; a home other than the default adds a suffix."""
         here = os.path.realpath(self.home)
         end = "" if here == os.path.realpath(usual_home) else "-" + sha256(os.fsencode(here)).hexdigest()[:8]
-        return f"ipfsmem-{namespace}{end}"
+        return f"ipfsmem-{vault_name}{end}"
 
     def file(self, name: str) -> Path:
         """Return the path of the service file."""

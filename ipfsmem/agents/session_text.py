@@ -52,7 +52,7 @@ class SessionText(msgspec.Struct, frozen=True):
 
 
 def session_text(
-    namespace: str, home: Path, folder: str, program: str, max_tokens: int, passphrase: str | None = None
+    vault_name: str, home: Path, folder: str, program: str, max_tokens: int, passphrase: str | None = None
 ) -> SessionText:
     """Return the context of an agent in a folder.
 
@@ -63,7 +63,7 @@ def session_text(
             lines=("agents are switched off in the settings: ipfsmem config set agents.enabled true",)
         )
     with (
-        _opened(namespace, home, passphrase) as memory,
+        _opened(vault_name, home, passphrase) as memory,
         acting_as("hook", program),
         collecting_doubts() as doubts,
     ):
@@ -84,16 +84,16 @@ def text_of(memory: Memory, max_tokens: int) -> str:
     return f"{_LINKED.sub(_by_key, text)}\n{TOOLS}" if text else ""
 
 
-def _opened(namespace: str, home: Path, passphrase: str | None) -> Memory:
+def _opened(vault_name: str, home: Path, passphrase: str | None) -> Memory:
     """Open the vault, read-only if its disk is full or read-only. Raises as `Memory.load`."""
     try:
-        return Memory.load(namespace, home=home, passphrase=passphrase)
+        return Memory.load(vault_name, home=home, passphrase=passphrase)
     except StorageError as error:
         from ipfsmem.device.connection import DatabaseDamagedError
 
         if not isinstance(error, DatabaseDamagedError):
             with contextlib.suppress(StorageError):
-                return Memory.load_damaged(namespace, home=home, passphrase=passphrase)
+                return Memory.load_damaged(vault_name, home=home, passphrase=passphrase)
         raise
 
 
@@ -118,7 +118,7 @@ class PromptText(msgspec.Struct, frozen=True):
 
 
 def prompt_text(
-    namespace: str,
+    vault_name: str,
     home: Path,
     folder: str,
     program: str,
@@ -137,7 +137,7 @@ def prompt_text(
         return PromptText()
     # By words and without plugins: a model may take longer than a hook's time limit.
     with (
-        _opened(namespace, home, passphrase) as memory,
+        _opened(vault_name, home, passphrase) as memory,
         acting_as("hook", program),
         collecting_doubts() as doubts,
     ):

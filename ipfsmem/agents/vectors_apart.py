@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ipfsmem.device.lock import file_lock, is_held
 from ipfsmem.errors import IpfsmemError, PassphraseError
-from ipfsmem.locations import VECTORS_LOCK, namespace_folder
+from ipfsmem.locations import VECTORS_LOCK, vault_folder
 
 #: Time limit of the process, and the pause after it, in seconds.
 _END, _REST = 1_800.0, 10.0
@@ -23,29 +23,29 @@ _END, _REST = 1_800.0, 10.0
 _LOOK = 0.25
 
 
-def start(namespace: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
+def start(vault_name: str, home: Path, kinds: Iterable[str], passphrase: str | None) -> None:
     """Start the process and return at once, unless one runs or ran within the pause. `kinds`: kinds to embed in addition to
     memories. Raises nothing: until then recall searches by words."""
-    path = namespace_folder(home, namespace) / VECTORS_LOCK
+    path = vault_folder(home, vault_name) / VECTORS_LOCK
     with contextlib.suppress(OSError, IpfsmemError):
         if is_held(path) or (path.exists() and 0 <= time.time() - path.stat().st_mtime < _REST):
             return
         path.touch(0o600)
         from ipfsmem.agents.background_start import start_apart
 
-        start_apart("vectors", namespace, home, kinds=" ".join(kinds), passphrase=passphrase or "").release()
+        start_apart("vectors", vault_name, home, kinds=" ".join(kinds), passphrase=passphrase or "").release()
 
 
-def run(namespace: str, home: Path, given: bytes) -> None:
+def run(vault_name: str, home: Path, given: bytes) -> None:
     """Compute all missing embeddings. Raises nothing."""
-    place = namespace_folder(home, namespace)
+    place = vault_folder(home, vault_name)
     if not place.is_dir():
         return
     with ending_after(_END):
-        _make(namespace, home, place, given)
+        _make(vault_name, home, place, given)
 
 
-def _make(namespace: str, home: Path, place: Path, given: bytes) -> None:
+def _make(vault_name: str, home: Path, place: Path, given: bytes) -> None:
     from ipfsmem.agents.background_start import process_input
     from ipfsmem.memory import Memory
 
@@ -59,7 +59,7 @@ def _make(namespace: str, home: Path, place: Path, given: bytes) -> None:
     with contextlib.suppress(IpfsmemError, OSError), file_lock(path, wait=0):
         mine, done = path.stat().st_ino, threading.Event()
         try:
-            with Memory.load(namespace, home=home, passphrase=passphrase) as memory:
+            with Memory.load(vault_name, home=home, passphrase=passphrase) as memory:
                 opened = memory._view().opened
 
                 def still_unlocked() -> bool:

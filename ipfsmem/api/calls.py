@@ -107,15 +107,15 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     """A vault of this server. `locked`: its keys are locked, so nothing can be read; `until`: when they lock, in milliseconds
     since 1970 UTC."""
 
-    namespace: str
+    vault_name: str
     locked: bool
     until: int | None
 
 
-class Namespaces(msgspec.Struct, frozen=True, kw_only=True):
+class Vaults(msgspec.Struct, frozen=True, kw_only=True):
     """The vaults of this server that the caller can use, and the caller's right and scopes; `scopes` None: all scopes."""
 
-    namespaces: list[Served]
+    vaults: list[Served]
     right: Right
     scopes: list[str] | None
     version: str

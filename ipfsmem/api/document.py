@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.api.calls import KEY_SCHEMA, OUTDATED, QUERY, Namespaces, Parameter
+from ipfsmem.api.calls import KEY_SCHEMA, OUTDATED, QUERY, Parameter, Vaults
 from ipfsmem.api.changes import Change
 from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
@@ -32,7 +32,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     """Return the document as it is served."""
     bodies = [route.body for route in routes if route.body not in (None, bytes)]
     answers = [route.answer for route in routes if route.answer not in (bytes, dict)]
-    types = [*dict.fromkeys([*bodies, *answers, Namespaces, Change, Problem])]
+    types = [*dict.fromkeys([*bodies, *answers, Vaults, Change, Problem])]
     refs, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     by_type: dict[Any, Any] = dict(zip(types, refs, strict=True))
     by_type[dict] = by_type[bytes] = _SEEN
@@ -64,8 +64,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             if route.body is bytes:
                 operation["requestBody"]["description"] = f"A file of at most {route.most >> 20} MiB"
         paths.setdefault(route.path, {})[route.method] = operation
-    paths["/v1/namespaces"] = {
-        "get": _plain("namespaces", "List the vaults of this server", by_type[Namespaces], problem)
+    paths["/v1/vaults"] = {
+        "get": _plain("vaults", "List the vaults of this server", by_type[Vaults], problem)
     }
     changes = _plain("changes", "Stream changes as server-sent events", by_type[Change], problem)
     changes["responses"]["200"]["content"] = {"text/event-stream": {"schema": by_type[Change]}}

@@ -51,9 +51,9 @@ _MOST_REMEMBERED: Final = 16
 class ServedMemory:
     """A memory by its vault name."""
 
-    def __init__(self, namespace: str, holder: Holder, folder: Path | None = None) -> None:
+    def __init__(self, vault_name: str, holder: Holder, folder: Path | None = None) -> None:
         """`folder`: of its tokens; None: it has none."""
-        self.namespace = namespace
+        self.vault_name = vault_name
         self.holder = holder
         self.tokens = KeptTokens(folder)
         #: Results of calls since the last change, such as its list, so that the cost of a page depends on its own length.
@@ -197,7 +197,7 @@ class ServedMemory:
     def _failed_to_look(self, error: Exception) -> None:
         """Log an unexpected error. The checks continue: they also drop the keys of locked memories."""
         if not isinstance(error, IpfsmemError):
-            _log.warning("checking the vault %s failed: %s", self.namespace, type(error).__name__)
+            _log.warning("checking the vault %s failed: %s", self.vault_name, type(error).__name__)
         self._lose_track()
 
     def _lose_track(self) -> None:
@@ -281,7 +281,7 @@ class ServedMemory:
         if kind and kind != self._failed:
             with contextlib.suppress(OSError, ValueError):  # an error here would end the syncs
                 reason = " ".join(clean_text(str(attempt.error)).split())
-                print(f"ipfsmem: {self.namespace} is not in sync: {reason}", file=sys.stderr)
+                print(f"ipfsmem: {self.vault_name} is not in sync: {reason}", file=sys.stderr)
         self._failed = kind
 
     async def sync(self) -> SyncReport:

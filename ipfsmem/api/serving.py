@@ -33,10 +33,10 @@ from ipfsmem.api.calls import (
     Call,
     Caller,
     Download,
-    Namespaces,
     Refused,
     Reply,
     Served,
+    Vaults,
     precondition,
     read_query,
 )
@@ -91,15 +91,15 @@ class Api:
         *,
         read_only: bool = False,
         files: page.PageFiles | None = None,
-        hint_for: Callable[[str, str, str], str] = lambda hint, _namespace, _scope: hint,
+        hint_for: Callable[[str, str, str], str] = lambda hint, _vault_name, _scope: hint,
         sync: bool = False,
         program: str = "",
         workspace: str = "",
     ) -> None:
         """Without a named vault, the first of `served` is used. `read_only`: refuse all writes. `files`: the page. `hint_for`:
-        adapts a hint to the namespace and scope of a request, so that a command in it reaches these. `sync`: keep the vaults
+        adapts a hint to the vault and scope of a request, so that a command in it reaches these. `sync`: keep the vaults
         in sync. `program`: another program whose routes are served too; `workspace`: its default scope."""
-        self._served = {one.namespace: one for one in served}
+        self._served = {one.vault_name: one for one in served}
         self._doors = doors
         self._read_only = read_only
         self._files = files
@@ -124,7 +124,7 @@ class Api:
                 web.get("/healthz", self._health),
                 web.get("/metrics", self._numbers),
                 web.get("/v1/openapi.json", self._document),
-                web.get("/v1/namespaces", self._namespaces),
+                web.get("/v1/vaults", self._vaults),
                 web.get("/v1/changes", self._changes, allow_head=False),
                 *(
                     web.route(route.method.upper(), route.path, functools.partial(self._call, route))
@@ -184,13 +184,13 @@ class Api:
             return _problem(self._hinted(request, problems.of_error(error)))
 
     def _hinted(self, request: web.Request, problem: Problem) -> Problem:
-        """Return the problem with its hint adapted to the namespace and scope of the request."""
+        """Return the problem with its hint adapted to the vault and scope of the request."""
         if not problem.hint:
             return problem
         identity = request.get(_KNOWN)
-        vault = request.query.get("vault", "") or (identity.namespace if identity is not None else None)
-        namespace = vault if vault in self._served else next(iter(self._served))
-        hint = self._hint_for(problem.hint, namespace, request.query.get("scope", ""))
+        vault = request.query.get("vault", "") or (identity.vault_name if identity is not None else None)
+        vault_name = vault if vault in self._served else next(iter(self._served))
+        hint = self._hint_for(problem.hint, vault_name, request.query.get("scope", ""))
         return msgspec.structs.replace(problem, hint=hint)
 
     async def _looking(self, _: web.Application) -> AsyncIterator[None]:
@@ -207,8 +207,8 @@ class Api:
     def _memory(self, request: web.Request, vault: str | None) -> ServedMemory:
         """Return the vault of a request. Raises NotFoundError for one that its token does not open."""
         identity = request[_KNOWN]
-        name = vault or identity.namespace or next(iter(self._served))
-        if name not in self._served or identity.namespace not in (None, name):
+        name = vault or identity.vault_name or next(iter(self._served))
+        if name not in self._served or identity.vault_name not in (None, name):
             raise NotFoundError(f"this server has no vault {name[:64]!a} for this token")
         return self._served[name]
 
@@ -387,13 +387,13 @@ class Api:
         text = self._metrics.text(memories=len(memories), locked=sum(one.locked for one in memories))
         return web.Response(text=text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
-    async def _namespaces(self, request: web.Request) -> web.Response:
+    async def _vaults(self, request: web.Request) -> web.Response:
         read_query(list(request.query.items()), ())
         identity = request[_KNOWN]
         caller, vaults = identity.caller, []
         with one_wait():
             for name, served in self._served.items():
-                if identity.namespace not in (None, name):
+                if identity.vault_name not in (None, name):
                     continue
                 try:
                     ends = await served.on(until, identity.digest)
@@ -401,13 +401,13 @@ class Api:
                         caller = await served.on(
                             functools.partial(self._caller, identity, served), identity.digest
                         )
-                    vaults.append(Served(namespace=name, locked=False, until=ends))
+                    vaults.append(Served(vault_name=name, locked=False, until=ends))
                 except PassphraseError:
-                    vaults.append(Served(namespace=name, locked=True, until=None))
+                    vaults.append(Served(vault_name=name, locked=True, until=None))
         caller = caller or Caller("read", frozenset())
         right = "read" if self._read_only else caller.right
         scopes = None if caller.scopes is None else sorted(caller.scopes)
-        return _json(Namespaces(namespaces=vaults, right=right, scopes=scopes, version=__version__))
+        return _json(Vaults(vaults=vaults, right=right, scopes=scopes, version=__version__))
 
     async def _session(self, request: web.Request) -> web.Response:
         body = await _json_body(request, CodeBody, 4_096)
@@ -419,7 +419,7 @@ class Api:
                 "again: ipfsmem ui"
             )
             raise Refused(problems.said(401, "CodeError", words, hint=hint, exit_code=26))
-        return _json(SessionToken(token=token, namespace=next(iter(self._served))), 201)
+        return _json(SessionToken(token=token, vault_name=next(iter(self._served))), 201)
 
     async def _page(self, request: web.Request) -> web.Response:
         assert self._files is not None

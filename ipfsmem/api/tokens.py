@@ -86,10 +86,10 @@ def make_token(
     for scope in scopes or ():
         if scope:
             check_scope(scope)
-    secret = PREFIX + b64encode(replica.world.random(32), b"-_").decode().rstrip("=")
+    secret = PREFIX + b64encode(replica.environment.random(32), b"-_").decode().rstrip("=")
     digest = _digest(secret)
     token = AccessToken(
-        id=digest[:_ID_DIGITS], name=name, right=right, scopes=scopes, made=replica.world.now()
+        id=digest[:_ID_DIGITS], name=name, right=right, scopes=scopes, made=replica.environment.now()
     )
     row = replica.codec.seal_row(msgspec.json.encode(_Meant(digest, token)))
     with file_lock(folder / "tokens.lock"):

@@ -35,14 +35,14 @@ class SessionToken(msgspec.Struct, frozen=True, kw_only=True):
     """A token that is valid until this server ends, and the vault that it opens."""
 
     token: str
-    namespace: str
+    vault_name: str
 
 
 class KnownCaller(NamedTuple):
     """A known caller: `caller` of a token of this run; else a kept token of that memory, by its hash."""
 
     caller: Caller | None
-    namespace: str | None = None
+    vault_name: str | None = None
     digest: str = ""
 
     @property
@@ -101,14 +101,14 @@ class Doors:
         for secret, caller in self._run:
             if hmac.compare_digest(secret, token_bytes):
                 return KnownCaller(caller)
-        for namespace, memory in self._served.items():
+        for vault_name, memory in self._served.items():
             if (digest := memory.tokens.find(token)) is not None:
-                return KnownCaller(None, namespace, digest)
+                return KnownCaller(None, vault_name, digest)
         return None
 
     def still(self, identity: KnownCaller) -> bool:
         """Tell whether an accepted token is still valid."""
-        return identity.namespace is None or self._served[identity.namespace].tokens.still(identity.digest)
+        return identity.vault_name is None or self._served[identity.vault_name].tokens.still(identity.digest)
 
     # -- the one-time code -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iter
     from ipfsmem.holding import Holder
 
     passphrase = context.passphrase_from_fd_or_environment()
-    names = [context.namespace, *also]
+    names = [context.vault_name, *also]
     if len(set(names)) < len(names):
         raise UsageError("each vault can be served once")
     if also and passphrase is not None:
@@ -45,7 +45,7 @@ def served_memories(context: CommandContext, also: tuple[str, ...] = ()) -> Iter
 
     served = []
     for name in names:
-        folder = config.namespace_folder(context.home, name)
+        folder = config.vault_folder(context.home, name)
         require_config(folder)
         served.append(ServedMemory(name, Holder(functools.partial(opened, name)), folder))
     try:
@@ -113,10 +113,10 @@ def _hint_for() -> Callable[[str, str, str], str]:
     root = click.get_current_context().find_root()
     home = root.obj.get("home") if isinstance(root.obj, Mapping) else None
 
-    def hint_for(hint: str, namespace: str, scope: str) -> str:
+    def hint_for(hint: str, vault_name: str, scope: str) -> str:
         from ipfsmem.cli.hint_commands import with_call_options
 
-        options = {"namespace": namespace, "home": home, "scope": scope or None}
+        options = {"vault_name": vault_name, "home": home, "scope": scope or None}
         return with_call_options(hint, options, root.command)
 
     return hint_for
@@ -124,7 +124,7 @@ def _hint_for() -> Callable[[str, str, str], str]:
 
 def say_what_is_exposed(host: str, served: list[ServedMemory]) -> None:
     """Warn a person who gives other machines access."""
-    names = ", ".join(one.namespace for one in served)
+    names = ", ".join(one.vault_name for one in served)
     click.echo(
         f"Other machines can reach this server at {host}: whoever has a token can read and change {names}. It has no TLS, so anyone "
         "who sees the traffic sees texts and tokens: put a TLS proxy in front of it.",

@@ -436,7 +436,7 @@ def write_groups(formatter: click.HelpFormatter, groups: dict[str, dict[str, str
 )
 @click.option("--version", is_flag=True, help="Print the version.")
 @click.option("--vault", metavar="NAME", help="Vault to use (IPFSMEM_VAULT; default: default).")
-@click.option("-n", "--namespace", metavar="NAME", hidden=True)  # the earlier name of --vault
+@click.option("-n", "--namespace", "vault_name", metavar="NAME", hidden=True)  # the earlier name of --vault
 @click.option("--home", metavar="DIR", help="Folder of this device's vaults (IPFSMEM_HOME).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--verbose", is_flag=True, help="Print requests to providers on standard error.")
@@ -445,16 +445,22 @@ def group(
     ctx: click.Context,
     version: bool,
     vault: str | None,
-    namespace: str | None,
+    vault_name: str | None,
     home: str | None,
     as_json: bool,
     verbose: bool,
 ) -> None:
     """Your agent's memory, on all your machines, end-to-end encrypted."""
-    for option, value in (("--vault", vault), ("--namespace", namespace), ("--home", home)):
+    for option, value in (("--vault", vault), ("--namespace", vault_name), ("--home", home)):
         if value is not None and not value.strip():
             raise click.BadParameter("must not be empty", ctx, param_hint=f"'{option}'")
-    ctx.obj |= {"vault": vault, "namespace": namespace, "home": home, "as_json": as_json, "verbose": verbose}
+    ctx.obj |= {
+        "vault": vault,
+        "vault_name": vault_name,
+        "home": home,
+        "as_json": as_json,
+        "verbose": verbose,
+    }
 
 
 def find_command(*path: str) -> click.Command | None:

@@ -38,7 +38,7 @@ def _show(context: CommandContext, settings: SettingList, arguments: Arguments) 
 
 
 def _check_value(context: CommandContext, arguments: Arguments) -> None:
-    if context.namespace_named:
+    if context.vault_named:
         raise UsageError(
             "config set accepts no --vault: a setting applies to all vaults of this user",
             hint="Run it without --vault. For the default vault: ipfsmem config set vault NAME",

@@ -84,7 +84,7 @@ def command(
 
     target = program_named(program)
     context.refuse_missing_memory()
-    words = launch(context.namespace, context.home)
+    words = launch(context.vault_name, context.home)
     if as_text:
         texts = snippets(surroundings(), target, words)
         if context.json:

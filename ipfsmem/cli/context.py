@@ -41,7 +41,7 @@ class CommandContext:
 
     def __init__(
         self,
-        namespace: str | None,
+        vault_name: str | None,
         home: str | None,
         as_json: bool,
         passphrase_fd: int | None,
@@ -55,7 +55,7 @@ class CommandContext:
         verbose: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._namespace = namespace
+        self._vault_name = vault_name
         self._home = home
         self.json = as_json
         self._passphrase_fd = passphrase_fd
@@ -78,23 +78,23 @@ class CommandContext:
         self.left_out: list[str] = []
 
     @functools.cached_property
-    def namespace(self) -> str:
+    def vault_name(self) -> str:
         """Return the name of the vault: flag, environment, settings file, `default`."""
         from ipfsmem import config
 
-        return self._namespace or config.vault_name(None, config.settings())
+        return self._vault_name or config.chosen_vault(None, config.settings())
 
     def choose(self, name: str) -> None:
         """Make this call about the vault `name`. Raises UsageError if it names another one."""
-        if self._namespace not in (None, name):
-            raise UsageError(f"{name} and --vault {self._namespace} name two vaults: pass only {name}")
-        self.__dict__.pop("namespace", None)
-        self._namespace = name
+        if self._vault_name not in (None, name):
+            raise UsageError(f"{name} and --vault {self._vault_name} name two vaults: pass only {name}")
+        self.__dict__.pop("vault_name", None)
+        self._vault_name = name
 
     @property
-    def namespace_named(self) -> bool:
+    def vault_named(self) -> bool:
         """Tell whether this call named a vault."""
-        return self._namespace is not None
+        return self._vault_name is not None
 
     @functools.cached_property
     def home(self) -> Path:
@@ -120,7 +120,7 @@ class CommandContext:
         """Return the folder of this vault."""
         from ipfsmem import config
 
-        return config.namespace_folder(self.home, self.namespace)
+        return config.vault_folder(self.home, self.vault_name)
 
     def passphrase_from_fd_or_environment(self) -> str | None:
         """Return the passphrase of this device's keys from a descriptor or IPFSMEM_PASSPHRASE."""
@@ -141,7 +141,7 @@ class CommandContext:
         if secret is not None or not (passphrase_protected if itself else needs_passphrase)(self.folder):
             return secret
         self._entered = secret_input.ask(
-            f"passphrase of the vault {self.namespace}", otherwise=None if itself else _LOCKED_HINT
+            f"passphrase of the vault {self.vault_name}", otherwise=None if itself else _LOCKED_HINT
         )
         return self._entered
 
@@ -166,7 +166,7 @@ class CommandContext:
         passphrase = self.passphrase(itself=passphrase_itself)
         try:
             memory = Memory.load(
-                self.namespace,
+                self.vault_name,
                 home=None if self.is_container else self.home,
                 provider=provider or None,
                 unlock=unlock,
@@ -199,7 +199,7 @@ class CommandContext:
         if (kinds := opened.left_without_vectors) is not None:
             from ipfsmem.agents import vectors_apart
 
-            vectors_apart.start(self.namespace, self.home, kinds, passphrase)
+            vectors_apart.start(self.vault_name, self.home, kinds, passphrase)
 
     def _as_it_lies(self, error: StorageError) -> Memory:
         """Open it read-only after `error`, as its disk is full or read-only. Raises `error` for a damaged one, or if that
@@ -211,7 +211,7 @@ class CommandContext:
         if isinstance(error, DatabaseDamagedError):
             raise error
         try:
-            memory = Memory.load_damaged(self.namespace, home=self.home, passphrase=self.passphrase())
+            memory = Memory.load_damaged(self.vault_name, home=self.home, passphrase=self.passphrase())
         except StorageError:
             raise error from None
         lost = f", without {', '.join(map(clean, memory.replica.lost))}" if memory.replica.lost else ""
@@ -223,7 +223,7 @@ class CommandContext:
         """Yield the readable part of a memory whose database is damaged. Raises StorageError if nothing is readable."""
         from ipfsmem.memory import Memory
 
-        memory = Memory.load_damaged(self.namespace, home=self.home, passphrase=self.passphrase())
+        memory = Memory.load_damaged(self.vault_name, home=self.home, passphrase=self.passphrase())
         try:
             yield memory.scope(self.scope) if self.scope is not None else memory
         finally:
@@ -235,7 +235,7 @@ class CommandContext:
 
         if read_config(self.folder) is None:
             raise NotFoundError(
-                f"there is no vault {self.namespace} on this device", hint="Create one: ipfsmem init."
+                f"there is no vault {self.vault_name} on this device", hint="Create one: ipfsmem init."
             )
 
     def note_left_out(self, memory: Memory) -> None:
@@ -371,7 +371,7 @@ def _context(
         elif scope is None:
             scope = os.environ.get("IPFSMEM_SCOPE") or None
     return CommandContext(
-        shared["namespace"],
+        shared["vault_name"],
         shared["home"],
         bool(shared["as_json"]),
         passphrase_fd,
@@ -387,13 +387,13 @@ def _context(
 
 
 def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, Any]) -> None:
-    """Set `namespace` to the vault of a call. -n is its earlier name; --vault then named the wallet's vault, for commands with
+    """Set `vault_name` to the vault of a call. -n is its earlier name; --vault then named the wallet's vault, for commands with
     wallet options: with both it still does, as on printed recovery sheets."""
-    vault, earlier = values.pop("vault"), values.pop("namespace")
+    vault, earlier = values.pop("vault"), values.pop("vault_name")
     if vault is None and earlier is None:
-        vault, earlier = shared.get("vault"), shared.get("namespace")
+        vault, earlier = shared.get("vault"), shared.get("vault_name")
     elif earlier is None:
-        earlier = shared.get("namespace")
+        earlier = shared.get("vault_name")
     if vault is not None and earlier is not None:
         if "wallet_vault" in values:
             values["wallet_vault"], vault = values["wallet_vault"] or vault, None
@@ -401,7 +401,7 @@ def _choose_vault(ctx: click.Context, values: dict[str, Any], shared: dict[str, 
             import click
 
             raise click.UsageError("--vault and --namespace name two vaults: pass only --vault", ctx)
-    shared["namespace"] = vault or earlier
+    shared["vault_name"] = vault or earlier
 
 
 def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.Parameter]:
@@ -412,7 +412,7 @@ def _shared_options(*, secrets: bool, scoped: bool, stacks: bool) -> list[click.
 
     options: list[click.Parameter] = [
         click.Option(("--vault",), callback=not_empty, metavar="NAME", help="Vault to use."),
-        click.Option(("-n", "--namespace"), callback=not_empty, metavar="NAME", hidden=True),
+        click.Option(("-n", "--namespace", "vault_name"), callback=not_empty, metavar="NAME", hidden=True),
         click.Option(("--home",), callback=not_empty, metavar="DIR", help="Folder of this device's vaults."),
         click.Option(("--json", "as_json"), is_flag=True, help="Print JSON."),
         click.Option(("--verbose",), is_flag=True, help="Print requests to providers on standard error."),

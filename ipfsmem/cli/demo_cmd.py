@@ -139,9 +139,9 @@ def _end(roots: dict[str, str | None], claims: int, broken: int, took: float) ->
 
 
 def _say_where_it_stays(place: Path) -> None:
-    from ipfsmem.demo import NAMESPACE, PASSPHRASE
+    from ipfsmem.demo import PASSPHRASE, VAULT_NAME
 
     click.echo(f"\nKept in {place}. Look around with, for instance:")
     click.echo(
-        f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --vault {NAMESPACE}"
+        f"   IPFSMEM_PASSPHRASE={PASSPHRASE} ipfsmem list --home {shlex.quote(f'{place}/b')} --vault {VAULT_NAME}"
     )

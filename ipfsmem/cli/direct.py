@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipfsmem.cli.derived import Steps
 
 #: Options with a value of every command here, and the parameters that they set.
-_SHARED: Final = {"--vault": "namespace", "--home": "home", "--scope": "scope"}
+_SHARED: Final = {"--vault": "vault_name", "--home": "home", "--scope": "scope"}
 #: By command: its own options with a value, its flags, and the arguments that it has without any option.
 _OPTIONS: Final[dict[str, tuple[dict[str, str], dict[str, str], dict[str, Any]]]] = {
     "read": ({}, {"--body": "only_body"}, {"only_body": False, "alternative": None, "root": None}),
@@ -96,7 +96,7 @@ def _is_plain(word: str) -> bool:
 def run_direct(call: DirectCall, words: Sequence[str], *, ends: bool) -> int:
     """Run a call as `cli/app.py` does, and return its exit code. `ends`: this is the whole program."""
     command, shared, as_json, arguments = call
-    about: dict[str, Any] = {"ends": ends, "namespace": None, "home": None, "scope": None, **shared}
+    about: dict[str, Any] = {"ends": ends, "vault_name": None, "home": None, "scope": None, **shared}
     about |= {"as_json": as_json, "verbose": False, "reads": command == "read"}
     with ended_as_by_ctrl_c():
         try:
@@ -130,7 +130,7 @@ def _context(about: Mapping[str, Any]) -> CommandContext:
 
     scope = about["scope"]
     return CommandContext(
-        about["namespace"],
+        about["vault_name"],
         about["home"],
         about["as_json"],
         None,

@@ -34,7 +34,7 @@ def command(context: CommandContext, name: str, partial: bool) -> None:
     if context.json:
         from ipfsmem.results import Forked
 
-        context.emit(Forked(namespace=name, forked=memory.vault, memories=len(listed), pending=pending))
+        context.emit(Forked(vault_name=name, forked=memory.vault, memories=len(listed), pending=pending))
         return
     click.echo(f"Created {clean(name)} with {count(len(listed), 'memory')} of {clean(memory.vault)}.")
     if pending:

@@ -56,7 +56,7 @@ def _keys(context: CommandContext, sealed_for: str | None, owner_options: dict[s
         )
         keys = root.root(twice=False) if isinstance(root, Unlock) else root
         return InspectionKeys((keys.box_secret,), contexts=contexts)
-    if not context.namespace_named:
+    if not context.vault_named:
         return InspectionKeys(contexts=contexts)
     with context.memory() as memory:
         return keys_of(memory.replica, contexts)

@@ -29,7 +29,7 @@ _ENDS: Final = re.compile(r"[.;)\n](?:\s|$)|, (?:or|then)\b")
 
 
 def advice(text: str) -> str:
-    """Return a text for a terminal: clean, and its commands with the namespace, home and scope of this call."""
+    """Return a text for a terminal: clean, and its commands with the vault, home and scope of this call."""
     ctx = click.get_current_context(silent=True)
     if ctx is None:
         return without_python(clean(text))
@@ -53,10 +53,10 @@ def command_in(root: click.Command, path: Sequence[str]) -> click.Command | None
 
 
 def with_call_options(text: str, options: Mapping[str, Any], root: click.Command) -> str:
-    """Return the text without its part for Python, its commands with the `namespace`, `home` and `scope` that were given as
+    """Return the text without its part for Python, its commands with the `vault_name`, `home` and `scope` that were given as
     flags, unless they name their own. `root`: the command of the program."""
     text = without_python(text)
-    if not options.get("namespace") and not options.get("home") and options.get("scope") is None:
+    if not options.get("vault_name") and not options.get("home") and options.get("scope") is None:
         return text
     original, text = text, _QUOTED.sub(lambda word: "'" * len(word[0]), text)
 
@@ -78,7 +78,7 @@ def with_call_options(text: str, options: Mapping[str, Any], root: click.Command
         tokens = text[end : ends.start() if ends else None].split()
         words = ["ipfsmem"]
         for option, value, earlier in (
-            ("--vault", options.get("namespace"), "-n"),
+            ("--vault", options.get("vault_name"), "-n"),
             ("--home", options.get("home"), ""),
         ):
             if value and not {option, earlier} & set(tokens):

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Final
 
 from ipfsmem.cli import flush_output
-from ipfsmem.locations import DEFAULT_NAMESPACE, KEY_VARIABLE, expanded, platform_folder
+from ipfsmem.locations import DEFAULT_VAULT, KEY_VARIABLE, expanded, platform_folder
 
 _EVENTS: Final = frozenset(["session-start", "prompt", "stop", "session-end", "pre-compact"])
 #: Events that read a memory.
 _READING: Final = ("session-start", "prompt")
 _OPTIONS: Final = {
     "--program": "program",
-    "--vault": "namespace",
-    "--namespace": "namespace",
-    "-n": "namespace",
+    "--vault": "vault_name",
+    "--namespace": "vault_name",
+    "-n": "vault_name",
     "--home": "home",
 }
-#: The event, the program, the namespace and the home of a hook call.
+#: The event, the program, the vault and the home of a hook call.
 HookCall = tuple[str, str, str, Path]
 #: With one of these, there are settings to read.
 _SETTINGS: Final = ("IPFSMEM_CONFIG", "IPFSMEM_EMBEDDINGS", "IPFSMEM_NAMESPACE")
@@ -42,22 +42,22 @@ def plain_call(arguments: Sequence[str], environment: Mapping[str, str] = os.env
         if not name or name in options or not value.strip() or value.startswith("-"):
             return None
         options[name] = value
-    namespace, home = options.get("namespace"), options.get("home")
+    vault_name, home = options.get("vault_name"), options.get("home")
     try:
-        if (namespace is None or home is None) and _has_settings(environment):
+        if (vault_name is None or home is None) and _has_settings(environment):
             from ipfsmem.cli.light_imports import load_msgspec
 
             load_msgspec()
-            from ipfsmem.config import settings, vault_name
+            from ipfsmem.config import chosen_vault, settings
 
             config = settings(environment)
-            namespace, home = vault_name(namespace, config, environment), home or config.home
-        namespace = namespace or environment.get("IPFSMEM_VAULT") or DEFAULT_NAMESPACE
+            vault_name, home = chosen_vault(vault_name, config, environment), home or config.home
+        vault_name = vault_name or environment.get("IPFSMEM_VAULT") or DEFAULT_VAULT
         home = home or environment.get("IPFSMEM_HOME")
         place = expanded(home) if home else platform_folder("data")
     except Exception:
         return None  # the command line reports it
-    return arguments[1], options.get("program", ""), namespace, place
+    return arguments[1], options.get("program", ""), vault_name, place
 
 
 def _has_settings(environment: Mapping[str, str]) -> bool:
@@ -92,7 +92,7 @@ def _say(wrong: str) -> None:
         pass  # stderr is closed
 
 
-def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str | None) -> str:
+def run(event: str, program: str, vault_name: str, home: Path, *, passphrase: str | None) -> str:
     """Run a hook on this process's standard streams. Return its error, empty on success."""
     if event in _READING:
         from ipfsmem.cli.light_imports import load_msgspec
@@ -101,15 +101,15 @@ def run(event: str, program: str, namespace: str, home: Path, *, passphrase: str
     from ipfsmem.agents import hooks
     from ipfsmem.device.wall_clock import now_ms
 
-    def start_sync(namespace: str, home: Path, folder: str) -> None:
+    def start_sync(vault_name: str, home: Path, folder: str) -> None:
         from ipfsmem.agents import background_start  # a prompt starts none
 
-        background_start.start(namespace, home, folder, passphrase=passphrase)
+        background_start.start(vault_name, home, folder, passphrase=passphrase)
 
     return hooks.run_hook(
         event,
         program,
-        namespace,
+        vault_name,
         home,
         stdin=sys.stdin.buffer,
         stdout=sys.stdout.buffer,

@@ -26,7 +26,7 @@ def command(context: CommandContext, event: str, program: str) -> None:
         from ipfsmem.agents.hook_programs import MAX_INPUT
 
         work = background_sync.run if event == "background" else vectors_apart.run
-        work(context.namespace, context.home, sys.stdin.buffer.read(MAX_INPUT))
+        work(context.vault_name, context.home, sys.stdin.buffer.read(MAX_INPUT))
         return
     if agent_key_text():
         from ipfsmem.agents.container_hook import run_container_hook
@@ -36,6 +36,6 @@ def command(context: CommandContext, event: str, program: str) -> None:
             click.echo(f"ipfsmem: {wrong}", err=True)
         return
     passphrase = context.passphrase_from_fd_or_environment()
-    wrong = run(event, program, context.namespace, context.home, passphrase=passphrase)
+    wrong = run(event, program, context.vault_name, context.home, passphrase=passphrase)
     if wrong:
         click.echo(f"ipfsmem: {wrong}", err=True)

@@ -138,13 +138,13 @@ def _init(context: CommandContext, request: InitRequest) -> None:
         existing: Memory | None = None
         others: list[FurtherVault] = []
         if unlock is not None and keystore is None:
-            first = unlock.first_elsewhere(context.home, context.namespace)
+            first = unlock.first_elsewhere(context.home, context.vault_name)
             if request.root is not None:
                 existing = bring_back(context, settings, unlock, request.root)
             elif first is None:
                 existing = _find(context, request, settings, unlock)
             else:
-                named_unlock = next(iter(unlock.searched(context.home, context.namespace)[:-1]), None)
+                named_unlock = next(iter(unlock.searched(context.home, context.vault_name)[:-1]), None)
                 existing = (
                     _find_named(context, request, settings, named_unlock)
                     if named_unlock is not None
@@ -184,7 +184,7 @@ def _owner_keys(
     context: CommandContext, request: InitRequest, passphrase: str | None
 ) -> tuple[Unlock | None, Path | None]:
     """Return the wallet, if any, and the path of a keystore file created by this call."""
-    from ipfsmem.device.namespaces import vault_label
+    from ipfsmem.device.local_vaults import vault_label
     from ipfsmem.files.attaching import plain_files_at
     from ipfsmem.wallet.message import check_vault
     from ipfsmem.wallet.passphrases import require_strong
@@ -278,11 +278,11 @@ def _beside_first_vault(
     by --create, or by a --mode that the first one does not have. `first`, `named_unlock`: the keys of the vault `default`, and of
     the one that --vault names; None for a name that no wallet's vault can have."""
     from ipfsmem.bundle.program_events import FurtherVault
-    from ipfsmem.device.namespaces import FIRST, namespaces
+    from ipfsmem.device.local_vaults import FIRST, local_vaults
     from ipfsmem.vault.finding import require_vault
     from ipfsmem.vault.home import Home
 
-    name = context.namespace
+    name = context.vault_name
     with explaining_nothing_was_made(), Meter(silent=context.json) as meter:
         home = Home(folder=context.home, progress=meter)
         try:
@@ -305,7 +305,7 @@ def _beside_first_vault(
             if not (request.create or _may_create(another)):
                 raise no_memory_error(another) from None
         else:
-            if any(one.vault and one.vault.tag == vault.tag for one in namespaces(context.home).values()):
+            if any(one.vault and one.vault.tag == vault.tag for one in local_vaults(context.home).values()):
                 return [], unlock  # the recovery phrase restored it here
             may_be_it = NoVaultError(
                 f"this wallet has no vault {name} there, but a vault {FIRST}, which another device may have under that name",
@@ -424,7 +424,7 @@ def _print_text(result: _Result) -> None:
     if result.restored:
         headline = f"Found this wallet's vault. {what_came_back(status, memory.restored)}"
     elif result.vaults:
-        headline = f"Created a new vault, {status.namespace}: this wallet had no vault of this name there."
+        headline = f"Created a new vault, {status.vault_name}: this wallet had no vault of this name there."
     else:
         headline = "Created a new vault" + (
             ": this wallet had no vault there." if address and not result.keystore else "."
@@ -433,7 +433,7 @@ def _print_text(result: _Result) -> None:
     keep = f"  (your wallet: keep a copy of this file elsewhere{result.opened_by})"
     facts(
         [
-            ("vault", status.namespace),
+            ("vault", status.vault_name),
             ("folder", clean(status.folder or "")),
             ("device", status.device),
             ("wallet", address or "none" if status.vault else ""),

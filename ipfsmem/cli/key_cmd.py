@@ -15,7 +15,7 @@ from ipfsmem.cli.key_sheet import command as sheet_command
 from ipfsmem.cli.options import Subcommands, WholeNumber
 from ipfsmem.cli.printing import facts, table
 from ipfsmem.cli.wallets import read_raw_key
-from ipfsmem.config import DEFAULT_NAMESPACE
+from ipfsmem.config import DEFAULT_VAULT
 from ipfsmem.errors import UsageError
 from ipfsmem.operations.device import change_passphrase
 from ipfsmem.operations.vaults import add, list_
@@ -152,7 +152,7 @@ def derive_command(
     passphrase = (
         secret_input.from_descriptor(signature_passphrase_fd) if signature_passphrase_fd is not None else None
     )
-    vault = wallet_vault or (context.namespace if context.namespace_named else DEFAULT_NAMESPACE)
+    vault = wallet_vault or (context.vault_name if context.vault_named else DEFAULT_VAULT)
     signer = RawKeySigner(read_raw_key(sys.stdin.read(1024)))
     message = key_request(signer.address, vault, key_number)
     root = Unlock(signer, vault, key_number, passphrase).root(twice=True)

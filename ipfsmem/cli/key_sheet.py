@@ -57,7 +57,7 @@ def page(sheet: RecoverySheet) -> str:
     """Return the sheet as plain text."""
     return "\n".join(
         [
-            f"RECOVERY SHEET of the vault {sheet.namespace!r}".replace("'", '"'),
+            f"RECOVERY SHEET of the vault {sheet.vault_name!r}".replace("'", '"'),
             f"printed {_day(sheet.made_at)} by the device {clean(sheet.device)!r}".replace("'", '"'),
             "",
             *_wrap(
@@ -87,8 +87,8 @@ def page(sheet: RecoverySheet) -> str:
 def _facts(sheet: RecoverySheet) -> list[str]:
     wallet = sheet.address or ("yes, but this device does not know its address" if sheet.wallet else "none")
     vault = sheet.vault_tag
-    if sheet.vault_name and sheet.wallet:
-        vault += f"  (name {sheet.vault_name}, key number {sheet.key_number})"
+    if sheet.wallet_vault and sheet.wallet:
+        vault += f"  (name {sheet.wallet_vault}, key number {sheet.key_number})"
     published = _day(sheet.published_at) if sheet.published_at else ""
     rows = [
         ("mode", sheet.mode),

@@ -65,7 +65,7 @@ class MemoryRequest:
         from ipfsmem.vault.home import Home
 
         return {
-            "vault": context.namespace,
+            "vault": context.vault_name,
             "home": Home(folder=context.home, label=self.label),
             "mode": self.kind,
             "provider": self.where,
@@ -201,7 +201,7 @@ def vault_text(status: Status) -> str:
     vault = status.vault
     if vault is None or vault.address is None:
         return ""
-    if (vault.name, vault.key_number) == ("default", 1) and status.namespace == "default":
+    if (vault.name, vault.key_number) == ("default", 1) and status.vault_name == "default":
         return ""
     return f"{vault.name}, key number {vault.key_number}"
 

@@ -197,7 +197,7 @@ def say_what_stays(context: CommandContext) -> None:
         return
     how = "Unlink them: ipfsmem disconnect claude-code --all"
     try:
-        with Memory.load(context.namespace, home=context.home) as memory:
+        with Memory.load(context.vault_name, home=context.home) as memory:
             stay = sum(bool(row.adopted) for row in connected_folders(memory.replica))
     except NotFoundError:
         return

@@ -98,7 +98,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
 
 def _facts(context: CommandContext, status: Status, with_vault_id: bool) -> list[tuple[str, str]]:
     return [
-        ("vault", context.namespace),
+        ("vault", context.vault_name),
         ("folder", clean(status.folder or "")),
         ("device", status.device),
         ("wallet vault", vault_text(status)),

@@ -115,7 +115,7 @@ def _serve(
         from ipfsmem.memory import Memory
 
         home = None if context.is_container else context.home
-        return Memory.load(context.namespace, home=home, passphrase=passphrase)
+        return Memory.load(context.vault_name, home=home, passphrase=passphrase)
 
     holder = Holder(opened)
     try:
@@ -163,7 +163,7 @@ def _serve(
         def stand_by() -> Standby:
             from ipfsmem.agents import background_start
 
-            return background_start.stand_by(context.namespace, context.home, "", passphrase)
+            return background_start.stand_by(context.vault_name, context.home, "", passphrase)
 
         lasts = None if context.is_container else stand_by
         asyncio.run(run(served, transport, sync=in_sync, stand_by=lasts))

@@ -38,16 +38,16 @@ def _manager(context: CommandContext) -> Manager:
 def _name(context: CommandContext, manager: Manager) -> str:
     from ipfsmem.agents.command_line import usual_home
 
-    return manager.name(context.namespace, usual_home())
+    return manager.name(context.vault_name, usual_home())
 
 
 def _service(context: CommandContext, manager: Manager, every: str) -> Service:
     from ipfsmem.agents.command_line import program_words, which_memory
     from ipfsmem.agents.service_texts import Service
 
-    which = which_memory(context.namespace, context.home)
+    which = which_memory(context.vault_name, context.home)
     words = (*program_words(os.environ), "sync", "--every", every, *which)
-    return Service(_name(context, manager), context.namespace, words)
+    return Service(_name(context, manager), context.vault_name, words)
 
 
 def _refuse_what_never_syncs(context: CommandContext) -> None:

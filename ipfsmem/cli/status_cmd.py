@@ -118,7 +118,7 @@ def _show(context: CommandContext, state: Status, arguments: Arguments) -> None:
     published = "" if vault is None else state.root or "nothing yet"
     if vault is not None:
         published += f"  ({_waiting(state.waiting)})"
-    click.echo(f"{style(clean(state.namespace), bold=True)}, mode {state.mode}")
+    click.echo(f"{style(clean(state.vault_name), bold=True)}, mode {state.mode}")
     facts(
         [
             ("memories", ", ".join([f"{state.memories:,}", *notes])),

@@ -257,7 +257,7 @@ class _AttemptPrinter:
     def __init__(self, context: CommandContext, memory: Memory) -> None:
         self._json = context.json
         self._folder = context.folder
-        self._now = memory.replica.world.now
+        self._now = memory.replica.environment.now
         self._first = True
         self._notices: list[Notice] = []
         self._problem = ""

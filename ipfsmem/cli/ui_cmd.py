@@ -119,9 +119,9 @@ async def _serve(
 ) -> None:
     from ipfsmem.api.who import Doors
     from ipfsmem.cli.api_server import run
-    from ipfsmem.config import namespace_folder
+    from ipfsmem.config import vault_folder
 
-    doors = Doors({one.namespace: one for one in served})
+    doors = Doors({one.vault_name: one for one in served})
 
     def say(url: str) -> None:
         link = _link(doors, url)
@@ -141,7 +141,7 @@ async def _serve(
                 asyncio.get_running_loop().call_later(CODE_LIFE, _remove, way_in)
                 open_in_browser(way_in)
 
-    folder = namespace_folder(context.home, served[0].namespace)
+    folder = vault_folder(context.home, served[0].vault_name)
     with contextlib.ExitStack() as ways:
         await run(
             served,

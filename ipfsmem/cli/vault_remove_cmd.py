@@ -111,11 +111,11 @@ def _agree(context: CommandContext, remains: Remains | None, yes: bool) -> None:
         return
     if not secret_input.can_ask():
         raise UsageError(
-            f"this deletes the copy of {context.namespace} on this device", hint="Confirm: --yes"
+            f"this deletes the copy of {context.vault_name} on this device", hint="Confirm: --yes"
         )
     for line in _lines(remains):
         click.echo(line, err=True)
-    confirm(f"Delete the copy of {context.namespace} on this device?", "not deleted")
+    confirm(f"Delete the copy of {context.vault_name} on this device?", "not deleted")
 
 
 def _lines(remains: Remains | None) -> list[str]:

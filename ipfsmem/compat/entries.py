@@ -48,7 +48,7 @@ def write_entry(
             type=type,
             fields={
                 "category": category,
-                "created": instant(there.replica.world.now()),
+                "created": instant(there.replica.environment.now()),
                 "source": source,
                 **fields,
             },

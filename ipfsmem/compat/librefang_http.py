@@ -95,7 +95,7 @@ def _there(call: HttpCall) -> Memory:
 
 def _in_scope(memory: Memory, scope: str) -> list[Item]:
     """Return the memories of a scope without values, entities and expired ones, newest first."""
-    now = memory.replica.world.now()
+    now = memory.replica.environment.now()
     return [
         Item(scope, one)
         for one in own_in(memory.scope(scope))
@@ -199,7 +199,7 @@ def _write(
     if user:
         fields["user_id"] = user[:200]
     if level == "session":
-        fields["expires"] = instant(call.memory.replica.world.now() + SESSION_TTL * 3_600_000)
+        fields["expires"] = instant(call.memory.replica.environment.now() + SESSION_TTL * 3_600_000)
     reading = write_entry(
         call.memory.scope(scope),
         PROGRAM,
@@ -339,7 +339,7 @@ def _clear_level(call: HttpCall) -> HttpAnswer:
 
 
 def _cleanup(call: HttpCall) -> HttpAnswer:
-    deleted, now = 0, call.memory.replica.world.now()
+    deleted, now = 0, call.memory.replica.environment.now()
     for scope in _scopes(call):
         there = call.memory.scope(scope)
         deleted += len(there.values.sweep())

@@ -116,7 +116,7 @@ class AccessCounts:
         for place in places:
             table[place] = table.get(place, Use(0, 0)).again(1, today)
             self._new[place] = self._new.get(place, 0) + 1
-        now = self._replica.world.now()
+        now = self._replica.environment.now()
         self._since = self._since or now
         if now - self._since >= _WRITE_INTERVAL_MS:
             self.write()
@@ -165,7 +165,7 @@ class AccessCounts:
         self._change(told)
 
     def _today(self) -> int:
-        return self._replica.world.utc_today().toordinal()
+        return self._replica.environment.utc_today().toordinal()
 
     def _table(self) -> dict[Place, Use]:
         if self._known is None:

@@ -57,7 +57,7 @@ class DerivedFiles:
         if path is None or replica.read_only or (sealed and not replica.device.row_key):
             return None
         if sealed:
-            nonce = replica.world.random(_NONCE)
+            nonce = replica.environment.random(_NONCE)
             key = self._key(replica)
             stored = (
                 self._sealed

@@ -69,7 +69,7 @@ class Timeline:
         n = self._counted() + 1
         self.replica.db.set_meta(meta.EVENTS, str(n).encode())
         event = {
-            "ts": timestamp(self.replica.world.now()),
+            "ts": timestamp(self.replica.environment.now()),
             "type": kind,
             "id": own_id(self.replica.device.id, n),
             **(data or {}),

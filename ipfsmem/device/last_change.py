@@ -41,7 +41,7 @@ def note_change(change: Writing, operation: str, name: str, before: Entry) -> No
     gone = {dot: value for dot, value in before.items() if dot not in after}
     came = tuple(dot for dot in after if dot not in before)
     if gone or came:
-        row = _ChangeRow(operation, name, replica.world.now(), encode_entry(gone), came)
+        row = _ChangeRow(operation, name, replica.environment.now(), encode_entry(gone), came)
         change.set(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 
@@ -57,7 +57,7 @@ def last_change(replica: Replica) -> LastChange | None:
 
 def note_irrevocable(replica: Replica, done: str) -> None:
     """Record that the last change cannot be undone (inside its transaction). `done` describes it: "the scope work was forgotten"."""
-    row = _ChangeRow(done, "", replica.world.now(), b"", ())
+    row = _ChangeRow(done, "", replica.environment.now(), b"", ())
     replica.db.set_meta(meta.LAST_CHANGE, replica.codec.seal_row(msgspec.json.encode(row)))
 
 

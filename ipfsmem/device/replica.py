@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ipfsmem.config import CONFIG_FILE, NamespaceConfig, parse_namespace, render_namespace
+from ipfsmem.config import CONFIG_FILE, LocalVaultConfig, parse_local_vault, render_local_vault
 from ipfsmem.device.atomic_files import make_directory, read_file, write_atomic
 from ipfsmem.device.caches import Caches
 from ipfsmem.device.codec import Codec
@@ -58,10 +58,10 @@ class Replica:
     def __init__(
         self,
         folder: Path | None,
-        config: NamespaceConfig,
+        config: LocalVaultConfig,
         device: Device,
         codec: Codec,
-        world: Environment,
+        environment: Environment,
         *,
         make: bool = True,
         db: Database | None = None,
@@ -71,7 +71,7 @@ class Replica:
         self.config = config
         self.device = self._first_device = device
         self.codec = codec
-        self.world = world
+        self.environment = environment
         self.db = db or Database(folder, make=make)
         self.ring: Ring | None = None
         self._ring_dump = b""
@@ -202,7 +202,9 @@ class Replica:
             return
         before, self.ring = self.ring, ring
         self._ring_dump = ring.dump()
-        self.db.set_meta(meta.RING, seal_row(self.device.row_key, self._ring_dump, self.world.random(24)))
+        self.db.set_meta(
+            meta.RING, seal_row(self.device.row_key, self._ring_dump, self.environment.random(24))
+        )
         if before is not None and not set(before.keys) <= set(ring.keys):
             # Texts may be sealed under keys that the ring no longer names.
             self.db.set_meta(meta.STRAY, b"1")
@@ -217,7 +219,7 @@ class Replica:
         """Store the enrolled keys (inside a transaction)."""
         keys = enrolled.sign_seed + enrolled.box_secret
         same = enrolled.id == self.device.id
-        row = b"" if same else seal_row(self.device.row_key, keys, self.world.random(24))
+        row = b"" if same else seal_row(self.device.row_key, keys, self.environment.random(24))
         self.db.set_meta(meta.ENROLLED, row)
 
     def set_device(self, device: Device, *, former: Device | None = None) -> None:
@@ -228,9 +230,11 @@ class Replica:
         """
         self.device = device
         keys = device.sign_seed + device.box_secret
-        self.db.set_meta(meta.SIGN, seal_row(device.row_key, keys, self.world.random(24)))
+        self.db.set_meta(meta.SIGN, seal_row(device.row_key, keys, self.environment.random(24)))
         if former is not None:
-            self.db.set_meta(meta.FORMER, seal_row(device.row_key, former.sign_seed, self.world.random(24)))
+            self.db.set_meta(
+                meta.FORMER, seal_row(device.row_key, former.sign_seed, self.environment.random(24))
+            )
 
     def former_device(self) -> Device | None:
         """Return this device under its previous id until others are known to know the new one; then None."""
@@ -268,7 +272,7 @@ class Replica:
         if self.folder is not None:
             self.db.set_meta(meta.PLACE, place(self.db.path).encode())
 
-    def save_config(self, config: NamespaceConfig) -> None:
+    def save_config(self, config: LocalVaultConfig) -> None:
         """Change `ipfsmem.json`. Raises UsageError if the vault was opened read-only."""
         self.refuse_read_only()
         self.config = config
@@ -287,13 +291,13 @@ class Replica:
         epoch_key.cache_clear()
 
 
-def read_config(folder: Path) -> NamespaceConfig | None:
+def read_config(folder: Path) -> LocalVaultConfig | None:
     """Return the configuration of the vault in `folder`, None if absent."""
     data = read_file(folder / CONFIG_FILE, 64 * 1024)
-    return None if data is None else parse_namespace(data, folder / CONFIG_FILE)
+    return None if data is None else parse_local_vault(data, folder / CONFIG_FILE)
 
 
-def require_config(folder: Path) -> NamespaceConfig:
+def require_config(folder: Path) -> LocalVaultConfig:
     """Return the configuration of the vault in `folder`. Raises NotFoundError, ConfigError."""
     config = read_config(folder)
     if config is None:
@@ -304,10 +308,10 @@ def require_config(folder: Path) -> NamespaceConfig:
     return config
 
 
-def write_config(folder: Path, config: NamespaceConfig) -> None:
+def write_config(folder: Path, config: LocalVaultConfig) -> None:
     """Write `ipfsmem.json`, creating the folder (mode 0700)."""
     make_directory(folder)
-    write_atomic(folder / CONFIG_FILE, render_namespace(config))
+    write_atomic(folder / CONFIG_FILE, render_local_vault(config))
 
 
 def claim_folder(folder: Path) -> None:

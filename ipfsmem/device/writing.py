@@ -206,7 +206,7 @@ class Writing:
         if marker_parts(name) is None:  # the scope of markers has no card
             self._open(name)
         entry = self.entry(name)
-        self._hlc = hlc_after_seeing(self._hlc, value.h, self._replica.world.now())
+        self._hlc = hlc_after_seeing(self._hlc, value.h, self._replica.environment.now())
         if body is None:
             return self._set(name, entry, replaces, value)
         ek, stored = self._replica.codec.seal_body(name, body)
@@ -303,7 +303,7 @@ class Writing:
                 check()
 
     def _tick(self) -> str:
-        self._hlc = next_hlc(self._hlc, self._replica.world.now())
+        self._hlc = next_hlc(self._hlc, self._replica.environment.now())
         return self._hlc
 
     def _is_published(self, text: str) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from ipfsmem.config import expanded
 from ipfsmem.device.atomic_files import storage_errors
-from ipfsmem.device.namespaces import memories_in
+from ipfsmem.device.local_vaults import memories_in
 from ipfsmem.device.tables.working_copies import LinkedFolder
 from ipfsmem.errors import UsageError
 from ipfsmem.files.folder import PlainFolder

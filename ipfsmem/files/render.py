@@ -105,7 +105,7 @@ class Rendering:
         self._texts = BaseTexts(replica, self._tracked_files)
         self._problems = problems
         self._held = held
-        self._now = replica.world.now()
+        self._now = replica.environment.now()
         self._durable = True
         #: Names in the folder, while very many files are staged.
         self._standing: set[str] | None = None

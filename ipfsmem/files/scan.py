@@ -82,7 +82,7 @@ class Scan:
         #: Keys of which a text was read in, without texts that this program rendered just before a crash.
         self.took: list[str] = []
         self._believe = believe
-        self._now = replica.world.now()
+        self._now = replica.environment.now()
         #: The replaced files that were set aside.
         self.set_aside = SetAside(
             folder,

@@ -268,7 +268,7 @@ class WorkingCopies:
         path = "" if place.path == self.own else str(place.path)
         if place.known is not None:
             return msgspec.structs.replace(place.known, path=path, timeline=place.known.timeline or timeline)
-        random = self._replica.world.random
+        random = self._replica.environment.random
         return LinkedFolder(random(16).hex(), path, scope, None, timeline, random(32))
 
     def detach(self, folder: str | Path, *, gone: bool = False) -> Detached:

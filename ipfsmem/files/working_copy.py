@@ -192,7 +192,7 @@ class WorkingCopy:
         self._say("disk", None)
         self._leave_alone(listing)
         seen = self._tracked_files.differences(listing.files)
-        now = self._replica.world.now()
+        now = self._replica.environment.now()
         covered = {
             row.file: row.key
             for row in seen.missing
@@ -239,7 +239,7 @@ class WorkingCopy:
     def _note_taken(self, scan: Scan) -> None:
         """Record edits in this folder (inside the transaction of a scan). A first scan finds what was there before."""
         if scan.took and self.copy.shared_index and self.copy.in_step:
-            now = self._replica.world.now()
+            now = self._replica.environment.now()
             self._keep_taken({**self._taken(), **dict.fromkeys(scan.took, now)})
 
     def _taken(self) -> dict[str, int]:
@@ -253,7 +253,7 @@ class WorkingCopy:
 
     def _held(self, times: dict[str, int]) -> list[str]:
         """Return those that were read in just now. A time in the future is ignored: the clock was set back."""
-        now = self._replica.world.now()
+        now = self._replica.environment.now()
         return [key for key, at in times.items() if 0 <= now - at < QUIET]
 
     @property

@@ -621,7 +621,7 @@ def _by_worth(
 
     replica = parts[0].replica
     hidden = hidden_texts(replica)
-    today = replica.world.today()
+    today = replica.environment.today()
     used: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = parts[0].fading  # read once: it reads the settings file
 

@@ -115,7 +115,7 @@ def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
     from ipfsmem.memories.search_index import index_at_hand
 
     replica = parts[0].replica
-    today, hidden = replica.world.today(), hidden_texts(replica)
+    today, hidden = replica.environment.today(), hidden_texts(replica)
     uses: Mapping[tuple[str, str], Use] = {} if parts[0].uses is None else parts[0].uses().before_today()
     fading = {part.scope: part.fading for part in parts}  # reading this property reads the settings file
 

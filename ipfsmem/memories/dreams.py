@@ -144,9 +144,9 @@ class Dreams:
         """Store a proposal for the gathered memories in place of the last one."""
         keys = {key for step in proposal.steps for key in step.keys}
         proposed = Proposed(
-            id=self._replica.world.random(6).hex(),
+            id=self._replica.environment.random(6).hex(),
             scope=self._memories.scope,
-            at=self._replica.world.now(),
+            at=self._replica.environment.now(),
             by=by,
             steps=proposal.steps,
             found=proposal.found,
@@ -168,7 +168,7 @@ class Dreams:
     def gathered(self, among: Container[str] | None = None) -> DreamInput:
         """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys links may refer to,
         for a caller with access to these scopes only; None: all scopes."""
-        memories, today = self._memories, self._replica.world.today()
+        memories, today = self._memories, self._replica.environment.today()
         fading = memories.fading  # reading this property reads the settings file
         notes: list[Note] = []
         seen: dict[str, tuple[str, ...]] = {}
@@ -200,7 +200,7 @@ class Dreams:
         days = {_EPOCH + timedelta(days=one) for one in written if 0 < one < _MAX_DAYS}
         segment_days = [one.day for one in map(segment_name, self._replica.store.names()) if one is not None]
         days.update(filter(None, map(day_of, [*segment_days, *(note.file.created for note in notes)])))
-        today = self._replica.world.today()
+        today = self._replica.environment.today()
         return [_doubted(note, days, today) if note.expired else note for note in notes]
 
     def _unread(self, seen: Iterable[str]) -> set[str]:
@@ -232,7 +232,7 @@ class Dreams:
                 else:
                     skipped.append(step.why)
             if done:
-                dreamt = Dreamt(proposed.id, scope, replica.world.now(), proposed.by, tuple(done))
+                dreamt = Dreamt(proposed.id, scope, replica.environment.now(), proposed.by, tuple(done))
                 Timeline(replica, scope).note_in(
                     change, DREAM, _event_data(dreamt, len(skipped), _cost(proposed))
                 )

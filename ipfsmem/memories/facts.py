@@ -163,7 +163,7 @@ class Facts:
         """Return (key, header) of the entries of these scopes that are not hidden, or with `hidden` of the hidden ones, last
         written first (inside `reading`). `own`: all own entries, including expired ones, which count towards the limits."""
         known_hidden, scopes = hidden_texts(self._replica), {part.scope for part in parts}
-        today = self._replica.world.today()
+        today = self._replica.environment.today()
         out_of_sight = {(key, one.hlc): of for (of, key), one in known_hidden.items() if of in scopes}
         rows = [
             (key, one)
@@ -187,7 +187,7 @@ class Facts:
         factors = priority_factors(reading.readable, fact.changed)
         use = None if self._memories.uses is None else self._memories.uses().of((fact.scope, key))
         used, times = (0, 0) if use is None else (use.day, use.times)
-        today, fading = self._replica.world.today(), self._memories.fading
+        today, fading = self._replica.environment.today(), self._memories.fading
         confidence = factors.confidence_on(today, used=used, uses=times, fading=fading)
         return msgspec.structs.replace(
             fact, confidence_now=None if confidence is None else round(confidence, 6)
@@ -202,7 +202,7 @@ class Facts:
                     one.refresh()
                 keys = dict.fromkeys(key for one in words for key in one.near(text, kind, _NEAREST))
                 near = [self._reading(key) for key in keys]
-            today = self._replica.world.today()
+            today = self._replica.environment.today()
             candidates = [
                 Candidate(fact.key, fact.text, fact.category)
                 for one in near
@@ -321,7 +321,7 @@ class Facts:
                 old.key, text, changes, "updated", conflict=decision.conflict, seen=old.seen
             )
             return _remembered(decision, written, was=old.text, conflict=decision.conflict)
-        today = self._replica.world.today().isoformat()
+        today = self._replica.environment.today().isoformat()
         tags = [category, *([CONFLICT] * decision.conflict)]
         changes |= {"tags": render_tags(tags), "created": self._now(), "updated": today}
         data = render_memory(MemoryFile().with_fields(changes, text))
@@ -415,7 +415,7 @@ class Facts:
         seen: str | None = None,
     ) -> Fact:
         """Replace a text and store it in the history, in one transaction."""
-        today = self._replica.world.today().isoformat()
+        today = self._replica.environment.today().isoformat()
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in_stack(change, key)
             if shown is None or not shown.own:
@@ -437,7 +437,7 @@ class Facts:
 
     def _now(self) -> str:
         """Return the current time, with enough digits to order the writes of one day."""
-        now = datetime.fromtimestamp(self._replica.world.now() / 1000, UTC)
+        now = datetime.fromtimestamp(self._replica.environment.now() / 1000, UTC)
         return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def _existing(self, key: str) -> Fact:
@@ -473,13 +473,17 @@ class Facts:
                 ranked = self._ranked(kind, words)
                 over = ranked[: max(0, len(ranked) - most)]
             else:
-                today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
+                today, fading, order = (
+                    self._replica.environment.today(),
+                    self._memories.fading,
+                    self._limits.order,
+                )
                 rows = self._rows(kind, (self._memories,), own=True)
                 places = [self._place(key, one, today, fading, order) for key, one in rows if not one.part]
                 over = beyond(places, most) if len(rows) > most else []
         if over:
             why = f"more than {most} of this kind ({self._limits.order})"
-            now, scope = self._replica.world.now(), self._memories.scope
+            now, scope = self._replica.environment.now(), self._memories.scope
             with self._replica.transaction():
                 hide(self._replica, [Hidden(scope, one.key, one.changed, now, why) for one in over])
         return tuple(one.key for one in over)
@@ -488,7 +492,7 @@ class Facts:
         """Return the ranks of the visible entries of a kind, in order. A header is read only if the creation date is needed. Parts
         of sessions have no rank."""
         rows = index_of((self._memories,)).held.whole()
-        today, fading, order = self._replica.world.today(), self._memories.fading, self._limits.order
+        today, fading, order = self._replica.environment.today(), self._memories.fading, self._limits.order
 
         def place(key: str) -> FactRank | None:
             one = rows.get(key)

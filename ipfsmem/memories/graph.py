@@ -332,7 +332,7 @@ class GraphIndex:
     def _change(self, key: str, make: _Make, *, must_exist: bool = True) -> Entity:
         """Write an entity, and its earlier text to the history, in one transaction. A file that consists of observations and
         relations only is rewritten; additions to any other file are appended."""
-        memories, today = self._memories, self._replica.world.today().isoformat()
+        memories, today = self._memories, self._replica.environment.today().isoformat()
         with memories.changing("write", key) as change:
             shown = memories.shown_in_stack(change, key)
             if shown is not None and not shown.own:

@@ -386,7 +386,7 @@ class Meaning:
             if whole is None or whole.identity != embedder.identity:
                 return
             self._refused_before = whole.refused
-            now = self._replica.world.now()
+            now = self._replica.environment.now()
             if whole.file == known_by and (not whole.until or now < whole.until <= now + _RECHECK_AFTER_MS):
                 with self._replica.reading():
                     mark = self._replica.store.mark()
@@ -623,7 +623,7 @@ class Meaning:
                     return
                 state = hash_of(mark, strangers_of(self._replica))
             refused = frozenset(id for id in self._refused | self._refused_before if self._living.has(id))
-            until = 0 if self._complete else self._replica.world.now() + _RECHECK_AFTER_MS
+            until = 0 if self._complete else self._replica.environment.now() + _RECHECK_AFTER_MS
             if self._stamp == (file := stamp(self._replica, embedder.identity)):
                 with contextlib.suppress(StorageError):
                     save_whole(
@@ -639,13 +639,13 @@ class Meaning:
 
     def _pause(self, embedder: Embedder, problem: IpfsmemError) -> None:
         """Pause requests to the model."""
-        self._backoff = embedder.identity, self._replica.world.now() + _RETRY_AFTER_MS, problem
+        self._backoff = embedder.identity, self._replica.environment.now() + _RETRY_AFTER_MS, problem
 
     def _paused_by(self, embedder: Embedder) -> IpfsmemError | None:
         """Return the error because of which the model is paused; None if it is not."""
         if self._backoff is None or self._backoff[0] != embedder.identity:
             return None
-        return self._backoff[2] if self._replica.world.now() < self._backoff[1] else None
+        return self._backoff[2] if self._replica.environment.now() < self._backoff[1] else None
 
     # -- notices ------------------------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
     words = tuple(dict.fromkeys(word for one in phrasings for word in query_words(one)))
     replica = parts[0].replica
     times = (question.since, question.until, question.when)
-    then = (ALWAYS, FOREVER) if times == (None, None, None) else _then(*times, replica.world.now())
+    then = (ALWAYS, FOREVER) if times == (None, None, None) else _then(*times, replica.environment.now())
     filter = Filter(question.type, question.tag, question.category, *then)
     searched = filter.of_index
     answers = [
@@ -195,7 +195,7 @@ def search(parts: Sequence[MemoryStore], question: Question, *, read: bool = Fal
         or (_query_embedding(parts, one, threshold, kind, searched) if question.by_meaning else _NOT_ASKED)
         for one in phrasings
     ]
-    today = replica.world.today()
+    today = replica.environment.today()
     with replica.reading():
         search_index = index_of(parts, kind, searched)
         index = search_index.index(parts, searched)
@@ -450,12 +450,12 @@ def why(parts: Sequence[MemoryStore], key: str, query: str) -> Explained:
             search_index,
             index,
             query,
-            replica.world.today(),
+            replica.environment.today(),
             _similar(search_index, index, embedding, None),
             False,
             weighed,
         )
-        hidden, expired = hidden_texts(replica), search_index.expired(replica.world.today())
+        hidden, expired = hidden_texts(replica), search_index.expired(replica.environment.today())
         ranked = [
             hit
             for hit in (search.best(words, len(index)) if index.number(key) is not None else ())

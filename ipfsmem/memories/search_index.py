@@ -360,7 +360,7 @@ class SearchIndex:
         """Yield the cost of each entry that `refresh` would index: the bytes of its texts plus `_ENTRY_COST` (inside `reading`)."""
         store, state = parts[0].replica.store, self._made
         same = state is not None and self._kind == index_kind(parts)
-        if same and state is not None and state.today != parts[0].replica.world.today():
+        if same and state is not None and state.today != parts[0].replica.environment.today():
             yield from (_ENTRY_COST for one in self.held.values() if one.fades)
         if same and state is not None and store.is_at(state.mark):
             return
@@ -383,7 +383,7 @@ class SearchIndex:
             raise
 
     def _refresh(self, parts: Sequence[MemoryStore], filter: Filter | None) -> None:
-        store, today = parts[0].replica.store, parts[0].replica.world.today()
+        store, today = parts[0].replica.store, parts[0].replica.environment.today()
         before = self._made
         kind = index_kind(parts)
         if kind != self._kind:
@@ -696,7 +696,7 @@ class SearchIndex:
         self._open_words()
         words = self._indexes.pop(filter, None)
         if words is None:
-            by_scope, today = {part.scope: part for part in parts}, parts[0].replica.world.today()
+            by_scope, today = {part.scope: part for part in parts}, parts[0].replica.environment.today()
             fading = parts[0].fading
             with no_collection():
                 words = Index()

@@ -219,7 +219,7 @@ class Sessions(SessionReader):
 
     def _next_time(self, parts: list[SessionPart], after: int = 0) -> int:
         times = [line.at for part in parts for line in part.lines]
-        at = max(self._replica.world.now(), 1 + max([after, *times]))
+        at = max(self._replica.environment.now(), 1 + max([after, *times]))
         if at > MAX_INT:
             raise LimitError(
                 "cannot add to this session: its last timestamp is the maximum",
@@ -257,7 +257,7 @@ class Sessions(SessionReader):
         return tuple(dot for dot, value in entry.items() if self._memories.is_own(dot, value.author))
 
     def _put(self, change: Writing, session: str, part: SessionPart) -> None:
-        day = self._replica.world.today().isoformat()
+        day = self._replica.environment.today().isoformat()
         fields = {
             "name": f"Session {session}",
             "type": SESSION,

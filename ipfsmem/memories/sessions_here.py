@@ -255,7 +255,7 @@ class _ScopeSessions:
         newest = None if last is None else _opened_if_valid(self._replica, last[1])
         if newest is not None:
             before = max(before, newest.at)
-        at = max(self._replica.world.now(), before + 1)
+        at = max(self._replica.environment.now(), before + 1)
         if at > MAX_INT:
             raise LimitError("cannot add to this session: its last timestamp is the maximum")
         first = 0 if last is None else last[0] + 1

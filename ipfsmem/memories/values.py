@@ -77,7 +77,7 @@ class Values:
         """Set the value of a key, and store the earlier value in its history. `seen`: the hash that the current text must have, ""
         for no text. Raises UsageError, ChangedError."""
         key = self.place(name)
-        now = self._replica.world.now()
+        now = self._replica.environment.now()
         with self._memories.changing("write", key) as change:
             shown = self._memories.shown_in_stack(change, key)
             _check_seen(name, shown.seen if shown is not None and shown.own else "", seen)
@@ -88,7 +88,7 @@ class Values:
                 if value_file(name, value, fields, old) == shown.data:
                     return self.value(shown)
                 keep_in(change, self._memories, key, shown.data, "updated")
-            today = self._replica.world.today().isoformat()
+            today = self._replica.environment.today().isoformat()
             dates = {"created": old.created if old and old.created else _instant(now), "updated": today}
             data = value_file(name, value, {**fields, **dates}, old)
             reading = self._memories.write_over(change, key, data, shown if old is not None else None)
@@ -164,7 +164,7 @@ class Values:
         return [copy.reading for one in conflicts for copy in one.copies if copy.reading is not None]
 
     def _expired(self, one: KeyValue) -> bool:
-        return bool(one.expires) and is_past(one.expires, self._replica.world.now())
+        return bool(one.expires) and is_past(one.expires, self._replica.environment.now())
 
 
 def is_past(expires: str, now: int) -> bool:

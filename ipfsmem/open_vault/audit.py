@@ -168,7 +168,7 @@ def note(opened: OpenVault, word: str, scope: str, about: str, outcome: str) -> 
     from ipfsmem.device.operations import Operation, note_operation
 
     who, replica = acting(), opened.replica
-    one = Operation(replica.world.now(), word, scope, about, who.face, who.by, outcome)
+    one = Operation(replica.environment.now(), word, scope, about, who.face, who.by, outcome)
     note_operation(replica, one, opened.operations_kept)
 
 

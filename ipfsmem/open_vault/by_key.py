@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.config import LocalVaultConfig, VaultConfig
 from ipfsmem.device.identity import Device
 from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.errors import ProviderUnavailable
@@ -20,7 +20,7 @@ from ipfsmem.wallet.agent_key import AgentKey, parse_key
 
 
 async def open_by_key(
-    text: str, name: str, *, world: Environment | None = None, progress: Progress | None = None
+    text: str, name: str, *, environment: Environment | None = None, progress: Progress | None = None
 ) -> OpenResult:
     """Open the vault of an agent key, with all that its providers show now. `name`: what this process calls it.
 
@@ -28,8 +28,8 @@ async def open_by_key(
     ProviderError when no provider shows its vault, or only an older one than the key knows.
     """
     key = parse_key(text)
-    world = world or Environment()
-    replica = _replica(key, world)
+    environment = environment or Environment()
+    replica = _replica(key, environment)
     folder = _folder(key)
     opened = VaultHandle(name, replica)
     result = OpenResult(opened, ProviderConnection(opened), OpeningDetails())
@@ -59,7 +59,7 @@ def _folder(key: AgentKey) -> Path | None:
     return Path(tempfile.mkdtemp(prefix="ipfsmem-"))
 
 
-def _replica(key: AgentKey, world: Environment) -> Replica:
+def _replica(key: AgentKey, environment: Environment) -> Replica:
     vault = VaultConfig(
         tag=key.vault.hex(),
         name="",
@@ -69,9 +69,9 @@ def _replica(key: AgentKey, world: Environment) -> Replica:
         anchor=key.anchor.hex(),
     )
     specs = tuple(one.spec for one in key.providers)
-    config = NamespaceConfig(Mode.ENCRYPTED_IPFS, "agent", providers=specs, vault=vault)
-    device = Device(key.sign_seed, key.box_secret, world.random(32))
-    replica = Replica(None, config, device, codec_for(config, device, world), world)
+    config = LocalVaultConfig(Mode.ENCRYPTED_IPFS, "agent", providers=specs, vault=vault)
+    device = Device(key.sign_seed, key.box_secret, environment.random(32))
+    replica = Replica(None, config, device, codec_for(config, device, environment), environment)
     replica.as_agent = True
     replica.read_only = "the vault of an agent key"
     return replica

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.config import NamespaceConfig, Settings, VaultConfig
+from ipfsmem.config import LocalVaultConfig, Settings, VaultConfig
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_memory
-from ipfsmem.device.namespaces import FIRST, refuse_shared, vault_label
+from ipfsmem.device.local_vaults import FIRST, refuse_shared, vault_label
 from ipfsmem.device.replica import Environment, Replica, claim_folder
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError, WrongWalletError
 from ipfsmem.files.attaching import plain_files_at
@@ -46,7 +46,7 @@ from ipfsmem.wallet.root_keys import RootKeys
 class _Plan(msgspec.Struct, frozen=True):
     """The checked properties of a vault to be created."""
 
-    namespace: str
+    vault_name: str
     mode: Mode
     home: Home
     known: Settings
@@ -61,7 +61,7 @@ class _Plan(msgspec.Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        namespace: str | None,
+        vault_name: str | None,
         mode: Mode,
         *,
         provider: ProviderChoice,
@@ -73,19 +73,19 @@ class _Plan(msgspec.Struct, frozen=True):
         """Check the arguments. Raises ConfigError and UsageError."""
         here, config = Home.of(home), configuration.settings()
         check_protection(mode, passphrase)
-        name = configuration.vault_name(namespace, config)
-        folder = configuration.namespace_folder(here.path(config), name)
+        name = configuration.chosen_vault(vault_name, config)
+        folder = configuration.vault_folder(here.path(config), name)
         claim_folder(folder)
         plain_folder = plain_files_at(mode, memory_dir)
         return cls(name, mode, here, config, folder, plain_folder, provider, passphrase or None, public_ok)
 
     @property
-    def world(self) -> Environment:
-        return self.home.world
+    def environment(self) -> Environment:
+        return self.home.environment
 
-    def config(self, vault: VaultConfig | None) -> NamespaceConfig:
+    def config(self, vault: VaultConfig | None) -> LocalVaultConfig:
         """Return the content of `ipfsmem.json`."""
-        return NamespaceConfig(
+        return LocalVaultConfig(
             self.mode,
             self.home.device_label(self.known),
             providers=specs_of(self.provider),
@@ -95,12 +95,14 @@ class _Plan(msgspec.Struct, frozen=True):
         )
 
     def named(self, unlock: Unlock) -> Unlock:
-        """Return a wallet with the label of the vault for the namespace."""
+        """Return a wallet with the label of the vault of this name."""
         return unlock.for_vault_called(vault_label(self.folder.parent, self.folder.name, unlock.vault))
 
     def list_in_default_vault(self, vault: VaultConfig) -> str:
         """List this vault in the wallet's vault `default` on this device; return why it was not, empty if it was."""
-        return list_in_default_vault(self.folder.parent, self.namespace, vault, self.passphrase, self.world)
+        return list_in_default_vault(
+            self.folder.parent, self.vault_name, vault, self.passphrase, self.environment
+        )
 
 
 def make_here(request: LoadRequest) -> OpenResult | None:
@@ -111,14 +113,14 @@ def make_here(request: LoadRequest) -> OpenResult | None:
         return None
     if mode.on_disk:
         return create(name, mode, provider=request.provider or loaded.provider, home=home)
-    config = NamespaceConfig(Mode.NONE, home.label or mode)
-    result = _open_result(VaultHandle(name, create_replica(None, config, home.world, passphrase=None)))
+    config = LocalVaultConfig(Mode.NONE, home.label or mode)
+    result = _open_result(VaultHandle(name, create_replica(None, config, home.environment, passphrase=None)))
     result.connection.syncing.pool.home = home.path(loaded) if home.folder is not None else None
     return result
 
 
 def create(
-    namespace: str | None,
+    vault_name: str | None,
     mode: Mode | ModeName,
     *,
     provider: ProviderChoice = None,
@@ -135,7 +137,7 @@ def create(
         raise UsageError(f"mode {mode!r} cannot be created", hint="local, ipfs or encrypted-ipfs.")
     key = None if unlock is None else owner_key(unlock)
     plan = _Plan.of(
-        namespace,
+        vault_name,
         chosen,
         provider=provider,
         passphrase=passphrase,
@@ -150,7 +152,7 @@ def create(
         replica = create_replica(
             plan.folder,
             plan.config(new.vault),
-            plan.world,
+            plan.environment,
             passphrase=plan.passphrase,
             root=new.root,
             recovery=RootKeys.from_recovery(new.words) if new.words is not None else None,
@@ -159,7 +161,7 @@ def create(
     except BaseException:
         pool.close()
         raise
-    result = _open_result(VaultHandle(plan.namespace, replica))
+    result = _open_result(VaultHandle(plan.vault_name, replica))
     result.connection.syncing.hold(pool, opened, new.root)
     if new.words is not None:
         result.details.recovery_words = to_words(new.words)
@@ -203,7 +205,7 @@ def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _N
         vault = key.config(root, plain=plain)
     else:
         if key is None:
-            secret = plan.world.random(64)
+            secret = plan.environment.random(64)
             key = RootKeys.from_random(secret, FIRST, 1)
         root = key
         if root.kind == "recovery":
@@ -216,12 +218,12 @@ def _new_vault(key: Unlock | RootKeys | None, plan: _Plan, recovery: bool) -> _N
             admin=root.admin_public.hex(),
             anchor=root.head_public.hex(),
         )
-    refuse_shared(plan.folder.parent, plan.namespace, vault)
-    return _NewVault(root, vault, secret, plan.world.random(32) if recovery else None)
+    refuse_shared(plan.folder.parent, plan.vault_name, vault)
+    return _NewVault(root, vault, secret, plan.environment.random(32) if recovery else None)
 
 
 async def recover(
-    namespace: str | None,
+    vault_name: str | None,
     *,
     provider: ProviderChoice,
     unlock: OwnerKey,
@@ -244,7 +246,7 @@ async def recover(
         raise UsageError(f"a vault in mode {mode} is never published", hint="ipfs or encrypted-ipfs.")
     key = owner_key(unlock)
     plan = _Plan.of(
-        namespace,
+        vault_name,
         chosen,
         provider=provider,
         passphrase=passphrase,
@@ -262,14 +264,14 @@ async def recover(
         raise
     with folder_claimed(plan.folder):
         begin = functools.partial(
-            begin_replica, plan.folder, plan.config(vault), plan.world, passphrase=plan.passphrase
+            begin_replica, plan.folder, plan.config(vault), plan.environment, passphrase=plan.passphrase
         )
         try:
             replica = await in_thread(begin, _remove_begun)
         except BaseException:
             await pool.aclose()
             raise
-        result = _open_result(VaultHandle(plan.namespace, replica))
+        result = _open_result(VaultHandle(plan.vault_name, replica))
         syncing = result.connection.syncing
         syncing.hold(pool, opened, root)
         try:
@@ -296,8 +298,8 @@ async def _search(
     key: Unlock | RootKeys, plan: _Plan, providers: list[Provider], named_root: CID | None
 ) -> tuple[RootKeys, VaultConfig, Company]:
     """Return the owner's root keys, the vault found at the providers, and the company that found it. Raises ConfigError if another
-    namespace here has that vault."""
-    with contextlib.closing(scratch_replica(plan.world)) as scratch:
+    vault_name here has that vault."""
+    with contextlib.closing(scratch_replica(plan.environment)) as scratch:
         company = Company(scratch, providers, plan.home.progress or no_progress)
 
         async def look(key: Unlock | RootKeys) -> tuple[RootKeys, VaultConfig]:
@@ -316,7 +318,7 @@ async def _search(
                 root, vault = await _first_found(key, plan, look, any_of_both=named_root is not None)
             else:
                 root, vault = await look(key)
-    refuse_shared(plan.folder.parent, plan.namespace, vault)
+    refuse_shared(plan.folder.parent, plan.vault_name, vault)
     return root, vault, company
 
 
@@ -327,7 +329,7 @@ async def _first_found(
     *,
     any_of_both: bool,
 ) -> tuple[RootKeys, VaultConfig]:
-    """Search for the wallet's vault of the namespace's name; if it certainly does not exist, for the wallet's first vault,
+    """Search for the wallet's vault of this name; if it certainly does not exist, for the wallet's first vault,
     which is then restored under that name. `any_of_both`: a version of either vault was named. Raises NoVaultError,
     ProviderError."""
     *earlier_keys, last = key.searched(plan.folder.parent, plan.folder.name)
@@ -341,7 +343,7 @@ async def _first_found(
             if error.doubt:
                 error.hint = (
                     "Try again later, or with another provider. If it is the first vault of the wallet: "
-                    f"ipfsmem recover --vault {plan.namespace} --wallet-vault {FIRST} with the same wallet "
+                    f"ipfsmem recover --vault {plan.vault_name} --wallet-vault {FIRST} with the same wallet "
                     f"(in Python: Unlock(vault={FIRST!r}))."
                 )
                 raise
@@ -374,16 +376,18 @@ async def restore_here(request: LoadRequest) -> OpenResult:
     return await in_thread(functools.partial(create, name, **how), _take_back)
 
 
-async def open_foreign(source: str, *, provider: ProviderChoice, world: Environment | None) -> OpenResult:
+async def open_foreign(
+    source: str, *, provider: ProviderChoice, environment: Environment | None
+) -> OpenResult:
     """Read a public bundle in this process only: see `Memory.open_foreign`."""
-    world = world or Environment()
+    environment = environment or Environment()
     specs = each_of(provider) or each_of(configuration.settings().provider)
     pool = ProviderPool(configuration.home(None))
     try:
-        foreign = await read_others_bundle(source, pool.open_all(specs), now_ms=world.now())
+        foreign = await read_others_bundle(source, pool.open_all(specs), now_ms=environment.now())
     finally:
         await pool.aclose()
-    result = _open_result(VaultHandle(configuration.DEFAULT_NAMESPACE, scratch_replica(world)))
+    result = _open_result(VaultHandle(configuration.DEFAULT_VAULT, scratch_replica(environment)))
     parts = {scope: BundleScope(blob) for scope, blob in {"": foreign.blob, **foreign.scopes}.items()}
     problems = list(dict.fromkeys(import_files(result.opened.memories, parts).problems))
     result.details.opened = Opened(source=foreign.source, root=foreign.root, problems=problems)

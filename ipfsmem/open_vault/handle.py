@@ -113,8 +113,8 @@ def covered_scopes() -> frozenset[str] | None:
 class VaultHandle:
     """One vault that is open on this device."""
 
-    def __init__(self, namespace: str, replica: Replica) -> None:
-        self.namespace = namespace
+    def __init__(self, vault_name: str, replica: Replica) -> None:
+        self.vault_name = vault_name
         self.replica = replica
         #: The memories of the default scope; `in_scope` returns those of another.
         self.memories = MemoryStore(replica)
@@ -159,7 +159,7 @@ class VaultHandle:
     @contextlib.contextmanager
     def flush_usage(self, scope: str) -> Iterator[None]:
         """Write, once a day, an event with the use of this scope before today, in the transaction of the block's write."""
-        folder, today = self.replica.folder, self.replica.world.utc_today()
+        folder, today = self.replica.folder, self.replica.environment.utc_today()
         counted = self._uses is not None or (folder is not None and (folder / USES_FILE).exists())
         counts = self.uses().untold(scope, today) if counted else {}
         if not counts:
@@ -294,7 +294,7 @@ class VaultHandle:
 
             raise PassphraseError(f"{action}: {self.locked}", hint=UNLOCK_HINT)
         if self.closed:
-            raise ClosedError(f"{action}: the vault {self.namespace} is closed")
+            raise ClosedError(f"{action}: the vault {self.vault_name} is closed")
 
     def still_unlocked(self) -> bool:
         """Tell whether the keys may be used: opened with the passphrase, or not locked since. Takes microseconds."""

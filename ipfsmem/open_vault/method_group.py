@@ -67,7 +67,7 @@ class MethodGroup:
         validated(cls, cls.WHEN_CLOSED)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._open.namespace}>"
+        return f"<{type(self).__name__} of {self._open.vault_name}>"
 
 
 def releases_lock(method: Callable[P, T]) -> Callable[P, T]:

@@ -46,7 +46,7 @@ class OpeningDetails(msgspec.Struct):
 class LoadRequest(msgspec.Struct, frozen=True):
     """The arguments of `Memory.load`. Raises UsageError for a wrong provider or owner key."""
 
-    namespace: str | None
+    vault_name: str | None
     mode: Mode | ModeName | None
     provider: ProviderChoice
     unlock: OwnerKey | None
@@ -66,7 +66,7 @@ class LoadRequest(msgspec.Struct, frozen=True):
             owner_key(self.unlock)
 
     def __repr__(self) -> str:
-        return f"LoadRequest({self.namespace!r}, {self.mode!r})"
+        return f"LoadRequest({self.vault_name!r}, {self.mode!r})"
 
     @property
     def agent_key(self) -> str:
@@ -81,7 +81,7 @@ class LoadRequest(msgspec.Struct, frozen=True):
 
     def name(self, config: configuration.Settings) -> str:
         """Return the name of the vault, by the settings if unstated."""
-        return configuration.vault_name(self.namespace, config)
+        return configuration.chosen_vault(self.vault_name, config)
 
 
 class ProviderConnection:
@@ -138,10 +138,10 @@ def open_here(request: LoadRequest) -> OpenResult | None:
     name, mode, home = request.name(config), request.known_mode, request.home
     if mode is not None and not mode.on_disk:
         return None
-    folder = configuration.namespace_folder(home.path(config), name)
+    folder = configuration.vault_folder(home.path(config), name)
     if mode is not None and not has_memory(folder):
         return None
-    opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.world))
+    opened = VaultHandle(name, open_replica(folder, request.passphrase or None, home.environment))
     usual = (config.provider,) if config.provider else ()
     providers = () if request.provider else opened.replica.config.providers or usual
     result = OpenResult(opened, ProviderConnection(opened, providers), OpeningDetails())

@@ -277,7 +277,7 @@ class Syncing(MethodGroup):
             return
         if not public_ok:
             raise PublicError(
-                f"the vault {self._open.namespace} is in mode ipfs: everyone can read published data, permanently"
+                f"the vault {self._open.vault_name} is in mode ipfs: everyone can read published data, permanently"
             )
         self._replica.save_config(msgspec.structs.replace(self._replica.config, public=True))
 

@@ -131,15 +131,15 @@ async def new(
     hours = _hours(expires)
     root = view.syncing.require_root()
     providers = _providers(replica, credentials or {})
-    _refuse_used(agents_of(replica), name, replica.world.now())
+    _refuse_used(agents_of(replica), name, replica.environment.now())
     before = await view.syncing.sync(progress=progress)
     ring = replica.ring
     vault = replica.config.vault
     assert ring is not None and vault is not None
-    now = replica.world.now()
+    now = replica.environment.now()
     _refuse_used(agents_of(replica), name, now)
     end = now + hours * 3_600_000
-    seed = replica.world.random(32)
+    seed = replica.environment.random(32)
     public = bytes.fromhex(vault.admin), bytes.fromhex(vault.anchor)
 
     def key(counter: int) -> AgentKey:
@@ -158,7 +158,7 @@ async def new(
         name=name,
         role=role,
         expires=end,
-        opens=f"everything in the vault {opened.namespace}, in all scopes",
+        opens=f"everything in the vault {opened.vault_name}, in all scopes",
         providers=[_shown(one) for one in providers],
         credentials=[_shown(one) for one in providers if one.credentials],
         warnings=_warnings(providers),
@@ -180,7 +180,7 @@ def list_(view: View) -> AgentList:
     from ipfsmem.sync.agent_cards import agents_of
 
     replica = view.opened.replica
-    now = replica.world.now()
+    now = replica.environment.now()
     return AgentList(
         agents=tuple(
             AgentInfo(
@@ -229,7 +229,7 @@ async def renew(
         one = _named(replica, name)
     _refuse_renewal(one)
     card = one.card  # before a sync with the owner's keys, which revokes an expired key
-    end = replica.world.now() + hours * 3_600_000
+    end = replica.environment.now() + hours * 3_600_000
     with replica.transaction():
         write_card(
             replica,
@@ -393,7 +393,7 @@ async def _why_it_fails(text: str, replica: Replica) -> str:
     from ipfsmem.open_vault.by_key import open_by_key
 
     try:
-        result = await open_by_key(text, "trial", world=replica.world)
+        result = await open_by_key(text, "trial", environment=replica.environment)
     except IpfsmemError as error:
         return f"a trial with only the key did not open the vault: {error}"
     result.close()

@@ -78,7 +78,7 @@ def list_(
     opened = view.opened
     if scope:
         check_scope(scope)
-    begin = 0 if since is None else moment_of(since, opened.replica.world.now())
+    begin = 0 if since is None else moment_of(since, opened.replica.environment.now())
     rows = (
         one
         for one in operations(opened.replica, opened.operations_kept)

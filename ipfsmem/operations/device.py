@@ -43,7 +43,7 @@ def trust_clock(view: View) -> ClockBack:
     replica = view.opened.replica
     with replica.transaction():
         frame = replica.store.frame
-        right = corrected_hlc(frame.hlc, replica.world.now())
+        right = corrected_hlc(frame.hlc, replica.environment.now())
         if right is None:
             raise UsageError(
                 "this device's writes are dated at most a day ahead of this machine's clock: nothing to fix",
@@ -98,7 +98,7 @@ def change_passphrase(
             f"a vault in mode {opened.mode} has no keys to protect: whoever can read this disk can read it"
         )
     check_protection(Mode.ENCRYPTED_IPFS, new)
-    change_passphrase(folder, old, new or None, opened.replica.world.random)
+    change_passphrase(folder, old, new or None, opened.replica.environment.random)
     try:
         lock_device(folder)
     except StorageError as error:

@@ -38,7 +38,7 @@ def is_automatic(replica: Replica) -> bool:
 def waits_for(opened: VaultHandle) -> str:
     """Return why no automatic dream starts now; "" if one does."""
     dream_settings, folder, memories = settings().dream, opened.replica.folder, opened.memories
-    now, worked = opened.replica.world.now(), dream_notes(folder).worked if folder is not None else 0
+    now, worked = opened.replica.environment.now(), dream_notes(folder).worked if folder is not None else 0
     if worked > now:
         worked = 0  # recorded by a clock that was ahead, so the elapsed time is unknown
     enabled, chosen = dream_settings.enabled and settings().agents.enabled, is_automatic(opened.replica)
@@ -61,7 +61,7 @@ def dreaming_here(opened: VaultHandle, progress: Progress | None = None) -> Iter
 
     Raises LockedError while another process dreams; the function raises IncompleteError if somebody aborted the dream.
     """
-    folder, now = opened.replica.folder, opened.replica.world.now
+    folder, now = opened.replica.folder, opened.replica.environment.now
 
     def told(phase: str) -> None:
         if folder is not None:
@@ -91,7 +91,7 @@ def apply_here(opened: VaultHandle, dreams: Dreams, proposal: Proposed, *, on_re
     for key in (*outcome.written, *outcome.removed):
         opened.render_file(key, proposal.scope)
     if opened.replica.folder is not None:
-        note_dreaming(opened.replica.folder, worked=opened.replica.world.now())
+        note_dreaming(opened.replica.folder, worked=opened.replica.environment.now())
     return outcome
 
 
@@ -127,7 +127,7 @@ async def ask_model(
             meter("gather")
             dreams = Dreams(opened.memories.in_scope(scope))
             gathered = dreams.gathered(among)
-            asking = Asking(gathered.notes, opened.replica.world.today().isoformat())
+            asking = Asking(gathered.notes, opened.replica.environment.today().isoformat())
             try:
                 while asking.take(await _unless_aborted(opened, chosen.reply(asking.messages, TOOLS))):
                     meter("consolidate")

@@ -43,7 +43,7 @@ def days_between(
     """
     if since is None and until is None:
         return None
-    now = opened.replica.world.now()
+    now = opened.replica.environment.now()
     first = "0001-01-01" if since is None else day_of(since, now, zone)
     last = "9999-12-31" if until is None else day_of(until, now, zone)
     if first > last:

@@ -90,7 +90,7 @@ def add(
         raise UsageError(f"a reason has at most {MAX_REASON} printable characters")
     view.opened.ingest_edits()
     replica, memories = view.opened.replica, view.opened.memories.in_scope(view.scope)
-    now, new = replica.world.now(), list[Hidden]()
+    now, new = replica.environment.now(), list[Hidden]()
     with replica.transaction():
         texts = hidden_texts(replica)
         for key in dict.fromkeys(keys):

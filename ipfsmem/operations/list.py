@@ -86,7 +86,7 @@ def list_(
     if cursor:
         check_key(cursor)
     view.opened.ingest_edits()
-    today = None if expired else view.opened.replica.world.today()
+    today = None if expired else view.opened.replica.environment.today()
     word = (match or "").casefold()
 
     def made() -> list[MemorySummary]:

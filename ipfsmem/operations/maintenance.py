@@ -207,7 +207,7 @@ def cleanup(
     from ipfsmem.device.cleaning import remove_old
 
     replica = view.opened.replica
-    leftovers = remove_old(replica, replica.world.now() - int(older_than * 1000), dry_run=dry_run)
+    leftovers = remove_old(replica, replica.environment.now() - int(older_than * 1000), dry_run=dry_run)
     return Cleaned(
         dry_run=dry_run,
         older_than=older_than,

@@ -177,8 +177,8 @@ async def revoke(
             raise failed
         assert ring is not None
         frame = replica.store.frame
-        ek = None if ring.plain else replica.world.random(32)
-        at = next_hlc(frame.hlc, replica.world.now())
+        ek = None if ring.plain else replica.environment.random(32)
+        at = next_hlc(frame.hlc, replica.environment.now())
         family = ring.view.ids_of(ring.view.family_of(member))
         labels = [p.label for one in family if (p := ring.view.members.get(one))]
         grown = operations.revoke(ring, root.admin, member, at=at, counters=frame.ctx, ek=ek, cascade=cascade)
@@ -269,7 +269,7 @@ async def rename(
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
-        at = next_hlc(replica.store.frame.hlc, replica.world.now())
+        at = next_hlc(replica.store.frame.hlc, replica.environment.now())
         grown = operations.relabel(ring, root.admin, member, label, since=at)
         replica.set_ring(grown)
         family = grown.view.family_of(member)
@@ -301,7 +301,7 @@ async def rotate(view: View, *, progress: OnProgress = None) -> SyncReport:
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
-        ring = operations.rotate(ring, root.admin, replica.world.random(32))
+        ring = operations.rotate(ring, root.admin, replica.environment.random(32))
         replica.set_ring(ring)
     report = await publish_statement(view, "the new key", progress, before)
     key = ring.view.sealing
@@ -350,7 +350,7 @@ async def new_words(view: View, *, progress: OnProgress = None) -> NewWords:
     before = await syncing.sync(progress=progress)
     refuse_who_cannot_enrol(replica.ring, root)
     older = words_of(replica.ring)
-    secret = replica.world.random(32)
+    secret = replica.environment.random(32)
     words = RootKeys.from_recovery(secret)
     label = enrol_words(replica, root, words)
     report, vault = None, replica.config.vault
@@ -363,7 +363,7 @@ async def new_words(view: View, *, progress: OnProgress = None) -> NewWords:
             vault.tag,
             syncing.published_at().open,
             report.notices,
-            replica.world,
+            replica.environment,
             sealed=view.opened.mode.sealed,
         )
     except IpfsmemError as error:

@@ -215,12 +215,12 @@ async def test(
     from ipfsmem.provider.opening import ProviderPool
     from ipfsmem.provider.probe import OVERALL, probe
 
-    world = view.opened.replica.world
+    environment = view.opened.replica.environment
     pool = ProviderPool(view.syncing.pool.home)
     (opened,) = pool.open_all([provider])
     warning = spec_warning(provider) if isinstance(provider, str) else ""
     try:
-        steps = await probe(opened, now_ms=world.now(), random=world.random)
+        steps = await probe(opened, now_ms=environment.now(), random=environment.random)
     finally:
         await pool.aclose()
     failed = sum(step.outcome == "failed" and step.what != OVERALL for step in steps)

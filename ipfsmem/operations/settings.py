@@ -187,7 +187,7 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
         raise UsageError(f"unknown provider {value!r} for {name}", hint=f"Supported: {', '.join(choices)}.")
     if name == "vault" and value is not None:
         try:
-            config.namespace_folder(Path(), str(value))
+            config.vault_folder(Path(), str(value))
         except ConfigError as error:
             raise UsageError(str(error), hint=error.hint) from None
     path = config.settings_file(env)

@@ -55,7 +55,7 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
     hidden = hidden_here(opened)
     dreams = DreamNotes() if folder is None else dream_notes(folder)
     return Status(
-        namespace=opened.namespace,
+        vault_name=opened.vault_name,
         mode=opened.mode,
         folder=str(folder) if folder else None,
         device=opened.device,
@@ -93,7 +93,7 @@ def status_of(opened: VaultHandle, syncing: Syncing) -> Status:
         presence=_presence(replica, places),
         scopes=counts if len(counts) > 1 else [],
         removed=removals(replica.ring),
-        unlocked_until=None if folder is None else unlocked_until(folder, replica.world),
+        unlocked_until=None if folder is None else unlocked_until(folder, replica.environment),
     )
 
 

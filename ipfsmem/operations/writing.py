@@ -57,7 +57,7 @@ def changed_text(
     if shown is None and body is None:
         _refuse_parts_of_others(there, key)
     changes = {field: value for field, value in fields.items() if value is not None}
-    today = there.replica.world.today().isoformat()
+    today = there.replica.environment.today().isoformat()
     parsed = parse_marked(shown or b"")
     old = parsed[0]
     new = old.with_fields(changes, body if body is not None else old.body)

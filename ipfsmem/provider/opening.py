@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from ipfsmem import config as configuration
-from ipfsmem.device.namespaces import namespaces
+from ipfsmem.device.local_vaults import local_vaults
 from ipfsmem.errors import ConfigError, ProviderRefused
 from ipfsmem.provider.contract import Provider, open_provider, shown_spec
 
@@ -127,7 +127,7 @@ class ProviderPool:
         kind = spec.partition(":")[0]
         known = {*given, *(own.spec for own in self._own)}
         if self.home is not None:
-            known.update(one for config in namespaces(self.home).values() for one in config.providers)
+            known.update(one for config in local_vaults(self.home).values() for one in config.providers)
         return tuple(sorted(one for one in known if one.partition(":")[0] == kind))
 
     async def aclose(self) -> None:

@@ -26,7 +26,7 @@ def admit(run: SyncContext, discovered: DiscoveredHeads) -> Admitted:
     """
     heads = discovered.heads.values()
     parents = {before for head in heads for before in head.commit.commit.prev}
-    copies = copies_among(heads, parents, run.replica.world.now())
+    copies = copies_among(heads, parents, run.replica.environment.now())
     with run.replica.transaction():
         doubled: set[str] = set()
         for head in sorted(heads, key=lambda h: h.commit.commit.c):
@@ -76,7 +76,7 @@ def _is_of_other_copy(
     elif commit.c < mark.number:
         if head.commit.digest in parents:
             return False
-        later = _is_later(commit.h, mark.hlc, run.replica.world.now())
+        later = _is_later(commit.h, mark.hlc, run.replica.environment.now())
         if later and head.commit.digest not in known_heads.past(db):
             return True
         # Pin lists also contain old heads, and a held head does not get newer: neither indicates a rollback.

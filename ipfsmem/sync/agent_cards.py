@@ -102,7 +102,7 @@ def enrol_agent(replica: Replica, root: RootKeys, key: AgentKey, name: str, expi
         ring = replica.ring
         assert ring is not None
         public = operations.enrollee_of(key.signer, key.box_public, name, ring.vault, kind="agent")
-        since = next_hlc(replica.store.frame.hlc, replica.world.now())
+        since = next_hlc(replica.store.frame.hlc, replica.environment.now())
         replica.set_ring(operations.enrol(ring, root.admin, public, "reader", since=since))
         write_card(replica, key.id, name, "reader", (), expires)
 
@@ -110,12 +110,12 @@ def enrol_agent(replica: Replica, root: RootKeys, key: AgentKey, name: str, expi
 def revoke_expired(replica: Replica, ring: Ring, root: RootKeys) -> tuple[Ring, list[str]]:
     """Return a ring in which expired agents are revoked, and their names (inside a transaction). An admin unlock runs it after
     it joined all heads."""
-    now, frame = replica.world.now(), replica.store.frame
+    now, frame = replica.environment.now(), replica.store.frame
     names = []
     for one in agents_of(replica):
         if one.state(now) == "expired":
             at = next_hlc(frame.hlc, now)
-            ek = replica.world.random(32)
+            ek = replica.environment.random(32)
             ring = operations.revoke(ring, root.admin, one.id, at=at, counters=frame.ctx, ek=ek)
             names.append(one.name)
     return ring, names
@@ -138,7 +138,7 @@ def refuse_revoked(replica: Replica) -> None:
 def refuse_expired(replica: Replica) -> None:
     """Raise MembershipError if the card of this agent says that its key is no longer valid."""
     card = believed_cards(replica).get(replica.device.id)
-    if card is not None and replica.world.now() >= card.expires:
+    if card is not None and replica.environment.now() >= card.expires:
         raise MembershipError(
             f"the agent key {card.name} expired on {_day(card.expires)}",
             hint=f"Its owner can extend it, and its text stays the same: ipfsmem agent renew {card.name}",
@@ -147,7 +147,7 @@ def refuse_expired(replica: Replica) -> None:
 
 def notices_of_agents(replica: Replica) -> list[str]:
     """Return what `status` says of agent keys that end soon or have expired; of an agent, what its key is."""
-    now = replica.world.now()
+    now = replica.environment.now()
     if replica.as_agent:
         card = believed_cards(replica).get(replica.device.id)
         ends = "" if card is None else f" {card.name}, valid until {_day(card.expires)}"

@@ -32,7 +32,7 @@ def move_anchor(run: SyncContext, joined: Joined, root: RootKeys) -> None:
     (inside a transaction)."""
     value = f"/ipfs/{build_ring_root(run.replica)}"
     record = run.names.known(ipns_name(root.head_public))
-    if record is not None and not half_spent(record, run.replica.world.now(), ANCHOR_LIFE_MS):
+    if record is not None and not half_spent(record, run.replica.environment.now(), ANCHOR_LIFE_MS):
         leave = record.value == value or not _may_replace(run, joined, record, value)
         if leave:
             return

@@ -90,7 +90,7 @@ async def _unpin(
     whole = await whole_at(run, provider, {pin.cid for pin in pins})
     verdicts = judge(
         facts.values(),
-        run.replica.world.now(),
+        run.replica.environment.now(),
         whole=whole,
         keep_roots=rules.keep_roots,
         keep_days=rules.keep_days,
@@ -127,12 +127,12 @@ def superseded(replica: Replica) -> int:
 def collection_is_due(replica: Replica) -> bool:
     """Tell whether the user enabled collecting, and a day has passed since the last one."""
     last = int(replica.db.get_meta(meta.COLLECTED) or b"0")
-    return replica.config.collect is not None and passed(last, replica.world.now(), DAY_MS)
+    return replica.config.collect is not None and passed(last, replica.environment.now(), DAY_MS)
 
 
 async def collect_when_due(run: SyncContext, rings: Set[CID]) -> None:
     """Collect once a day if the user enabled it. A failure is retried a day later."""
-    keep, now = run.replica.config.collect, run.replica.world.now()
+    keep, now = run.replica.config.collect, run.replica.environment.now()
     if keep is None or not collection_is_due(run.replica):
         return
     with run.replica.transaction():
@@ -166,7 +166,7 @@ def _judge_known(
         if is_cid(row.root)
     ]
     return judge(
-        facts, replica.world.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
+        facts, replica.environment.now(), whole=True, keep_roots=rules.keep_roots, keep_days=rules.keep_days
     )
 
 

@@ -175,7 +175,7 @@ def _draw_pair(replica: Replica) -> dict[str, DeviceCounter]:
     if n == 0 or (mine is not None and mine.n == n):
         return frame.seen
     assert replica.vault_tag is not None
-    r = replica.world.random(8)
+    r = replica.environment.random(8)
     pair = sign_seen(device.signer, replica.vault_tag, device.id, n, r.hex())
     pairs.add(replica.db.connection, device.id, n, r)
     seen = {**frame.seen, device.id: pair}

@@ -100,7 +100,7 @@ _OPTIONAL_METHODS: Final = (
 
 def kept_pauses(replica: Replica) -> dict[str, int]:
     """Return the end of each requested pause that is in effect, by provider, in milliseconds since 1970 UTC."""
-    stored, now = replica.db.get_meta(meta.PAUSES), replica.world.now()
+    stored, now = replica.db.get_meta(meta.PAUSES), replica.environment.now()
     try:
         pauses = read_json(stored, type=dict[str, int]) if stored else {}
     except msgspec.DecodeError:
@@ -145,7 +145,7 @@ class Company:
         self.hurried = False
         for one in self.members:
             if until := self._pauses.get(one.name):
-                seconds = (until - replica.world.now()) // 1000 + 1
+                seconds = (until - replica.environment.now()) // 1000 + 1
                 text = f"{one.name} accepts no requests until {clock_time(until)}, for another {seconds} s"
                 one.leave_out(ProviderUnavailable(text), paused_until=until)
         gone = {one.name: one for one in before.absent} if before is not None else {}
@@ -211,7 +211,7 @@ class Company:
 
     def pause(self, member: CompanyMember, error: ProviderError, seconds: float) -> None:
         """Honour a provider's request for a pause, in this sync and later ones until it ends."""
-        until = self._replica.world.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
+        until = self._replica.environment.now() + int(min(max(seconds, 1.0), LONGEST) * 1000)
         text = f"{member.name} accepts no requests until {clock_time(until)}"
         member.leave_out(ProviderUnavailable(f"{text}: {error}"), paused_until=until, cause=str(error))
         self._pauses[member.name] = until
@@ -219,7 +219,7 @@ class Company:
 
     def keep_pauses(self) -> None:
         """Store the pauses still in effect. Outside any transaction."""
-        now, stored = self._replica.world.now(), kept_pauses(self._replica)
+        now, stored = self._replica.environment.now(), kept_pauses(self._replica)
         pauses = {name: until for name, until in self._pauses.items() if until > now}
         if pauses != stored:
             with self._replica.transaction():

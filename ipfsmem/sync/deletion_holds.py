@@ -71,7 +71,7 @@ def add_hold(replica: Replica, deletes: MassDelete) -> None:
     """
     for root in deletes.roots:
         before = guarded(replica.db).get(root)
-        new = DeletionHold(replica.world.now(), deletes.gone, deletes.of, deletes.by)
+        new = DeletionHold(replica.environment.now(), deletes.gone, deletes.of, deletes.by)
         if before is not None:
             of = {
                 one: max(before.of.get(one, 0), deletes.of.get(one, 0))

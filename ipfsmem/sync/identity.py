@@ -80,7 +80,7 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
 def take_new_id(replica: Replica, notices: Notices) -> Device:
     """Switch to a new signing key and state so in the ring if possible (inside a transaction)."""
     old, enrolled = replica.device, replica.enrolled()
-    device = old.successor(replica.world.random)
+    device = old.successor(replica.environment.random)
     ring = replica.ring
     if ring is not None and enrolled.id in ring.view.members:
         try:

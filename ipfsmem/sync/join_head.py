@@ -205,7 +205,7 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
         bases += [bytes.fromhex(value.base.sha) for value in new if value.base is not None]
     _note_stray(replica, joined.values())
     here = blocks_here(replica.db, (*bodies, *bases))
-    now = replica.world.now()
+    now = replica.environment.now()
     latest = max((value.h for entry in joined.values() for value in entry.values()), default=ZERO)
     hlc = hlc_after_seeing(store.frame.hlc, latest, now)
     frame = StateHeader(outcome.ctx, join_seen(store.frame.seen, head.ctx), hlc)

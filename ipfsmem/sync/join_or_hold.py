@@ -198,7 +198,7 @@ def note_head(work: JoinWork, head: Head, created: int | None = None) -> bool:
             )
             work.run.replica.note_shown(str(head.root))
         return False
-    db, now = work.run.replica.db.connection, work.run.replica.world.now()
+    db, now = work.run.replica.db.connection, work.run.replica.environment.now()
     if heads.get(db, str(head.root)) is not None:
         return False
     first_seen = now if created is None else min(created, now)

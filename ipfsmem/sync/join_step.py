@@ -120,7 +120,7 @@ async def _join_listed(work: JoinWork, stranger: Head | None) -> None:
     if work.found.listed.isdisjoint(work.heads):
         return
     past_digests = heads.past(work.run.replica.db.connection)
-    week_ago = work.run.replica.world.now() - LISTED_FOR_MS
+    week_ago = work.run.replica.environment.now() - LISTED_FOR_MS
     anything = heads.any_known(work.run.replica.db.connection)
     listed = []
     for head in [
@@ -225,7 +225,7 @@ def _tell_of_refused_blocks(work: JoinWork) -> None:
             "a provider returned other data than requested; it was ignored",
             f"a wrong block was served: {why}",
         )
-        row = ReportRow(work.run.replica.world.now(), "bad-block", f"{cid}: {why}")
+        row = ReportRow(work.run.replica.environment.now(), "bad-block", f"{cid}: {why}")
         reports.add(work.run.replica.db.connection, row)
 
 
@@ -346,7 +346,7 @@ class _Asked(msgspec.Struct):
 
 async def _ask_for(work: JoinWork, missing: list[bytes]) -> tuple[int, ProviderError | None]:
     """Request objects by SHA-256; return the number received, and why the others could not be requested everywhere."""
-    db, now = work.run.replica.db, work.run.replica.world.now()
+    db, now = work.run.replica.db, work.run.replica.environment.now()
     stored = db.get_meta(meta.ASKED_FOR)
     progress = read_json(stored, type=_Asked) if stored else _Asked()
     everything = len(missing) <= ASK_AT_ONCE or passed(progress.at, now, DAY_MS)

@@ -79,7 +79,7 @@ def note_whole(db: Database, root: CID) -> None:
 
 def recount_when_due(replica: Replica) -> None:
     """Recount object references once a day: with a damaged count, a root would omit an object still in use."""
-    db, now = replica.db, replica.world.now()
+    db, now = replica.db, replica.environment.now()
     stored = db.get_meta(meta.COUNTED)
     if stored is not None:
         if not passed(int(stored), now, DAY_MS):
@@ -156,7 +156,7 @@ def _forget_values(replica: Replica, notices: Notices) -> None:
 def _say(replica: Replica, notices: Notices, kind: str, text: str) -> None:
     """Report it in this sync, and store it for `check`: the loss remains even when this sync fails."""
     notices.say(kind, text)
-    reports.add(replica.db.connection, ReportRow(replica.world.now(), kind, text))
+    reports.add(replica.db.connection, ReportRow(replica.environment.now(), kind, text))
 
 
 async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:

@@ -77,7 +77,9 @@ async def admit_mailbox(run: SyncContext, joined: Joined, agents: Mapping[str, A
     entries = await _read(run, mailbox, marks)
     if not entries:
         return mailbox
-    by = Admitting(dev=replica.device.id, now_ms=replica.world.now(), mine=replica.is_mine, rights=agents)
+    by = Admitting(
+        dev=replica.device.id, now_ms=replica.environment.now(), mine=replica.is_mine, rights=agents
+    )
     with writing(replica) as change, change.by_session():
         marks = _marks(replica)  # another process may have synced since
         if not marks.missing:
@@ -88,7 +90,7 @@ async def admit_mailbox(run: SyncContext, joined: Joined, agents: Mapping[str, A
 
 async def collect_mailbox(run: SyncContext, mailbox: Mailbox, published: Published) -> None:
     """Delete the entries whose tokens all providers have confirmed for a day, and note those that they confirm now."""
-    replica, now = run.replica, run.replica.world.now()
+    replica, now = run.replica, run.replica.environment.now()
     known = _confirmed(replica)
     if not mailbox.listed:
         return

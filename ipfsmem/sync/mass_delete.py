@@ -102,7 +102,7 @@ def find_mass_delete(replica: Replica, lost: Mapping[str, int], by: str) -> Mass
     fixed windows would let almost twice as much pass. A mass delete resets only the authors it hit: else
     somebody could repeatedly delete own texts to reset others' counts.
     """
-    db, now = replica.db, replica.world.now()
+    db, now = replica.db, replica.environment.now()
     published = db.get_meta(meta.ROOT)
     parts = _parts_of_day(replica)
     if parts and now - parts[-1].at < _PART_MS:
@@ -187,7 +187,7 @@ def roots_before_deletes(replica: Replica) -> set[str]:
 
 def _parts_of_day(replica: Replica) -> list[DeletedTexts]:
     """Return the parts still counted: last join less than a day ago. A time in the future comes from a wrong clock."""
-    stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.world.now()
+    stored, now = replica.db.get_meta(meta.GONE_LATELY), replica.environment.now()
     parts = read_json(stored, type=list[DeletedTexts]) if stored else []
     return [part for part in parts if now - DAY_MS < part.last <= now]
 

@@ -174,7 +174,7 @@ class Names:
             self._notices.say("channel-down", message, provider=failed_at)
         if best is not None:
             self._records[name] = best.encoded
-            if best.has_expired(self._replica.world.now() * 1_000_000):
+            if best.has_expired(self._replica.environment.now() * 1_000_000):
                 self._notices.say(
                     "expired",
                     "a device has not confirmed its newest version for long; it was used anyway",
@@ -253,7 +253,7 @@ class Names:
         record = self.known(name)
         instead = instead or self.used_up(name)
         sequence = record.sequence + (not instead) if record else 1
-        until = (self._replica.world.now() + life_ms) * 1_000_000
+        until = (self._replica.environment.now() + life_ms) * 1_000_000
         if instead and record:
             until = max(until, record.validity + 1)
             if until > MAX_VALIDITY:
@@ -363,13 +363,13 @@ class Names:
         same = self._there.get((channel.name, name)) == record.encoded
         last = self._puts.get(channel.name, {}).get(name)
         stays = channel.capabilities.durable
-        now = self._replica.world.now()
+        now = self._replica.environment.now()
         if same and stays and last is None:
             self._note(channel, name)
         return must_put(now, until=record.validity // 1_000_000, same=same, stays=stays, last=last)
 
     def _note(self, channel: Provider, name: str) -> None:
-        self._puts.setdefault(channel.name, {})[name] = self._replica.world.now()
+        self._puts.setdefault(channel.name, {})[name] = self._replica.environment.now()
         self._noted = True
 
     def _remember(self) -> None:

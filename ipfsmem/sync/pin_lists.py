@@ -71,7 +71,7 @@ class ListReads:
 
     def is_due(self, provider: str) -> bool:
         """Tell whether to read this provider's list now. A read in the future comes from a clock that was set back."""
-        look, now = self._looks.get(provider), self._replica.world.now()
+        look, now = self._looks.get(provider), self._replica.environment.now()
         return self._unlocked or look is None or passed(look.at, now, AGAIN_MS)
 
     def unseen(self, provider: str, roots: Iterable[CID]) -> list[CID]:
@@ -93,7 +93,7 @@ class ListReads:
         refused = {str(root) for root, why in failed.items() if not isinstance(why, ProviderError)}
         before = set(look.refused) if look.ring == ring else set()
         self._looks[provider] = _Look(
-            self._replica.world.now(),
+            self._replica.environment.now(),
             sorted((used | set(look.used)) & there),
             sorted((refused | before) & there),
             ring,

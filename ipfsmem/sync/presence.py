@@ -190,7 +190,7 @@ class Checker:
 
         Raises ProviderError if the provider cannot answer.
         """
-        notes, now = self._notes, self._replica.world.now()
+        notes, now = self._notes, self._replica.environment.now()
         listing = await self._listing()
         self.shrunk = (
             listing is not None
@@ -502,7 +502,7 @@ def _describe_copy(replica: Replica, provider: Provider, read: int, sent: int) -
 
 def _may_be_late(replica: Replica, provider: Provider, notes: CopyNotes) -> bool:
     """Tell whether a service that accepts whole trees may still need hours to serve one."""
-    return not provider.capabilities.has and not passed(notes.since, replica.world.now(), PATIENCE_MS)
+    return not provider.capabilities.has and not passed(notes.since, replica.environment.now(), PATIENCE_MS)
 
 
 def _of_hex(text: str) -> CID:

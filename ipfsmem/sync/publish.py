@@ -137,7 +137,7 @@ class _PublishedNames:
         if root not in self._signed:
             run, device, value = self._run, self._run.replica.device, f"/ipfs/{root}"
             name = ipns_name(device.sign_public)
-            record, now = run.names.known(name), run.replica.world.now()
+            record, now = run.names.known(name), run.replica.environment.now()
             if record is None or record.value != value or half_spent(record, now, DEVICE_LIFE_MS):
                 run.names.sign(device.sign_seed, device.sign_public, value, DEVICE_LIFE_MS)
             self._signed[root] = [name, *move_former(run, self._joined, root)]
@@ -151,7 +151,7 @@ def _note_published(run: SyncContext, ready: Prepared) -> None:
     with replica.transaction():
         replica.db.set_meta(meta.ROOT, str(ready.root).encode())
         replica.db.set_meta(meta.SENDING, b"0")
-        row = HeadRow(str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.world.now())
+        row = HeadRow(str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.environment.now())
         heads.put(replica.db.connection, row, commit.prev)
 
 

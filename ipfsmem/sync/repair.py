@@ -81,7 +81,7 @@ async def keep_present(
             answered
         )
     if was_checked:
-        note_missing(notes, checker.missing, replica.world.now())
+        note_missing(notes, checker.missing, replica.environment.now())
         notes.stopped = notes.stopped and bool(checker.missing)
     if notes != before:
         with replica.transaction():
@@ -112,7 +112,7 @@ async def look_in_group(
 
     def record() -> None:
         if was_checked:
-            note_missing(notes, [], run.replica.world.now())
+            note_missing(notes, [], run.replica.environment.now())
         with run.replica.transaction():
             store_notes(run.replica, provider.name, notes)
         _tell(run, describe_copy(run.replica, provider, read=checker.seen if was_checked else 0))
@@ -216,7 +216,7 @@ class _ProviderRepair:
         self._run, self._provider, self._root = run, provider, root
         self._checker, self._notes, self._by_hand = checker, notes, by_hand
         self._db = run.replica.db
-        self._now = run.replica.world.now()
+        self._now = run.replica.environment.now()
 
     async def repair(self, answered: CID) -> int:
         """Send what is missing and local; return the number of blocks restored. `answered`: the root as known

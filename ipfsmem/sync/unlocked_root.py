@@ -30,7 +30,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
     with replica.transaction():
         ring = replica.ring
         if not ring.plain:
-            ring = operations.give_key(ring, root.admin, replica.world.random(32))
+            ring = operations.give_key(ring, root.admin, replica.environment.random(32))
             ring, expired = revoke_expired(replica, ring, root)
             for name in expired:
                 run.notices.say("revoked", f"the agent key {name} has expired, and is revoked")
@@ -42,7 +42,7 @@ def administer(run: SyncContext, joined: Joined) -> Ring | None:
                 raise MembershipError(f"this device ({me}) was revoked permanently", hint=way_back(replica))
             if any(person.box == replica.device.box_public for person in view.members.values()):
                 # Another copy of this device keeps the old one; what it opened stays in the ring.
-                replica.set_device(replica.device.with_box(replica.world.random))
+                replica.set_device(replica.device.with_box(replica.environment.random))
             ring = _enrol_itself(run, root, ring)
         replica.set_ring(ring)
         move_anchor(run, joined, root)

@@ -285,7 +285,7 @@ def _note_brought(run: SyncContext, provider: Provider, root: CID, uploaded: _Br
         run.sending.taken.setdefault(provider.name, set()).update(report.new)
         run.sending.count(report.blocks, report.bytes)
         with run.replica.transaction():
-            now = run.replica.world.now()
+            now = run.replica.environment.now()
             row = PlacedRow(provider.name, str(root), str(report.root), report.handle, now)
             placed.put(run.replica.db.connection, row)
         if uploaded.unlisted:
@@ -331,7 +331,7 @@ async def _pin_at(run: SyncContext, provider: Provider, root: CID, answered: CID
             raise
         pin = await provider.pin(answered, pin_name(run.anchor))
     with run.replica.transaction():
-        now = run.replica.world.now()
+        now = run.replica.environment.now()
         placed.put(db, PlacedRow(provider.name, str(root), str(answered), pin.handle, now))
     if row is not None:
         _tell_of_unlisted(run, provider, root)
@@ -363,7 +363,7 @@ async def _serves_root(run: SyncContext, provider: Provider, row: PlacedRow) -> 
         return True
     if can.has:
         return bool(await provider.has([root]))
-    if not _has_what_it_lists(provider) or not passed(row.at, run.replica.world.now(), LIST_LAG_MS):
+    if not _has_what_it_lists(provider) or not passed(row.at, run.replica.environment.now(), LIST_LAG_MS):
         return True
     try:
         return await lists_root(provider, pin_name(run.anchor), {root})

@@ -294,7 +294,7 @@ def _read(tool_context: ToolContext, reading: MemoryRecord | None, args: JSON) -
     ends = end >= len(file.body)
     # A reader of a part has not seen the text, and replaces nothing.
     seen = tool_context.session.show_part(reading, start, end, copy, fields=whole)
-    if expired_on(file, tool_context.memory.replica.world.today()):
+    if expired_on(file, tool_context.memory.replica.environment.today()):
         text += f"\n(expired: valid until {file.expires[:10]})\n"
     if not ends:
         text += f"\n(more: {len(file.body):,} characters in all; read on with start={end})\n"

@@ -190,7 +190,7 @@ def _texts_of(tool_context: ToolContext, item: Conflict, *, to_settle: bool) -> 
 def _merged(tool_context: ToolContext, item: Conflict, body: str) -> bytes:
     """Put a new body under the header of the shown text, else of the first alternative."""
     readings = [item.shown, *(copy.reading for copy in item.copies)]
-    stamps = {"updated": tool_context.memory.replica.world.today().isoformat()}
+    stamps = {"updated": tool_context.memory.replica.environment.today().isoformat()}
     old = next((reading.data for reading in readings if reading is not None), b"")
     refuse_over_unclosed(old, body)
     try:

@@ -103,7 +103,7 @@ def _files(replica: Replica, protected: bool) -> Iterator[Finding]:
 def _clock(replica: Replica, clocks: dict[str, str]) -> Iterator[Finding]:
     """Compare the clock values of this device and others with the system clock. `clocks`: the last one of
     each device."""
-    now, own = replica.world.now(), replica.device.id
+    now, own = replica.environment.now(), replica.device.id
     last = hlc_ms(replica.store.frame.hlc)
     others = {device: hlc_ms(h) for device, h in clocks.items() if device != own and h > ZERO}
     ahead = {device: ms for device, ms in others.items() if ms > now + FAR_AHEAD_MS}

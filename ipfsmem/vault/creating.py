@@ -1,6 +1,6 @@
 """Create a vault on this device: keys, folder, database and ring, in a crash-safe order.
 
-`ipfsmem.json` is written last. `device/namespaces` names the vault of a new namespace (format sections 2 and
+`ipfsmem.json` is written last. `device/local_vaults` chooses the label of a new vault (format sections 2 and
 7).
 """
 
@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ipfsmem.causal.clock import hlc
-from ipfsmem.config import NamespaceConfig
+from ipfsmem.config import LocalVaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.creation import folder_claimed, mark_as_memory, remove_unfinished_database
 from ipfsmem.device.identity import new_device, save_device, seal_row
@@ -27,8 +27,8 @@ from ipfsmem.wallet.root_keys import RootKeys
 
 def create_replica(
     folder: Path | None,
-    config: NamespaceConfig,
-    world: Environment,
+    config: LocalVaultConfig,
+    environment: Environment,
     *,
     passphrase: str | None,
     root: RootKeys | None = None,
@@ -43,14 +43,14 @@ def create_replica(
     with folder_claimed(folder):
         # Derived from the secret kept under it, which nobody has without it, so no further random bytes are drawn.
         root_key = b"" if root_secret is None else sha256(b"ipfsmem/root key\0" + root_secret).digest()
-        replica = begin_replica(folder, config, world, passphrase=passphrase, root_key=root_key)
+        replica = begin_replica(folder, config, environment, passphrase=passphrase, root_key=root_key)
         with replica.transaction():
             if root is not None:
                 _make_vault(replica, root, recovery)
             if root_secret is not None:
                 # Without a wallet the device keeps its root like its own keys (format section 2.3), under a
                 # key that `unlock` never holds.
-                row = seal_row(replica.device.root_key, root_secret, world.random(24))
+                row = seal_row(replica.device.root_key, root_secret, environment.random(24))
                 replica.db.set_meta(meta.KEPT_ROOT, row)
         mark_as_memory(replica)
     return replica
@@ -58,8 +58,8 @@ def create_replica(
 
 def begin_replica(
     folder: Path | None,
-    config: NamespaceConfig,
-    world: Environment,
+    config: LocalVaultConfig,
+    environment: Environment,
     *,
     passphrase: str | None,
     root_key: bytes = b"",
@@ -69,24 +69,24 @@ def begin_replica(
 
     `root_key`: for a vault without a wallet, the key under which this device keeps its root.
     """
-    device = new_device(world.random, root_key=root_key)
+    device = new_device(environment.random, root_key=root_key)
     if folder is not None:
-        save_device(folder, device, passphrase, world.random)
+        save_device(folder, device, passphrase, environment.random)
         remove_unfinished_database(folder)
-    replica = Replica(folder, config, device, codec_for(config, device, world), world)
+    replica = Replica(folder, config, device, codec_for(config, device, environment), environment)
     with replica.transaction():
         replica.note_place()
     return replica
 
 
-def scratch_replica(world: Environment) -> Replica:
+def scratch_replica(environment: Environment) -> Replica:
     """Return an empty in-memory vault, for reading data of no vault on this device."""
-    return create_replica(None, NamespaceConfig(Mode.NONE, "scratch"), world, passphrase=None)
+    return create_replica(None, LocalVaultConfig(Mode.NONE, "scratch"), environment, passphrase=None)
 
 
 def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> None:
     """Make the ring of a new vault and the anchors that lead to it, signed while the secrets are available."""
-    world, device = replica.world, replica.device
+    environment, device = replica.environment, replica.device
     sealed = replica.config.mode.sealed
     public = operations.enrollee_of(
         device.signer, device.box_public, replica.config.label, root.tag(plain=not sealed)
@@ -95,8 +95,8 @@ def _make_vault(replica: Replica, root: RootKeys, recovery: RootKeys | None) -> 
         root,
         recovery,
         public,
-        ek=world.random(32) if sealed else None,
-        since=hlc(world.now()),
+        ek=environment.random(32) if sealed else None,
+        since=hlc(environment.now()),
         root_label="wallet" if root.kind == "wallet" else "this device",
     )
     replica.set_ring(ring)

@@ -67,7 +67,7 @@ async def require_vault(unlock: Unlock, provider: ProviderChoice, home: Home, *,
     """Look for a wallet's vault, and bring nothing here. Raises what `find_vault` raises, ConfigError."""
     pool = ProviderPool(home.path(configuration.settings()))
     try:
-        with contextlib.closing(scratch_replica(home.world)) as scratch:
+        with contextlib.closing(scratch_replica(home.environment)) as scratch:
             root = await asyncio.to_thread(unlock.root, twice=False)
             company = Company(scratch, pool.open_all(each_of(provider)), home.progress or no_progress)
             async with company.detecting_unresponsive():

@@ -24,7 +24,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
     #: Display name of this device for others; None: from the settings, else the machine's name.
     label: str | None = None
     #: Clock and randomness.
-    world: Environment = msgspec.field(default_factory=Environment)
+    environment: Environment = msgspec.field(default_factory=Environment)
     #: Called with the progress of a restore.
     progress: Progress | None = None
 

@@ -13,21 +13,21 @@ from ipfsmem.device.replica import Environment, Replica, require_config
 from ipfsmem.vault.unlocking import codec_for, open_device
 
 
-def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Replica:
+def open_replica(folder: Path, passphrase: str | None, environment: Environment) -> Replica:
     """Open a vault on this device; without a passphrase, with its unlocked keys.
 
     Raises NotFoundError, PassphraseError, StorageError.
     """
     config = require_config(folder)
-    device, watch = open_device(folder, passphrase, world)
-    replica = Replica(folder, config, device, codec_for(config, device, world), world, make=False)
+    device, watch = open_device(folder, passphrase, environment)
+    replica = Replica(folder, config, device, codec_for(config, device, environment), environment, make=False)
     replica.lock_watch = watch
     try:
         note_finished_in_database(replica)
         if replica.was_moved() and config.vault is None:
             # Without a published vault no other device knows this id, so the copy continues under a new one.
             with replica.transaction():
-                replica.set_device(device.successor(world.random))
+                replica.set_device(device.successor(environment.random))
                 replica.note_place()
         if left_copies(folder):
             from ipfsmem.vault.rescue import merge_left_copies  # only after a rare accident
@@ -39,18 +39,18 @@ def open_replica(folder: Path, passphrase: str | None, world: Environment) -> Re
     return replica
 
 
-def open_damaged(folder: Path, passphrase: str | None, world: Environment) -> Replica:
+def open_damaged(folder: Path, passphrase: str | None, environment: Environment) -> Replica:
     """Return the readable part of a vault with a damaged database, in this process only; `lost` names the rest.
 
     Nothing is written to the disk. Raises NotFoundError, PassphraseError, StorageError if nothing can be read.
     """
     config = require_config(folder)
-    device, watch = open_device(folder, passphrase, world)
-    codec = codec_for(config, device, world)
+    device, watch = open_device(folder, passphrase, environment)
+    codec = codec_for(config, device, environment)
     from ipfsmem.vault.rescue import rescue  # only a damaged vault needs it
 
     rescued = rescue(folder / DATABASE, device, codec, sealed=config.mode.sealed)
-    replica = Replica(None, config, device, codec, world, db=rescued.db)
+    replica = Replica(None, config, device, codec, environment, db=rescued.db)
     replica.lock_watch = watch
     replica.lost = rescued.lost
     if config.vault is not None and replica.ring is None:

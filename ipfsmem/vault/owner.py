@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.config import LocalVaultConfig, VaultConfig
 from ipfsmem.device.identity import open_row
-from ipfsmem.device.namespaces import FIRST, namespaces, vault_label
+from ipfsmem.device.local_vaults import FIRST, local_vaults, vault_label
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import PassphraseError, UsageError, WrongWalletError
@@ -27,7 +27,7 @@ class Unlock(msgspec.Struct, frozen=True):
     """A wallet for unlocking: signer, the vault's label and key number, and the passphrase of the derivation.
 
     `vault=None`: the label known to this device, or for a new or restored vault that of
-    `namespaces.vault_label`. `key_number=None`: the known one, else 1.
+    `local_vaults.vault_label`. `key_number=None`: the known one, else 1.
     """
 
     signer: WalletSigner
@@ -56,25 +56,25 @@ class Unlock(msgspec.Struct, frozen=True):
             self.passphrase is not None,
         )
 
-    def first_elsewhere(self, home: Path, namespace: str) -> Unlock | None:
-        """Return what opens the wallet's first vault, if another device may have it under the name `namespace`: it is `default` in the
+    def first_elsewhere(self, home: Path, vault_name: str) -> Unlock | None:
+        """Return what opens the wallet's first vault, if another device may have it under the name `vault_name`: it is `default` in the
         wallet, whatever its name on a device. None if another vault is named, and if the first one is on this device."""
-        if self.vault is not None or namespace == FIRST:
+        if self.vault is not None or vault_name == FIRST:
             return None
         first = self.for_vault_called(FIRST)
-        return None if any(first.opens(one.vault) for one in namespaces(home).values()) else first
+        return None if any(first.opens(one.vault) for one in local_vaults(home).values()) else first
 
-    def searched(self, home: Path, namespace: str) -> list[Unlock]:
-        """Return what opens the wallet's vaults that may be the one of a namespace which is not on this device, in the order of the
+    def searched(self, home: Path, vault_name: str) -> list[Unlock]:
+        """Return what opens the wallet's vaults that may have a name which is not on this device, in the order of the
         search: the one of that name, then the first one (`first_elsewhere`). UsageError if neither can exist."""
-        first = self.first_elsewhere(home, namespace)
+        first = self.first_elsewhere(home, vault_name)
         if first is None:
-            return [self.for_vault_called(vault_label(home, namespace, self.vault))]
+            return [self.for_vault_called(vault_label(home, vault_name, self.vault))]
         try:
-            check_vault(namespace)
+            check_vault(vault_name)
         except UsageError:
             return [first]
-        return [self.for_vault_called(namespace), first]
+        return [self.for_vault_called(vault_name), first]
 
     def __repr__(self) -> str:
         passphrase = "" if self.passphrase is None else ", with a passphrase"
@@ -162,7 +162,7 @@ def stored_root(replica: Replica) -> RootKeys | None:
 
 
 def check_root(
-    config: NamespaceConfig, root: RootKeys, ring: Ring | None = None, address: str | None = None
+    config: LocalVaultConfig, root: RootKeys, ring: Ring | None = None, address: str | None = None
 ) -> None:
     """Refuse a wallet that neither made this vault nor is an admin in `ring`, and a revoked one.
 

@@ -101,7 +101,7 @@ def enrol_words(replica: Replica, root: RootKeys, words: RootKeys) -> str:
     with replica.transaction():
         ring = replica.ring
         assert ring is not None
-        made_at = datetime.fromtimestamp(replica.world.now() / 1000, UTC)
+        made_at = datetime.fromtimestamp(replica.environment.now() / 1000, UTC)
         label = f"{LABEL} of {made_at:%Y-%m-%d %H:%M} UTC"
         public = operations.enrollee_of(
             words.admin, words.box_public, label, ring.vault, kind="words", anchor=words.head_public
@@ -120,7 +120,7 @@ async def why_words_may_fail(
     vault: str,
     providers: Sequence[Provider],
     notices: Iterable[Notice],
-    world: Environment,
+    environment: Environment,
     *,
     sealed: bool,
 ) -> str:
@@ -128,7 +128,7 @@ async def why_words_may_fail(
     for notice in notices:
         if notice.kind in _NOT_EVERYWHERE:
             return notice.text
-    scratch = scratch_replica(world)
+    scratch = scratch_replica(environment)
     try:
         config = await find_vault(words, providers, scratch, sealed=sealed)
     except IpfsmemError as error:

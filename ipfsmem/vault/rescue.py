@@ -311,7 +311,9 @@ def merge_left_copies(replica: Replica) -> None:
             with replica.transaction():
                 text = _merge(replica, path) if path.exists() else ""
                 if text:
-                    reports.add(replica.db.connection, ReportRow(replica.world.now(), "removed-log", text))
+                    reports.add(
+                        replica.db.connection, ReportRow(replica.environment.now(), "removed-log", text)
+                    )
         except IpfsmemError as error:
             _log.error(
                 "the log of %s was removed while a program had it open. The texts that only that log had are in %s and were not merged: %s",
@@ -374,14 +376,14 @@ def _read(replica: Replica, path: Path) -> Replica:
 def _rescue(replica: Replica, path: Path) -> tuple[Replica, tuple[str, ...]]:
     """Read what is readable of a copy that others wrote to while it was made; also return what is not."""
     device, config = replica.first_device, replica.config
-    rescued = rescue(path, device, codec_for(config, device, replica.world), sealed=config.mode.sealed)
+    rescued = rescue(path, device, codec_for(config, device, replica.environment), sealed=config.mode.sealed)
     return _in_memory(replica, rescued.db), rescued.lost
 
 
 def _in_memory(replica: Replica, db: Database) -> Replica:
     device = replica.first_device
-    codec = codec_for(replica.config, device, replica.world)
-    return Replica(None, replica.config, device, codec, replica.world, db=db)
+    codec = codec_for(replica.config, device, replica.environment)
+    return Replica(None, replica.config, device, codec, replica.environment, db=db)
 
 
 class _Merging:

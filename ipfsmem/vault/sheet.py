@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ipfsmem.config import DEFAULT_NAMESPACE, VaultConfig
+from ipfsmem.config import DEFAULT_VAULT, VaultConfig
 from ipfsmem.content.cid import ipns_name
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import heads, meta
@@ -70,10 +70,11 @@ class RecoverySheet(msgspec.Struct, frozen=True):
     its first sync. `words`: labels of the valid recovery phrases, never the words.
     """
 
-    namespace: str
+    vault_name: str
     mode: Mode
     vault_tag: str
-    vault_name: str
+    #: Its label in the wallet's message.
+    wallet_vault: str
     key_number: int
     wallet: bool
     address: str | None
@@ -100,7 +101,7 @@ class OtherVault(msgspec.Struct, frozen=True):
 
 
 def make_sheet(
-    namespace: str,
+    vault_name: str,
     replica: Replica,
     vault: VaultConfig,
     places: Iterable[tuple[str, str | None, int | None]],
@@ -121,12 +122,12 @@ def make_sheet(
         "".join(f" --provider {shlex.quote(place.provider)}" for place in listed_places)
         or " --provider WHERE"
     )
-    name = "" if namespace == DEFAULT_NAMESPACE else f" --vault {namespace}"
+    name = "" if vault_name == DEFAULT_VAULT else f" --vault {vault_name}"
     return RecoverySheet(
-        namespace=namespace,
+        vault_name=vault_name,
         mode=replica.config.mode,
         vault_tag=vault.tag,
-        vault_name=vault.name,
+        wallet_vault=vault.name,
         key_number=vault.key_number,
         wallet=wallet,
         address=vault.address,
@@ -135,12 +136,12 @@ def make_sheet(
         pin_name=pin_name(anchor),
         root=root,
         published_at=head.seen if head else None,
-        made_at=replica.world.now(),
+        made_at=replica.environment.now(),
         device=replica.config.label,
         providers=listed_places,
         words=words,
         with_words=f"ipfsmem recover{name}{_mode_option(replica)}{where}" if words else "",
-        with_wallet=f"ipfsmem recover{name}{_mode_option(replica)} --wallet FILE{_vault_options(vault, namespace)}{where}"
+        with_wallet=f"ipfsmem recover{name}{_mode_option(replica)} --wallet FILE{_vault_options(vault, vault_name)}{where}"
         if wallet
         else "",
         vaults=[
@@ -161,9 +162,9 @@ def _mode_option(replica: Replica) -> str:
     return "" if replica.config.mode.sealed else f" --mode {replica.config.mode}"
 
 
-def _vault_options(vault: VaultConfig, namespace: str) -> str:
+def _vault_options(vault: VaultConfig, vault_name: str) -> str:
     """Return the options that select one of a wallet's vaults, whatever else is on the device later."""
-    known = vault.name in ("", namespace)
+    known = vault.name in ("", vault_name)
     name = "" if known else f" --wallet-vault {vault.name}"
     number = f" --key-number {vault.key_number}" if vault.key_number > 1 else ""
     return name + number + (" --signature-passphrase" if vault.passphrase else "")

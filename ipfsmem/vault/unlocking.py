@@ -10,7 +10,7 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ipfsmem.config import NamespaceConfig, settings
+from ipfsmem.config import LocalVaultConfig, settings
 from ipfsmem.device.codec import Codec, PlainCodec, SealedCodec
 from ipfsmem.device.identity import Device, load_device, passphrase_protected
 from ipfsmem.device.replica import Environment, require_config
@@ -26,7 +26,11 @@ MAX_UNLOCK_S: Final = 366 * 86_400
 
 
 def unlock_device(
-    folder: Path, passphrase: str | None, seconds: int = DEFAULT_UNLOCK_S, *, world: Environment | None = None
+    folder: Path,
+    passphrase: str | None,
+    seconds: int = DEFAULT_UNLOCK_S,
+    *,
+    environment: Environment | None = None,
 ) -> int:
     """Hold the keys of the vault in `folder` for `seconds`, for every process of this user.
 
@@ -36,7 +40,7 @@ def unlock_device(
     """
     from ipfsmem.device.unlocked import hold, require_place
 
-    world = world or Environment()
+    environment = environment or Environment()
     if not 1 <= seconds <= MAX_UNLOCK_S:
         raise UsageError(
             f"keys can be unlocked for 1 second to {MAX_UNLOCK_S // 86400} days (got {seconds} seconds)"
@@ -47,7 +51,7 @@ def unlock_device(
     if passphrase is None:
         raise PassphraseError("unlocking requires the passphrase")
     device = load_device(folder, passphrase)
-    return hold(folder, device, seconds, now=world.now, random=world.random).until
+    return hold(folder, device, seconds, now=environment.now, random=environment.random).until
 
 
 def refuse_open_keys(folder: Path) -> None:
@@ -86,15 +90,17 @@ def lock_lost_devices() -> list[Path]:
     return drop_lost()
 
 
-def unlocked_until(folder: Path, world: Environment | None = None) -> int | None:
+def unlocked_until(folder: Path, environment: Environment | None = None) -> int | None:
     """Return the expiry of the unlocked keys of the vault in `folder`, in ms since 1970 UTC; None if locked."""
     from ipfsmem.device.unlocked import UnlockedKeys, held
 
-    keys = held(folder, (world or Environment()).now)
+    keys = held(folder, (environment or Environment()).now)
     return keys.until if isinstance(keys, UnlockedKeys) else None
 
 
-def open_device(folder: Path, passphrase: str | None, world: Environment) -> tuple[Device, LockWatch | None]:
+def open_device(
+    folder: Path, passphrase: str | None, environment: Environment
+) -> tuple[Device, LockWatch | None]:
     """Return the keys of the vault in `folder`: with the passphrase, else the unlocked ones with the watch over them.
 
     Raises PassphraseError, FormatError, StorageError.
@@ -102,7 +108,7 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
     if passphrase is None and passphrase_protected(folder):
         from ipfsmem.device.unlocked import UnlockedKeys, held
 
-        keys = held(folder, world.now)
+        keys = held(folder, environment.now)
         if isinstance(keys, UnlockedKeys):
             return keys.device, keys.watch
         if keys.why:
@@ -110,21 +116,21 @@ def open_device(folder: Path, passphrase: str | None, world: Environment) -> tup
     return load_device(folder, passphrase), None
 
 
-def needs_passphrase(folder: Path, world: Environment | None = None) -> bool:
+def needs_passphrase(folder: Path, environment: Environment | None = None) -> bool:
     """Tell whether a vault needs its passphrase now: its keys have one and are not unlocked."""
     if not passphrase_protected(folder):
         return False
     from ipfsmem.device.unlocked import NotHeld, held
 
-    return isinstance(held(folder, (world or Environment()).now), NotHeld)
+    return isinstance(held(folder, (environment or Environment()).now), NotHeld)
 
 
-def codec_for(config: NamespaceConfig, device: Device, world: Environment) -> Codec:
+def codec_for(config: LocalVaultConfig, device: Device, environment: Environment) -> Codec:
     """Return the codec of a mode."""
     if not config.mode.sealed:
         return PlainCodec()
     if config.vault is None:
         raise ConfigError("an encrypted vault without a vault id: its ipfsmem.json was changed by hand")
     return SealedCodec(
-        bytes.fromhex(config.vault.tag), device.row_key, world.random, compress=settings().compresses
+        bytes.fromhex(config.vault.tag), device.row_key, environment.random, compress=settings().compresses
     )

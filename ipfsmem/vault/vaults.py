@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.bundle.program_events import VAULT, FurtherVault, read_vault, vault_data
-from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.config import LocalVaultConfig, VaultConfig
 from ipfsmem.device.events import Timeline
-from ipfsmem.device.namespaces import FIRST, namespaces
+from ipfsmem.device.local_vaults import FIRST, local_vaults
 from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.errors import IpfsmemError
 from ipfsmem.vault.opening import open_replica
@@ -33,21 +33,21 @@ def keep_name(replica: Replica, vault: FurtherVault) -> bool:
 
 
 def list_in_default_vault(
-    home: Path, namespace: str, vault: VaultConfig, passphrase: str | None, world: Environment
+    home: Path, vault_name: str, vault: VaultConfig, passphrase: str | None, environment: Environment
 ) -> str:
-    """Record the vault of `namespace` in the same wallet's vault `default`, if that one is on this device and sealed.
+    """Record the vault `vault_name` in the same wallet's vault `default`, if that one is on this device and sealed.
 
     Return why it could not be recorded; "" when it was, or when there is nothing to record.
     """
     default = next(
-        (name for name, config in namespaces(home).items() if _is_default_vault(config, vault)), None
+        (name for name, config in local_vaults(home).items() if _is_default_vault(config, vault)), None
     )
-    if vault.address is None or vault.name in ("", FIRST) or default is None or default == namespace:
+    if vault.address is None or vault.name in ("", FIRST) or default is None or default == vault_name:
         return ""
     further = FurtherVault(name=vault.name, key_number=vault.key_number, address=vault.address)
     how = f"ipfsmem key vaults --add {vault.name} --key-number {vault.key_number} --vault {default}"
     try:
-        replica = open_replica(home / default, passphrase, world)
+        replica = open_replica(home / default, passphrase, environment)
     except IpfsmemError as error:
         return f"{default} does not list this vault yet, as it could not be opened ({error}). To list it there: {how}"
     try:
@@ -59,6 +59,6 @@ def list_in_default_vault(
     return ""
 
 
-def _is_default_vault(config: NamespaceConfig, vault: VaultConfig) -> bool:
+def _is_default_vault(config: LocalVaultConfig, vault: VaultConfig) -> bool:
     other = config.vault
     return config.mode.sealed and other is not None and (other.name, other.address) == (FIRST, vault.address)

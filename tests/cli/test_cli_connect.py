@@ -80,7 +80,7 @@ def test_written_mcp_command_runs_and_names_this_vault(cli: Cli, user: Path) -> 
     done = subprocess.run(
         [entry["command"], "status", *memory, "--json"], env=environment, capture_output=True, timeout=60
     )
-    assert done.returncode == 0 and json.loads(done.stdout)["namespace"] == "default", done
+    assert done.returncode == 0 and json.loads(done.stdout)["vault_name"] == "default", done
 
 
 @pytest.mark.slow

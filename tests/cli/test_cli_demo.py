@@ -87,7 +87,7 @@ def test_demo_keep_leaves_both_devices(
     assert str(place) in bare.ok("demo", "--from", few, "--keep", "--dir", str(place)).out
     monkeypatch.setenv("IPFSMEM_PASSPHRASE", demo.PASSPHRASE)
     for device in "ab":
-        shown = Cli(place / device, monkeypatch).ok("list", "--namespace", demo.NAMESPACE).out
+        shown = Cli(place / device, monkeypatch).ok("list", "--namespace", demo.VAULT_NAME).out
         assert len(shown.splitlines()) == 5  # six, one of them forgotten
     bare.fails(2, "demo", "--keep", "--dir", str(place))
     bare.fails(2, "demo", "--dir", str(tmp_path / "x"))

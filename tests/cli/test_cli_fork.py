@@ -16,7 +16,7 @@ def test_fork_copies_every_scope_and_the_context_of_agents(cli: Cli) -> None:
     cli.ok("write", "tone", "-n", "copied", "--body", "other")
     assert cli.ok("read", "tone", "--body").out == "x\n"
     assert cli.ok("fork", "shop", "--scope", "shop", "--json").json == {
-        "namespace": "shop",
+        "vault_name": "shop",
         "forked": "default",
         "memories": 1,
         "pending": 0,

@@ -101,7 +101,7 @@ def test_command_written_by_connect_parses_on_the_command_line(
                 call = plain_call(["hook", "prompt", *words])
                 given = dict(zip(words[::2], words[1::2], strict=True))
                 meant = CommandContext(given.get("--namespace"), given.get("--home"), False, None)
-                assert call == ("prompt", given.get("--program", ""), meant.namespace, meant.home)
+                assert call == ("prompt", given.get("--program", ""), meant.vault_name, meant.home)
 
 
 @pytest.mark.parametrize("said", ["vault = 3", None])

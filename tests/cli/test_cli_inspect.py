@@ -30,7 +30,7 @@ def test_inspect_without_keys_shows_public_fields(published: tuple[Cli, Path]) -
     assert "tone" not in cli.ok("format", "inspect", str(car)).out
 
 
-@pytest.mark.parametrize("way", ["namespace", "wallet"])
+@pytest.mark.parametrize("way", ["vault_name", "wallet"])
 def test_inspect_with_key_shows_sealed_fields(published: tuple[Cli, Path], way: str) -> None:
     cli, car = published
     found = cli.ok(
@@ -38,7 +38,7 @@ def test_inspect_with_key_shows_sealed_fields(published: tuple[Cli, Path], way: 
         "inspect",
         str(car),
         "--json",
-        *(["-n", "default"] if way == "namespace" else []),
+        *(["-n", "default"] if way == "vault_name" else []),
         key=KEY if way == "wallet" else "",
     ).json
     root = found["root"]

@@ -104,7 +104,7 @@ def test_recover_finds_a_vault_by_its_name_in_the_wallet(
     bare.ok("sync", "--vault", "bob")
     other = Cli(tmp_path / "other", monkeypatch)
     found = other.ok("recover", "--vault", "bob", "--unprotected-keys", "--json", key=KEY).json["status"]
-    assert (found["namespace"], found["vault"]["name"]) == ("bob", label)
+    assert (found["vault_name"], found["vault"]["name"]) == ("bob", label)
     assert other.ok("read", "tone", "--vault", "bob", "--body").out == "of bob\n"
 
 
@@ -166,7 +166,7 @@ def test_recover_with_the_options_of_a_former_sheet_finds_the_same_vault(
     other = Cli(tmp_path / "other", monkeypatch)
     for words in (("-n", "mine", "--vault", "bob"), ("--vault", "bob")):
         found = other.ok("recover", *words, "--unprotected-keys", "--json", key=KEY).json["status"]
-        assert (found["namespace"], found["vault"]["name"]) == (words[1], "bob")
+        assert (found["vault_name"], found["vault"]["name"]) == (words[1], "bob")
         assert other.ok("read", "tone", "--vault", words[1], "--body").out == "of bob\n"
         other = Cli(tmp_path / "third", monkeypatch)
     (printed,) = [

@@ -100,8 +100,8 @@ def service(url: str) -> Provider:
     return open_provider(f"pinning_service:{url}/psa", settings)
 
 
-def device(home: Path, *providers: Provider, world: Environment | None = None) -> Memory:
-    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, world=world or Environment()), create=True)  # fmt: skip
+def device(home: Path, *providers: Provider, environment: Environment | None = None) -> Memory:
+    return Memory.load("m", "encrypted-ipfs", provider=providers, unlock=WALLET, passphrase=False, home=Home(folder=home, environment=environment or Environment()), create=True)  # fmt: skip
 
 
 def ask(
@@ -198,7 +198,7 @@ def test_vault_and_pinning_service_share_a_peer(tmp_path: Path) -> None:
     with served(kept, "--create") as url:
         days = [0]
         world = Environment(lambda: int(time.time() * 1000) + days[0] * 86_400_000, os.urandom)
-        a = device(tmp_path / "a", peer(url), service(url), world=world)
+        a = device(tmp_path / "a", peer(url), service(url), environment=world)
         for n in range(3):
             a.write("k", f"text {n}")
             asyncio.run(a.sync())

@@ -56,7 +56,7 @@ def calls_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[list[An
     def work(steps: Steps, context: CommandContext, arguments: Arguments) -> None:
         state = {name: one for name, one in vars(context).items() if name != "options"}
         named = {
-            name: context.options.get(name) for name in ("namespace", "home", "scope", "reads", "as_json")
+            name: context.options.get(name) for name in ("vault_name", "home", "scope", "reads", "as_json")
         }
         runs.append((steps.op.name, state, named, arguments))
 

@@ -15,7 +15,7 @@ from ipfsmem.cli.hint_commands import with_call_options, without_python
 from tests.support.cli_lab import KEY, Cli, Result
 from tests.support.hints import FILLED, hints
 
-GIVEN = {"namespace": "work", "home": "/a home", "scope": None}
+GIVEN = {"vault_name": "work", "home": "/a home", "scope": None}
 
 
 def run_hint(device: Cli, text: str, **fill: str) -> Result:

@@ -44,7 +44,7 @@ def date_last_write(device: Cli, ahead: int) -> None:
     with Memory.load("default", home=device.home) as memory, memory.replica.transaction():
         frame = memory.replica.store.frame
         memory.replica.store.apply(
-            {}, StateHeader(frame.ctx, frame.seen, hlc(memory.replica.world.now() + ahead))
+            {}, StateHeader(frame.ctx, frame.seen, hlc(memory.replica.environment.now() + ahead))
         )
     device.ok("write", "dated", "--body", "x")
 

@@ -98,8 +98,8 @@ def test_embeddings_are_computed_by_one_process_at_a_time(
     class Begun:
         def release(self) -> None: ...
 
-    def start_apart(what: str, namespace: str, home: Path, **told: str) -> Begun:
-        begun.append((what, namespace, *told.values()))
+    def start_apart(what: str, vault_name: str, home: Path, **told: str) -> Begun:
+        begun.append((what, vault_name, *told.values()))
         return Begun()
 
     monkeypatch.setattr(background_start, "start_apart", start_apart)

@@ -27,7 +27,7 @@ from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support import effort
 
-NAMESPACE = "alex"
+VAULT_NAME = "alex"
 ROOT = RootKeys.from_random(b"\x05" * 64, "default", 1)
 Ack = Callable[[str], None]
 #: Every text of a vault, alternatives included: key -> bodies without header.
@@ -55,7 +55,7 @@ class Lab:
         """Create the vault on this device."""
         self.stick.mkdir(parents=True, exist_ok=True)
         return Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             mode,
             provider=str(self.stick),
             unlock=ROOT if mode != "local" else None,
@@ -66,7 +66,7 @@ class Lab:
     def restore(self, device: str, provider: Any = None, *, create: bool = True) -> Memory:
         """Restore the vault to a device that has only the root key; create it only if it does not exist."""
         return Memory.load(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=provider or str(self.stick),
             unlock=ROOT,
@@ -77,7 +77,7 @@ class Lab:
 
     def open(self, device: str) -> Memory:
         """Open the vault on a device that has it."""
-        return Memory.load(NAMESPACE, provider=str(self.stick), home=self.home(device))
+        return Memory.load(VAULT_NAME, provider=str(self.stick), home=self.home(device))
 
     def copy(self, target: Path) -> Lab:
         """Copy everything to another folder."""

@@ -95,7 +95,7 @@ def test_call_of_tool_waits_once_for_busy_database(held: Path, waits: list[int],
 
 def test_request_waits_once_for_busy_database(held: Path, waits: list[int]) -> None:
     async def ask(client: Any) -> None:
-        for path in ("/v1/memories/a", "/v1/namespaces"):
+        for path in ("/v1/memories/a", "/v1/vaults"):
             waits.clear()
             await told(client.get(path), 503, "LockedError")
             assert max(waits) > 0 and sum(waits) <= _WAIT

@@ -596,7 +596,7 @@ def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
     (tmp_path / "stick").mkdir()
     stick = Stick(tmp_path / "stick")
     world = Environment(lambda: stick.clock.ms, SeededRandom("gc"))
-    a = Memory.create("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", world=world))  # fmt: skip
+    a = Memory.create("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", environment=world))  # fmt: skip
     for n in range(6):
         a.write("big", random.Random(n).randbytes(80_000).hex())
         a.write(f"k{n}", f"text {n}")
@@ -615,7 +615,7 @@ def test_gc_frees_space_and_another_device_reads_on(tmp_path: Path) -> None:
     stick.later(1.1)
     assert gc() > 200_000
     assert stick.size < before - 200_000
-    b = Memory.load("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", world=Environment(lambda: stick.clock.ms, SeededRandom("b"))))  # fmt: skip
+    b = Memory.load("x", "encrypted-ipfs", provider=stick.open(), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", environment=Environment(lambda: stick.clock.ms, SeededRandom("b"))))  # fmt: skip
     assert b.files() == a.files() and len(b.files()) == 7
     b.write("from_b", "x")
     asyncio.run(b.sync())

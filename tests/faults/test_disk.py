@@ -36,8 +36,8 @@ from ipfsmem.memory import Memory
 from ipfsmem.mode import ModeName
 from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import (
-    NAMESPACE,
     ROOT,
+    VAULT_NAME,
     Ack,
     Lab,
     Texts,
@@ -271,7 +271,7 @@ def test_read_only_home_is_reported_in_one_line(made: bool) -> None:
 def test_missing_key_file_is_refused_and_nothing_is_replaced(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     lab.create("a").close()
-    folder = lab.home("a") / NAMESPACE
+    folder = lab.home("a") / VAULT_NAME
     (folder / "device.key").rename(folder / "kept")
     with pytest.raises(StorageError, match=r"device\.key is missing"):
         lab.open("a")
@@ -286,7 +286,7 @@ def test_missing_configuration_is_refused_and_nothing_is_replaced(tmp_path: Path
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
         sync(a)
-    folder = lab.home("a") / NAMESPACE
+    folder = lab.home("a") / VAULT_NAME
     (folder / "ipfsmem.json").rename(tmp_path / "kept")
     for make in (lab.create, lab.restore):
         with pytest.raises(ConfigError, match=r"ipfsmem\.json is missing"):
@@ -301,7 +301,7 @@ def test_failed_restore_leaves_other_files_unchanged(tmp_path: Path) -> None:
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
         sync(a)
-    mine = lab.home("b") / NAMESPACE / "memory" / "own.md"
+    mine = lab.home("b") / VAULT_NAME / "memory" / "own.md"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine\n")
 
@@ -313,14 +313,14 @@ def test_failed_restore_leaves_other_files_unchanged(tmp_path: Path) -> None:
 
     with pytest.raises(Broken):
         Memory.load(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=str(lab.stick),
             unlock=ROOT,
             passphrase=False,
             home=Home(folder=lab.home("b"), progress=progress),
         )
-    assert [path.name for path in (lab.home("b") / NAMESPACE).rglob("*")] == ["memory", "own.md"]
+    assert [path.name for path in (lab.home("b") / VAULT_NAME).rglob("*")] == ["memory", "own.md"]
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_invalid_vault_file_is_named_in_one_line(
     with closing(lab.create("a")) as (a,):
         a.write("first", "word")
         sync(a)
-    path = lab.home("a") / NAMESPACE / file
+    path = lab.home("a") / VAULT_NAME / file
     if data is None:
         path.unlink()
     else:
@@ -364,7 +364,7 @@ def test_invalid_vault_file_is_named_in_one_line(
 def test_invalid_key_in_the_configuration_is_refused(tmp_path: Path, field: str) -> None:
     lab = Lab(tmp_path)
     lab.create("a").close()
-    path = lab.home("a") / NAMESPACE / "ipfsmem.json"
+    path = lab.home("a") / VAULT_NAME / "ipfsmem.json"
     known = json.loads(path.read_bytes())
     known["vault"][field] = "q" + known["vault"][field][1:]
     path.write_text(json.dumps(known))
@@ -376,7 +376,7 @@ def test_state_of_another_version(tmp_path: Path) -> None:
     """A database of a later program is refused by its number, not misread."""
     lab = Lab(tmp_path)
     lab.create("a", "local").close()
-    with contextlib.closing(sqlite3.connect(lab.home("a") / NAMESPACE / "state.db")) as connection:
+    with contextlib.closing(sqlite3.connect(lab.home("a") / VAULT_NAME / "state.db")) as connection:
         connection.execute("PRAGMA user_version=99")
     with pytest.raises(ConfigError, match="schema 99"):
         lab.open("a")
@@ -387,7 +387,7 @@ def test_wrong_passphrase_opens_nothing_and_changes_nothing(tmp_path: Path) -> N
     lab.stick.mkdir()
     with closing(
         Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=str(lab.stick),
             unlock=ROOT,
@@ -398,8 +398,8 @@ def test_wrong_passphrase_opens_nothing_and_changes_nothing(tmp_path: Path) -> N
         a.write("first", "word")
     for wrong in ("wrong", None, ""):
         with pytest.raises(PassphraseError):
-            Memory.load(NAMESPACE, home=lab.home("a"), passphrase=wrong)
-    with closing(Memory.load(NAMESPACE, home=lab.home("a"), passphrase="the right one")) as (a,):
+            Memory.load(VAULT_NAME, home=lab.home("a"), passphrase=wrong)
+    with closing(Memory.load(VAULT_NAME, home=lab.home("a"), passphrase="the right one")) as (a,):
         assert texts(a) == {"first": {"word"}}
 
 
@@ -421,7 +421,7 @@ def test_flipped_byte_gives_correct_texts_or_an_error(tmp_path: Path, mode: str,
                 a.replica.store.checkpoint(folders=True)
         expected, events = a.files(), a.timeline.read()
     draw = random.Random(f"{mode} {checkpointed}")
-    state = base.home("a") / NAMESPACE / "state.db"
+    state = base.home("a") / VAULT_NAME / "state.db"
     good = state.read_bytes()
     assert not state.with_name("state.db-wal").exists()
     shutil.copytree(base.folder, tmp_path / "kept")
@@ -531,7 +531,7 @@ def test_file_row_with_a_flipped_name_mixes_no_memories(tmp_path: Path) -> None:
         for i in range(4):
             a.write(f"key{i}", f"new {i}")
         expected = a.files()
-    state = lab.home("a") / NAMESPACE / "state.db"
+    state = lab.home("a") / VAULT_NAME / "state.db"
     good = state.read_bytes()
     shutil.copytree(lab.folder, tmp_path / "kept")
     size = int.from_bytes(good[16:18], "big")
@@ -560,7 +560,7 @@ def test_file_row_with_a_flipped_name_mixes_no_memories(tmp_path: Path) -> None:
 def test_truncated_log_gives_an_earlier_state(tmp_path: Path) -> None:
     """The write-ahead log may end anywhere after a power failure."""
     lab = Lab(tmp_path / "base")
-    folder = lab.home("a") / NAMESPACE
+    folder = lab.home("a") / VAULT_NAME
     states: list[Texts] = []
     sizes: list[int] = []
     with closing(lab.create("a")) as (a,):
@@ -581,9 +581,9 @@ def test_truncated_log_gives_an_earlier_state(tmp_path: Path) -> None:
     for cut in sorted(cuts):
         for tail in (b"", bytes(500)):
             shutil.rmtree(other.folder, ignore_errors=True)
-            shutil.copytree(kept, other.home("a") / NAMESPACE)
-            (other.home("a") / NAMESPACE / "state.db-wal").write_bytes(log[:cut] + tail)
-            (other.home("a") / NAMESPACE / "state.db-shm").unlink(missing_ok=True)
+            shutil.copytree(kept, other.home("a") / VAULT_NAME)
+            (other.home("a") / VAULT_NAME / "state.db-wal").write_bytes(log[:cut] + tail)
+            (other.home("a") / VAULT_NAME / "state.db-shm").unlink(missing_ok=True)
             whole = sum(size <= cut for size in sizes)
             with closing(other.open("a")) as (a,):
                 assert texts(a) == states[whole], (cut, whole)
@@ -601,7 +601,7 @@ def test_locked_names_the_process(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from ipfsmem.device.lock import file_lock
-with file_lock(Path({str(lab.home("a") / NAMESPACE / "lock")!r})):
+with file_lock(Path({str(lab.home("a") / VAULT_NAME / "lock")!r})):
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -20,7 +20,7 @@ from ipfsmem.vault.recovery import words_of
 from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.faults.fault_lab import (
-    NAMESPACE,
+    VAULT_NAME,
     Ack,
     Lab,
     assert_sound,
@@ -41,7 +41,7 @@ def keys(words: list[str]) -> RootKeys:
 def restored(lab: Lab, device: str, words: list[str]) -> Memory:
     return asyncio.run(
         Memory.recover(
-            NAMESPACE,
+            VAULT_NAME,
             provider=str(lab.stick),
             unlock=keys(words),
             passphrase=False,
@@ -74,7 +74,7 @@ def test_killed_phrase_change_leaves_a_working_phrase(
     base.stick.mkdir(parents=True)
     with closing(
         Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             "encrypted-ipfs",
             provider=str(base.stick),
             recovery=False,
@@ -89,7 +89,7 @@ def test_killed_phrase_change_leaves_a_working_phrase(
     def work(lab: Lab, ack: Ack) -> None:
         with (lab.folder / "said").open("w") as out:
             sys.stdout = out
-            code = main(["key", "phrase", "--revoke-old", "--json", "-n", NAMESPACE, "--home", str(lab.home("a")), "--provider", str(lab.stick)])  # fmt: skip
+            code = main(["key", "phrase", "--revoke-old", "--json", "-n", VAULT_NAME, "--home", str(lab.home("a")), "--provider", str(lab.stick)])  # fmt: skip
         assert code == 0
         ack("done")
 

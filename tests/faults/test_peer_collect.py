@@ -80,7 +80,7 @@ def test_vault_at_a_peer_frees_space_and_another_device_reads_on(
     def world(seed: str) -> Environment:
         return Environment(lambda: stick.clock.ms, SeededRandom(seed))
 
-    a = Memory.create("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", world=world("gc")))  # fmt: skip
+    a = Memory.create("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "a", environment=world("gc")))  # fmt: skip
     for n in range(5):
         a.write("big", random.Random(n).randbytes(80_000).hex())
         a.write(f"k{n}", f"text {n}")
@@ -92,7 +92,7 @@ def test_vault_at_a_peer_frees_space_and_another_device_reads_on(
         assert not done.problems and sum(done.freed.values()) > 150_000
         stick.later(1.1)
     assert stick.size < before - 150_000
-    b = Memory.load("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", world=world("b")))  # fmt: skip
+    b = Memory.load("x", "encrypted-ipfs", provider=peer(url), unlock=WALLET, passphrase=False, home=Home(folder=tmp_path / "b", environment=world("b")))  # fmt: skip
     assert b.files() == a.files() and len(b.files()) == 6
     a.close(), b.close()
 

@@ -16,7 +16,16 @@ from ipfsmem_providers.directory import DirectoryProvider
 from ipfsmem.errors import IpfsmemError, NoVaultError, ProviderError, ProviderUnavailable
 from ipfsmem.memory import Memory
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.faults.fault_lab import NAMESPACE, Lab, assert_sound, closing, converge, stay_in_place, sync, texts
+from tests.faults.fault_lab import (
+    VAULT_NAME,
+    Lab,
+    assert_sound,
+    closing,
+    converge,
+    stay_in_place,
+    sync,
+    texts,
+)
 from tests.support import effort
 
 
@@ -62,7 +71,7 @@ def test_folder_that_disappears_at_any_call_loses_nothing(tmp_path: Path) -> Non
         lab = base.copy(tmp_path / f"trial-{number}")
         away = lab.folder / "away"
         provider = Vanishing(lab.stick, number, lambda lab=lab, away=away: lab.stick.rename(away))  # type: ignore[misc]
-        with closing(Memory.load(NAMESPACE, provider=provider, home=lab.home("a"))) as (a,):  # type: ignore[arg-type]
+        with closing(Memory.load(VAULT_NAME, provider=provider, home=lab.home("a"))) as (a,):  # type: ignore[arg-type]
             failed = False
             try:
                 sync(a)
@@ -106,7 +115,7 @@ def test_restore_from_a_folder_that_vanishes(tmp_path: Path) -> None:
             c = lab.restore("c", provider)
         except ProviderError as error:
             assert "\n" not in str(error)
-            assert not (lab.home("c") / NAMESPACE).exists()
+            assert not (lab.home("c") / VAULT_NAME).exists()
             (lab.folder / "away").rename(lab.stick)
             c = lab.restore("c")
         with closing(c):
@@ -124,9 +133,9 @@ def test_folder_of_another_vault(tmp_path: Path) -> None:
         sync(a)
         other = RootKeys.from_random(b"\x09" * 64, "default", 1)
         with pytest.raises(NoVaultError):
-            Memory.load(NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
-        assert not (lab.home("z") / NAMESPACE).exists()
-        z = Memory.create(NAMESPACE, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
+            Memory.load(VAULT_NAME, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
+        assert not (lab.home("z") / VAULT_NAME).exists()
+        z = Memory.create(VAULT_NAME, "encrypted-ipfs", provider=str(lab.stick), unlock=other, passphrase=False, home=lab.home("z"))  # fmt: skip
         with closing(z):
             z.write("theirs", "text")
             assert sync(z).notices == []
@@ -143,7 +152,7 @@ def test_names_of_another_vault_are_refused(tmp_path: Path) -> None:
         a.write("first", "word")
         sync(a)
         other.stick.mkdir(parents=True)
-        z = Memory.create(NAMESPACE, "encrypted-ipfs", provider=str(other.stick), unlock=RootKeys.from_random(b"\x09" * 64, "default", 1), passphrase=False, home=other.home("z"))  # fmt: skip
+        z = Memory.create(VAULT_NAME, "encrypted-ipfs", provider=str(other.stick), unlock=RootKeys.from_random(b"\x09" * 64, "default", 1), passphrase=False, home=other.home("z"))  # fmt: skip
         with closing(z):
             z.write("theirs", "text")
             sync(z)
@@ -218,4 +227,4 @@ def test_truncated_block_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="does not match its CID") as caught:
         lab.restore("b", Cutting(lab.stick), create=True)
     assert not isinstance(caught.value, NoVaultError)
-    assert not (lab.home("b") / NAMESPACE).exists()
+    assert not (lab.home("b") / VAULT_NAME).exists()

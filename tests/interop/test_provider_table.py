@@ -30,7 +30,7 @@ from ipfsmem_providers.pinning_service import PinningServiceProvider
 from ipfsmem_providers.routing import RoutingProvider
 
 from ipfsmem.content.cid import CID
-from ipfsmem.device.namespaces import FIRST
+from ipfsmem.device.local_vaults import FIRST
 from ipfsmem.errors import NoVaultError
 from ipfsmem.http import blocks as serving
 from ipfsmem.http import psa

@@ -39,7 +39,7 @@ from ipfsmem.mode import ModeName
 from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing.simulator import SimProvider
 from ipfsmem.vault.home import Home
-from tests.support.device_lab import NAMESPACE, Lab, same, whole_texts
+from tests.support.device_lab import VAULT_NAME, Lab, same, whole_texts
 from tests.support.effort import cases, longest
 
 Plan = list[tuple[str, int]]
@@ -139,16 +139,16 @@ class People:
         if self.lab.syncs:
             self.lab.sync(a)
             b = self.lab.restore("b")
-            where = self.lab.memory_dir("b") or self.lab.home("b") / NAMESPACE / "memory"
+            where = self.lab.memory_dir("b") or self.lab.home("b") / VAULT_NAME / "memory"
             self.places.append(Place("b", where, ""))
             self.lab.settle(a, b)
 
     def _local(self) -> Memory:
         lab = self.lab
         memory = Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             "local",
-            home=Home(folder=lab.home("a"), label="a", world=lab.world("a")),
+            home=Home(folder=lab.home("a"), label="a", environment=lab.environment("a")),
             memory_dir=lab.memory_dir("a"),
         )
         return lab._keep("a", memory)

@@ -35,7 +35,7 @@ from ipfsmem.published.live_set import live_set
 from ipfsmem.sync.presence import load_notes
 from ipfsmem.testing.simulator import FULL, SimCloud, SimProvider
 from ipfsmem.vault.home import Home
-from tests.support.device_lab import NAMESPACE, ROOT, Lab, no_chance_in_boxes, texts
+from tests.support.device_lab import ROOT, VAULT_NAME, Lab, no_chance_in_boxes, texts
 from tests.support.effort import cases
 
 #: Kinds of providers. `liar` claims to have everything, and `listed liar` continues to list it; `cut` returns
@@ -198,7 +198,7 @@ class Presence:
         #: The outcome of each device's last sync.
         self.told: dict[str, int] = {}
         self.done: Counter[str] = Counter()
-        a = Memory.create(NAMESPACE, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=self.lab.home("a"), label="a", world=self.lab.world("a")))  # fmt: skip
+        a = Memory.create(VAULT_NAME, "encrypted-ipfs", provider=self.open("a"), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=self.lab.home("a"), label="a", environment=self.lab.environment("a")))  # fmt: skip
         self.devices["a"] = a
         for number in range(12):
             a.write(f"first{number}", f"text {number} of the beginning")
@@ -213,7 +213,7 @@ class Presence:
 
     def restore(self, name: str, providers: list[Provider]) -> Memory:
         memory = asyncio.run(
-            Memory.recover(NAMESPACE, provider=list(providers), unlock=ROOT, passphrase=False, home=Home(folder=self.lab.home(name), label=name, world=self.lab.world(name)))
+            Memory.recover(VAULT_NAME, provider=list(providers), unlock=ROOT, passphrase=False, home=Home(folder=self.lab.home(name), label=name, environment=self.lab.environment(name)))
         )  # fmt: skip
         memory.lock()
         return memory

@@ -49,7 +49,7 @@ class KeyLab:
         self.sync()
 
     def home(self, name: str) -> Home:
-        return Home(folder=self.base / name, label=name, world=Environment(now=self.clock))
+        return Home(folder=self.base / name, label=name, environment=Environment(now=self.clock))
 
     def sync(self) -> None:
         asyncio.run(self.owner.sync())
@@ -59,7 +59,7 @@ class KeyLab:
 
     def load(self) -> Memory:
         """Open the vault of the key in the environment, with this lab's clock."""
-        return Memory.load(home=Home(world=Environment(now=self.clock)))
+        return Memory.load(home=Home(environment=Environment(now=self.clock)))
 
     def device(self, name: str) -> Memory:
         """Restore the vault on another device of the owner."""

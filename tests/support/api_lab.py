@@ -48,7 +48,7 @@ class Lab:
             ServedMemory(name, Holder(open_memory or opener(home, name)), home / name)
             for name in names or ("m",)
         ]
-        self.doors = Doors({one.namespace: one for one in self.served}, names=options.pop("hosts", ()))
+        self.doors = Doors({one.vault_name: one for one in self.served}, names=options.pop("hosts", ()))
         self.doors.accept_token(TOKEN, Caller("admin"))
         self.api = Api(self.served, self.doors, **options)
 

@@ -48,7 +48,7 @@ from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 from tests.support import prepared
 
-NAMESPACE = "alex"
+VAULT_NAME = "alex"
 ROOT = RootKeys.from_random(b"\x03" * 64, "default", 1)
 #: The files of a vault's SQLite database; a snapshot includes all of them.
 _FILES = ("ipfsmem.json", "device.key", "state.db", "state.db-wal", "state.db-shm")
@@ -110,7 +110,7 @@ class Lab:
         """Return the connection or connections that a vault of this device is opened with."""
         return self.provider(name)
 
-    def world(self, name: str) -> Environment:
+    def environment(self, name: str) -> Environment:
         """Return the clock, and randomness that differs for each opening of a vault."""
         self._runs[name] = self._runs.get(name, 0) + 1
         return Environment(
@@ -125,13 +125,13 @@ class Lab:
     def create(self, name: str, *, unlock: RootKeys | None = ROOT, recovery: bool = False) -> Memory:
         """Create the vault on this device."""
         memory = Memory.create(
-            NAMESPACE,
+            VAULT_NAME,
             self.mode,
             provider=self.channels(name),
             unlock=unlock,
             recovery=recovery,
             passphrase=False,
-            home=Home(folder=self.home(name), label=name, world=self.world(name)),
+            home=Home(folder=self.home(name), label=name, environment=self.environment(name)),
             memory_dir=self.memory_dir(name),
             public_ok=self.mode == "ipfs",
         )
@@ -158,12 +158,12 @@ class Lab:
 
     async def _recover(self, name: str, unlock: RootKeys, damaged_ok: bool) -> Memory:
         return await Memory.recover(
-            NAMESPACE,
+            VAULT_NAME,
             provider=self.channels(name),
             unlock=unlock,
             mode=self.mode,
             passphrase=False,
-            home=Home(folder=self.home(name), label=name, world=self.world(name)),
+            home=Home(folder=self.home(name), label=name, environment=self.environment(name)),
             memory_dir=self.memory_dir(name),
             public_ok=self.mode == "ipfs",
             damaged_ok=damaged_ok,
@@ -177,10 +177,10 @@ class Lab:
     def open(self, name: str, *, unlock: RootKeys | None = None) -> Memory:
         """Open the vault in a device's home."""
         memory = Memory.load(
-            NAMESPACE,
+            VAULT_NAME,
             provider=self.channels(name),
             unlock=unlock,
-            home=Home(folder=self.home(name), world=self.world(name)),
+            home=Home(folder=self.home(name), environment=self.environment(name)),
         )
         return self._keep(name, memory)
 
@@ -217,7 +217,7 @@ class Lab:
         """Take over the state of another lab, except open vaults."""
         shutil.copytree(other.folder, self.folder, dirs_exist_ok=True)
         for name in other._runs:
-            prepared.settle(self.home(name) / NAMESPACE, {str(other.folder): str(self.folder)})
+            prepared.settle(self.home(name) / VAULT_NAME, {str(other.folder): str(self.folder)})
         self.clock.ns, self._runs = other.clock.ns, dict(other._runs)
         self.cloud.blocks.update(other.cloud.blocks)
         self.cloud.pins += other.cloud.pins
@@ -233,12 +233,12 @@ class Lab:
             memory.replica.db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         target = self.folder / f"saved-{to}"
         shutil.rmtree(target, ignore_errors=True)
-        shutil.copytree(self.home(name) / NAMESPACE, target)
+        shutil.copytree(self.home(name) / VAULT_NAME, target)
 
     def put_back(self, name: str, saved: str, *, unlock: RootKeys | None = None) -> Memory:
         """Replace a device's files with saved ones in the same place, undetectably."""
         self.devices[name].close()
-        here, source = self.home(name) / NAMESPACE, self.folder / f"saved-{saved}"
+        here, source = self.home(name) / VAULT_NAME, self.folder / f"saved-{saved}"
         for file in _FILES:
             if (source / file).exists():
                 with (here / file).open("r+b" if (here / file).exists() else "wb") as out:
@@ -253,7 +253,7 @@ class Lab:
     ) -> Memory:
         """Copy the saved files to another machine. `hidden`: it believes to be the first one, like a
         cloned machine."""
-        shutil.copytree(self.folder / f"saved-{saved}", self.home(name) / NAMESPACE)
+        shutil.copytree(self.folder / f"saved-{saved}", self.home(name) / VAULT_NAME)
         memory = self.open(name, unlock=unlock)
         if hidden:
             with memory.replica.transaction():
@@ -599,7 +599,7 @@ class Forger:
             replica.db.set_meta("root", str(ready.root).encode())
             replica.db.connection.execute(
                 "INSERT OR REPLACE INTO heads VALUES (?,?,?,?,?,?)",
-                (str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.world.now(), b""),
+                (str(ready.root), commit.dev, commit.c, ready.commit.digest, replica.environment.now(), b""),
             )
 
 

@@ -46,7 +46,7 @@ class Lab:
     def __init__(self, base: Path, *, adopt: bool = False, seed: int = 0, mode: ModeName = "local") -> None:
         self.mode: ModeName = mode
         self.clock = Clock()
-        self.world = Environment(self.clock, SeededRandom(seed))
+        self.environment = Environment(self.clock, SeededRandom(seed))
         self.home = base / "home"
         self.dir = base / "agent" if adopt else self.home / "x" / "memory"
         self.adopt = adopt
@@ -55,7 +55,7 @@ class Lab:
 
     def start(self) -> Memory:
         chosen = self.dir if self.adopt else None
-        home = Home(folder=self.home, world=self.world)
+        home = Home(folder=self.home, environment=self.environment)
         self.memory = Memory.create("x", self.mode, home=home, memory_dir=chosen, passphrase=False)
         if not self.adopt and not self.memory.mode.own_folder:
             self.memory.folders.attach(self.dir)
@@ -67,7 +67,7 @@ class Lab:
         return self.reopen()
 
     def reopen(self) -> Memory:
-        self.memory = Memory.load("x", home=Home(folder=self.home, world=self.world))
+        self.memory = Memory.load("x", home=Home(folder=self.home, environment=self.environment))
         return self.memory
 
     @property
@@ -133,7 +133,7 @@ class Lab:
     def _phone(self) -> Device:
         """Return the other device of the same person."""
         if self._other is None:
-            self._other = new_device(self.world.random)
+            self._other = new_device(self.environment.random)
             replica = self.memory.replica
             root = stored_root(replica)
             if root is not None and replica.ring is not None:

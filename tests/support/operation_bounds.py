@@ -251,7 +251,7 @@ def parameters(op: Op, face: str, memory: Memory) -> list[str]:
         here = [
             one for one in commands()[op.cli].params if not (isinstance(one, click.Option) and one.is_flag)
         ]
-        return [str(one.name) for one in here if one.name not in ("namespace", "home", "passphrase_fd")]
+        return [str(one.name) for one in here if one.name not in ("vault_name", "home", "passphrase_fd")]
     method: Any = memory
     for name in op.python.split("."):
         method = getattr(method, name)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ipfsmem.device.tables import schema
 from ipfsmem.memory import Memory
-from tests.support.device_lab import NAMESPACE, Lab, no_chance_in_boxes
+from tests.support.device_lab import VAULT_NAME, Lab, no_chance_in_boxes
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "databases"
 #: Files of a vault in a fixture; the database is compressed.
@@ -38,20 +38,20 @@ def sealed(folder: Path) -> Path:
     a.forget("note_01")
     a.write("waiting", "Not published yet.")
     lab.close()
-    return lab.home("a") / NAMESPACE
+    return lab.home("a") / VAULT_NAME
 
 
 def plain(folder: Path) -> Path:
     """Create a device without a vault whose plain files include an edited and a replaced one."""
-    memory = Memory.create(NAMESPACE, "local", home=folder / "home", passphrase=False)
+    memory = Memory.create(VAULT_NAME, "local", home=folder / "home", passphrase=False)
     for key, text in TEXTS.items():
         memory.write(key, text)
-    file = folder / "home" / NAMESPACE / "memory" / "note_02.md"
+    file = folder / "home" / VAULT_NAME / "memory" / "note_02.md"
     file.write_text(file.read_text("utf-8") + "\nA line by hand.\n", "utf-8")
     memory.read("note_02")
     memory.write("note_03", "Text 3, once more.")
     memory.close()
-    return folder / "home" / NAMESPACE
+    return folder / "home" / VAULT_NAME
 
 
 def keep(name: str, made: Path) -> None:

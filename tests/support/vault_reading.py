@@ -127,7 +127,7 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
                     home=Home(
                         folder=home,
                         label="reader",
-                        world=Environment(lambda: clock.ms, SeededRandom("reader")),
+                        environment=Environment(lambda: clock.ms, SeededRandom("reader")),
                     ),
                     memory_dir=home / "files" if case["kind"] == "plain" else None,
                     public_ok=case["kind"] == "plain",

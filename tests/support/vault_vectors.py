@@ -38,7 +38,7 @@ from ipfsmem.testing.clock import SeededRandom
 from ipfsmem.testing.simulator import FULL, SimProvider
 from ipfsmem.vault.home import Home
 from ipfsmem.wallet.root_keys import RootKeys
-from tests.support.device_lab import NAMESPACE, Forger, Lab, replaced
+from tests.support.device_lab import VAULT_NAME, Forger, Lab, replaced
 from tests.support.ring_lab import fixed_box
 from tests.support.vault_reading import keys_of, read_case
 
@@ -69,7 +69,7 @@ class BySize:
 class VaultLab(Lab):
     """Devices whose bytes are the same in every run."""
 
-    def world(self, name: str) -> Environment:
+    def environment(self, name: str) -> Environment:
         """Return the clock, and randomness that differs for each opening of a vault."""
         self._runs[name] = self._runs.get(name, 0) + 1
         return Environment(lambda: self.clock.ms, BySize(f"{name} {self._runs[name]}"))
@@ -96,13 +96,13 @@ class VaultLab(Lab):
 
     def plain(self, name: str, keys: RootKeys) -> Memory:
         """Create a vault that anybody can read on this device."""
-        memory = Memory.create(NAMESPACE, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))  # fmt: skip
+        memory = Memory.create(VAULT_NAME, "ipfs", provider=self.provider(name), unlock=keys, recovery=False, public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, environment=self.environment(name)), memory_dir=self.files(name))  # fmt: skip
         return self._keep(name, memory)
 
     def plain_again(self, name: str, keys: RootKeys) -> Memory:
         """Restore the plain vault on another device."""
         memory = asyncio.run(
-            Memory.recover(NAMESPACE, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, world=self.world(name)), memory_dir=self.files(name))
+            Memory.recover(VAULT_NAME, provider=self.provider(name), unlock=keys, mode="ipfs", public_ok=True, passphrase=False, home=Home(folder=self.home(name), label=name, environment=self.environment(name)), memory_dir=self.files(name))
         )  # fmt: skip
         return self._keep(name, memory)
 

@@ -28,7 +28,7 @@ class Clocks(Lab):
         super().__init__(folder)
         self.off: dict[str, int] = {}
 
-    def world(self, name: str) -> Environment:
+    def environment(self, name: str) -> Environment:
         self._runs[name] = self._runs.get(name, 0) + 1
         return Environment(
             lambda: self.clock.ms + self.off.get(name, 0), SeededRandom(f"{name} {self._runs[name]}")
@@ -179,7 +179,7 @@ def enrol(a: Memory, b: Memory, role: str) -> None:
 
 
 def test_single_device_cannot_tell_which_clock_is_right(lab: Clocks) -> None:
-    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
+    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), environment=lab.environment("l")))
     lab.off["l"] = YEARS
     lone.write("x", "text")
     lab.off["l"] = 0
@@ -194,7 +194,7 @@ def test_single_device_cannot_tell_which_clock_is_right(lab: Clocks) -> None:
 
 def test_dates_beyond_the_calendar_are_reported(lab: Clocks) -> None:
     lab.off["l"] = 2**47
-    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), world=lab.world("l")))
+    lone = Memory.create("n", "local", home=Home(folder=lab.home("l"), environment=lab.environment("l")))
     lone.write("x", "text")
     lab.off["l"] = 0
     assert "9999" in findings(lone, "clock")[0] or "6" in findings(lone, "clock")[0]

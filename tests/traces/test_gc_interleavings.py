@@ -18,7 +18,7 @@ from ipfsmem.errors import IpfsmemError
 from ipfsmem.memory import Memory
 from ipfsmem.vault.home import Home
 from tests.faults.fault_lab import stay_in_place
-from tests.support.device_lab import NAMESPACE, ROOT, all_texts
+from tests.support.device_lab import ROOT, VAULT_NAME, all_texts
 from tests.support.effort import every
 from tests.support.folder_lab import FolderLab
 
@@ -131,7 +131,9 @@ def attempt(world: tuple[Lab, bytes, str], folder: Path, at: int, asleep: bool) 
 
     def collects() -> None:
         other = Memory.load(
-            NAMESPACE, provider=lab.provider("a"), home=Home(folder=lab.home("a"), world=lab.world("a"))
+            VAULT_NAME,
+            provider=lab.provider("a"),
+            home=Home(folder=lab.home("a"), environment=lab.environment("a")),
         )
         lab.stamp()
         asyncio.run(other.maintenance.gc(keep_roots=1, keep_days=1))

@@ -108,7 +108,7 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops(lab: Lab) -> Non
 
 
 def _sealed(memory: Memory, dump: bytes) -> bytes:
-    return seal_row(memory.replica.device.row_key, dump, memory.replica.world.random(24))
+    return seal_row(memory.replica.device.row_key, dump, memory.replica.environment.random(24))
 
 
 def test_trace_37_every_commit_of_a_revoked_member_is_refused(lab: Lab) -> None:

@@ -116,9 +116,9 @@ def _revoked_by(memory: Memory, signer: RootKeys, device: str) -> Ring:
         _ring(memory),
         signer.admin,
         device,
-        at=next_hlc(replica.store.frame.hlc, replica.world.now()),
+        at=next_hlc(replica.store.frame.hlc, replica.environment.now()),
         counters=replica.store.frame.ctx,
-        ek=replica.world.random(32),
+        ek=replica.environment.random(32),
     )
 
 
@@ -139,7 +139,7 @@ def test_trace_e01_genesis_alone_creates_no_vault(lab: Lab) -> None:
             lab.restore("fresh")
         assert not lab.home("fresh").exists() or not any(lab.home("fresh").rglob("ipfsmem.json"))
         assert not lab.cloud.names and anchors
-    plain = Memory.create("p", "ipfs", provider=lab.provider("q"), unlock=WALLET, passphrase=False, public_ok=True, home=Home(folder=lab.home("plain"), world=lab.world("plain")))  # fmt: skip
+    plain = Memory.create("p", "ipfs", provider=lab.provider("q"), unlock=WALLET, passphrase=False, public_ok=True, home=Home(folder=lab.home("plain"), environment=lab.environment("plain")))  # fmt: skip
     lab.cloud.pins.clear()
     asyncio.run(plain.sync())
     before = {name: list(records) for name, records in lab.cloud.names.items()}

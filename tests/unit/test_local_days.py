@@ -113,7 +113,9 @@ def test_evening_in_los_angeles_belongs_to_that_day(
 ) -> None:
     machine_in("America/Los_Angeles")
     clock = Clock()
-    with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=Environment(clock))) as memory:
+    with Memory.create(
+        "m", "local", home=Home(folder=tmp_path / "m", environment=Environment(clock))
+    ) as memory:
         memory.write("la", "evening walk")
         memory.write("coupon", "coupon for boats", fields={"expires": "2026-11-10"})
         memory.note("walk", where="la")
@@ -137,7 +139,9 @@ def test_morning_in_tokyo_belongs_to_that_day(tmp_path: Path, machine_in: Callab
     clock = Clock()
     clock.ms = ms("2026-11-12T08:00:00", "Asia/Tokyo")
     assert datetime.fromtimestamp(clock.ms / 1000, UTC).date() == date(2026, 11, 11)
-    with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=Environment(clock))) as memory:
+    with Memory.create(
+        "m", "local", home=Home(folder=tmp_path / "m", environment=Environment(clock))
+    ) as memory:
         memory.write("tk", "morning run")
         memory.write("old", "morning swim", fields={"created": "2026-11-11", "updated": "2026-11-11"})
         assert (memory.read("tk") or pytest.fail()).file.created == "2026-11-12"

@@ -20,7 +20,7 @@ APART = (
 #: Plain phrases that contain a banned one.
 ALLOWED = (
     "Say what is wrong first.",  # an example of a memory's text
-    "and --namespace name", "namespace=VALUE",  # a name in the code
+    "and --namespace name", "vault_name=VALUE",  # a name in the code
     "the setting namespace was renamed to vault",  # the earlier name
     "Rename `namespace` in VALUE to `vault`.",
     "showed all of it",  # to models

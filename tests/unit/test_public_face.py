@@ -66,13 +66,13 @@ def test_python_page_names_each_group_of_operations(tmp_path: Path) -> None:
         assert {Path(one.path).name for one in memory.folders.list()} == {"memory", "plain"}
         with pytest.raises(ipfsmem.errors.UsageError, match="encrypted vault of a wallet"):
             memory.vaults.add("work")
-    assert ipfsmem.results.Status.__struct_fields__[0] == "namespace"
+    assert ipfsmem.results.Status.__struct_fields__[0] == "vault_name"
 
 
 def test_memory_names_its_vault_also_by_the_former_attribute(tmp_path: Path) -> None:
     with ipfsmem.Memory.create("alex", "local", home=tmp_path) as memory:
         assert memory.vault == memory.scope("notes").vault == "alex"
-        assert memory.namespace == "alex"
+        assert memory.vault_name == "alex"
     assert memory.vault == "alex"  # also when it is closed
 
 
@@ -127,7 +127,9 @@ def test_aload_does_not_block_the_event_loop(tmp_path: Path, brought: bool) -> N
 
 
 def test_home_defines_the_label_and_the_clock(tmp_path: Path) -> None:
-    home = ipfsmem.Home(folder=tmp_path, label="desk", world=ipfsmem.Environment(lambda: 1_800_000_000_000))
+    home = ipfsmem.Home(
+        folder=tmp_path, label="desk", environment=ipfsmem.Environment(lambda: 1_800_000_000_000)
+    )
     with ipfsmem.Memory.create("alex", "local", home=home) as memory:
         assert memory.replica.config.label == "desk" and memory.replica.folder == tmp_path / "alex"
         assert memory.note("waved")["ts"].startswith("2027-01-15")

@@ -95,7 +95,7 @@ def test_python_results_equal_their_json(tmp_path: Path) -> None:
         written = memory.write("tone", "direct")
         assert memory.status().memories == 1
         told = msgspec.json.decode(msgspec.json.encode(memory.status()))
-        assert list(told) == list(results.Status.__struct_fields__) and told["namespace"] == "alex"
+        assert list(told) == list(results.Status.__struct_fields__) and told["vault_name"] == "alex"
         read = memory.read("tone")
         assert read is not None
         shown = msgspec.json.decode(msgspec.json.encode(read))

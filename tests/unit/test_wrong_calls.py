@@ -14,7 +14,7 @@ import pytest
 
 import ipfsmem
 from ipfsmem import results
-from ipfsmem.device.namespaces import namespaces
+from ipfsmem.device.local_vaults import local_vaults
 from ipfsmem.errors import ClosedError, IpfsmemError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.mode import Mode
@@ -251,9 +251,9 @@ def test_former_argument_of_a_vaults_name_is_refused_with_the_present_one(tmp_pa
             with pytest.raises(UsageError, match=r"^\w+: the argument namespace was renamed to vault$"):
                 call(namespace="other")
         memory.fork(vault="other").close()
-    assert sorted(namespaces(tmp_path)) == ["alex", "other"]
+    assert sorted(local_vaults(tmp_path)) == ["alex", "other"]
     with Memory.load(vault="other", home=tmp_path) as memory:
-        assert memory.status().namespace == "other"
+        assert memory.status().vault_name == "other"
 
 
 def test_memory_behaves_like_a_mapping(tmp_path: Path) -> None:

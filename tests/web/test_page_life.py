@@ -309,7 +309,7 @@ def test_timeline_and_usage_use_the_days_of_the_viewer(tmp_path: Path) -> None:
     evening = datetime.combine(day, time(20), there)
     world = Environment(lambda: int(evening.timestamp() * 1000), SeededRandom("evening"))
     with Memory.load(
-        "m", "local", home=Home(folder=tmp_path, world=world), passphrase=False, create=True
+        "m", "local", home=Home(folder=tmp_path, environment=world), passphrase=False, create=True
     ) as memory:
         memory.usage.add(model="late", cost_usd=1)
     utc = day + timedelta(days=1)

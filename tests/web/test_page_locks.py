@@ -118,10 +118,10 @@ def test_page_with_a_refused_request_retries_until_it_knows_the_lock(tmp_path: P
     async def look(shown: Shown) -> None:
         page = shown.page
         await page.wait_for_selector(".row")
-        await page.route("**/v1/namespaces*", once(status=500, body="{}"))
+        await page.route("**/v1/vaults*", once(status=500, body="{}"))
         await keys.lock(shown, True)
         await page.wait_for_selector(LOCKED)
-        await page.route("**/v1/namespaces*", once(status=503, body="{}"))
+        await page.route("**/v1/vaults*", once(status=503, body="{}"))
         await keys.lock(shown, False)
         await page.wait_for_selector(".row:has-text('Tone')")
 
@@ -175,7 +175,7 @@ def test_save_during_a_lock_request_goes_to_the_chosen_vault(tmp_path: Path) -> 
         await page.click("button:has-text('New')")
         await page.fill(".editor input", "For n alone")
         await page.fill("textarea", "A secret of n.")
-        async with held(page, "namespaces") as requests:
+        async with held(page, "local_vaults") as requests:
             await keys.lock(shown, True, vault=1)
             await requests.came()
             await page.click("button:has-text('Save')")

@@ -98,7 +98,9 @@ class Drawing:
         self.clock = MockClock((NOW - 60 * DAY) * 10**6)
         self._parts: dict[tuple[str, str], list[dict[str, Any]]] = {}
         home = Home(
-            folder=folder, label="desk", world=Environment(lambda: self.clock.ms, SeededRandom(f"{seed}"))
+            folder=folder,
+            label="desk",
+            environment=Environment(lambda: self.clock.ms, SeededRandom(f"{seed}")),
         )
         self.memory = Memory.create(
             "shared", "encrypted-ipfs", provider=f"peer:{url}", unlock=WALLET, passphrase=False, home=home

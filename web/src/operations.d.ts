@@ -434,7 +434,7 @@ export type Notice = {
 
 /** The state of a vault. Counts include all scopes. */
 export type Status = {
-  readonly namespace: string
+  readonly vault_name: string
   readonly mode: Mode
   readonly folder: string | null
   readonly device: string

@@ -10,7 +10,7 @@ import msgspec
 from ipfsmem.answer import Answer
 from ipfsmem.causal.cards import is_forgotten
 from ipfsmem.device.atomic_files import storage_errors
-from ipfsmem.device.namespaces import memories_in
+from ipfsmem.device.local_vaults import memories_in
 from ipfsmem.device.scopes import known_scopes, live_scopes, own_scopes
 from ipfsmem.errors import NotFoundError, UsageError
 from ipfsmem.files.exporting import SESSIONS_HINT, Everything, LeftOut, everything, is_memory_file, whole

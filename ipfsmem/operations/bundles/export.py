@@ -258,6 +258,6 @@ def export_html(view: View, out: Out, *, partial: Partial = False) -> VersionExp
             lambda car: export_car(replica, cid, car),
             vault=vault.name,
             key_number=vault.key_number,
-            saved=replica.world.today().isoformat(),
+            saved=replica.environment.today().isoformat(),
         )
     return VersionExported(root=str(cid))

@@ -49,7 +49,7 @@ def create(
 
     A first message also creates a session, without a title.
     """
-    name = view.opened.replica.world.random(6).hex() if session is None else session
+    name = view.opened.replica.environment.random(6).hex() if session is None else session
     line = " ".join(title.split())
     if not line.isprintable():
         raise UsageError("title has unprintable characters")

@@ -69,5 +69,5 @@ def search(
             entries[facts.session] = sessions.entries(facts.session)
         except StorageError as error:
             problems.append(SessionProblem.of(sessions, facts.session, error))
-    hits = found_in(entries, query, limit, view.opened.replica.world.today(zone), zone)
+    hits = found_in(entries, query, limit, view.opened.replica.environment.today(zone), zone)
     return SessionHits(hits=tuple(hits), problems=tuple(problems))

@@ -38,7 +38,7 @@ def budgets(view: View) -> Budgets:
     """Show the cost of today and this month (UTC) and the limits in the settings. A limit does not stop anything."""
     from ipfsmem.config import settings
 
-    today, limits = view.opened.replica.world.utc_today().isoformat(), settings().usage
+    today, limits = view.opened.replica.environment.utc_today().isoformat(), settings().usage
     month = uses_of(view, f"{today[:7]}-01", today, None)
     spent = sum(one.cost for one in month if one.at[:10] == today)
     return Budgets(

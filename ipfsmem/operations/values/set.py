@@ -64,7 +64,9 @@ def _ends(view: View, ttl: float) -> str:
     if not ttl:
         return ""
     try:
-        ends = datetime.fromtimestamp(view.opened.replica.world.now() / 1000, UTC) + timedelta(seconds=ttl)
+        ends = datetime.fromtimestamp(view.opened.replica.environment.now() / 1000, UTC) + timedelta(
+            seconds=ttl
+        )
     except OverflowError:
         raise UsageError(f"ttl ends after the year 9999 (got {ttl:g} seconds)") from None
     return ends.isoformat(timespec="milliseconds").replace("+00:00", "Z")

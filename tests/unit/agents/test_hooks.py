@@ -57,7 +57,7 @@ class Hooks:
         with Memory.create("default", "local", home=self.home) as memory:
             memory.write("who", "Everybody's: Alex works on firmware.", description="who Alex is")
 
-    def start_sync(self, namespace: str, home: Path, folder: str) -> None:
+    def start_sync(self, vault_name: str, home: Path, folder: str) -> None:
         self.started.append(folder)
 
     def give_up(self) -> None:

@@ -162,10 +162,10 @@ def test_damaged_missing_or_read_only_settings_file_is_unchanged(file: Path) -> 
 def test_former_name_of_the_vault_setting_is_refused_with_the_new_one(file: Path) -> None:
     old = {"IPFSMEM_NAMESPACE": "work"}
     with pytest.raises(ConfigError, match="renamed to IPFSMEM_VAULT"):
-        config.vault_name(None, config.Settings(vault="own"), old)
-    assert config.vault_name("mine", config.Settings(), old) == "mine"
+        config.chosen_vault(None, config.Settings(vault="own"), old)
+    assert config.chosen_vault("mine", config.Settings(), old) == "mine"
     both = {**old, "IPFSMEM_VAULT": "new"}
-    assert config.vault_name(None, config.settings(both), both) == "new"
+    assert config.chosen_vault(None, config.settings(both), both) == "new"
     with pytest.raises(UsageError, match="renamed to vault"):
         setting("namespace")
     file.write_text('namespace = "work"\n')

@@ -74,7 +74,7 @@ def test_each_right_permits_its_routes_only(tmp_path: Path) -> None:
         for right, sent in tokens.items():
             head = bearer(sent)
             await good(client.get("/v1/memories/tone", headers=head))
-            assert (await good(client.get("/v1/namespaces", headers=head)))[0]["right"] == right
+            assert (await good(client.get("/v1/vaults", headers=head)))[0]["right"] == right
             put = client.put(f"/v1/memories/{right}", json={"body": "x"}, headers={**NEW, **head})
             blob = json.dumps({"version": "memory/0.1", "index": "", "files": {}, "timeline": []})
             took = client.post("/v1/import", json=json.loads(blob), headers=head)
@@ -450,8 +450,8 @@ def test_token_belongs_to_one_vault(tmp_path: Path) -> None:
         for path in ("memories/which", "changes"):  # the answer of another vault would look the same
             former = await told(client.get(f"/v1/{path}?namespace=n"), 400, "UsageError")
             assert "the parameter namespace was renamed to vault" in former["detail"], former
-        known, _ = await good(client.get("/v1/namespaces", headers=sent))
-        assert [one["namespace"] for one in known["namespaces"]] == ["n"]
+        known, _ = await good(client.get("/v1/vaults", headers=sent))
+        assert [one["vault_name"] for one in known["vaults"]] == ["n"]
         # The unrestricted token chooses; without a choice it uses the first.
         assert (await good(client.get("/v1/memories/which")))[0]["body"] == "m"
         assert (await good(client.get("/v1/memories/which?vault=n")))[0]["body"] == "n"
@@ -607,7 +607,7 @@ def test_hint_of_a_refused_token_creates_one_that_suffices(
         hinted("Create one for the whole vault: ipfsmem token new --right VALUE", wrong["hint"])
         everything = made(wrong)
         await good(client.get("/v1/status", headers=everything))
-        known, _ = await good(client.get("/v1/namespaces", headers=everything))
+        known, _ = await good(client.get("/v1/vaults", headers=everything))
         assert (known["right"], known["scopes"]) == ("write", None)
 
     Lab(tmp_path).run(ask)

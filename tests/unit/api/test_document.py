@@ -325,7 +325,7 @@ def test_every_route_answers_as_documented(tmp_path: Path) -> None:
             "members",
             "agents",
             "providers",
-            "namespaces",
+            "vaults",
         ):
             await do("get", f"/v1/{name}", f"/v1/{name}")
         blob = await do("post", "/v1/export", "/v1/export", json={"format": "blob", "partial": True})

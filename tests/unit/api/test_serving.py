@@ -360,7 +360,7 @@ def test_locked_vault_returns_423(tmp_path: Path) -> None:
         said = await told(client.get("/v1/memories"), 423, "PassphraseError")
         assert said["exit_code"] == PassphraseError.exit_code and said["hint"]
         assert (await good(client.get("/healthz")))[0] == {"ok": True}
-        known, _ = await good(client.get("/v1/namespaces"))
-        assert known["namespaces"] == [{"namespace": "m", "locked": True, "until": None}]
+        known, _ = await good(client.get("/v1/vaults"))
+        assert known["vaults"] == [{"vault_name": "m", "locked": True, "until": None}]
 
     Lab(tmp_path / "home", open_memory=lambda: Memory.load("m", home=tmp_path / "home")).run(ask)

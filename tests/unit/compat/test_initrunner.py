@@ -95,7 +95,7 @@ def test_null_for_an_optional_argument_is_its_default() -> None:
 
 def test_list_without_a_limit_has_the_newest_twenty() -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(environment=Environment(lambda: clock.ms))) as memory:
         for number in range(25):
             clock.advance(60)
             said(memory, "remember", content=f"Text {number}.", category="even" if number % 2 == 0 else "odd")
@@ -167,7 +167,7 @@ def test_category_of_any_type_never_loses_the_text(tool: str, given: object, kep
 
 
 def test_initrunner_entries_of_one_millisecond_keep_their_order() -> None:
-    home = Home(world=Environment(lambda: MockClock().ms))
+    home = Home(environment=Environment(lambda: MockClock().ms))
     texts = ["tea", "coffee", "milk", "water", "juice"]
     with Memory.load("alex", "none", home=home) as memory:
         for number, text in enumerate(texts, 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ipfsmem.config import NamespaceConfig, VaultConfig
+from ipfsmem.config import LocalVaultConfig, VaultConfig
 from ipfsmem.device.replica import Environment, Replica
 from ipfsmem.mode import Mode
 from ipfsmem.testing.clock import MockClock, SeededRandom
@@ -25,7 +25,7 @@ def world(seed: str = "replica", clock: MockClock | None = None) -> Environment:
 def make(folder: Path | None, mode: str = "local", where: Environment | None = None) -> Replica:
     """Create a vault."""
     sealed = mode == "encrypted-ipfs"
-    config = NamespaceConfig(Mode(mode), "lab", vault=VAULT if sealed else None)
+    config = LocalVaultConfig(Mode(mode), "lab", vault=VAULT if sealed else None)
     return create_replica(folder, config, where or world(), passphrase=None, root=ROOT if sealed else None)
 
 
@@ -33,4 +33,4 @@ def reopen(replica: Replica, where: Environment | None = None) -> Replica:
     """Reopen the same vault, as another process would."""
     assert replica.folder is not None
     replica.close()
-    return open_replica(replica.folder, None, where or replica.world)
+    return open_replica(replica.folder, None, where or replica.environment)

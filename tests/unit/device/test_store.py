@@ -125,7 +125,7 @@ def test_store_equals_its_model(script: list[tuple[str, Any]], mode: str) -> Non
                         perform(replica, wanted, cut=True)
                 elif what == "other":
                     other = Replica(
-                        replica.folder, replica.config, replica.device, replica.codec, replica.world
+                        replica.folder, replica.config, replica.device, replica.codec, replica.environment
                     )
                     model |= perform(other, wanted)
                     other.close()
@@ -355,7 +355,7 @@ def test_segments_continue_under_a_new_device_id(tmp_path: Path) -> None:
     for i in range(4):
         timeline.note("old", {"i": i, "pad": "p" * 5000})
     with replica.transaction():
-        replica.set_device(replica.device.successor(replica.world.random))
+        replica.set_device(replica.device.successor(replica.environment.random))
     for i in range(12):
         timeline.note("new", {"i": i, "pad": "p" * 5000})
         if i % 3 == 2:

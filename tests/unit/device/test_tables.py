@@ -27,7 +27,7 @@ from ipfsmem.device.tables.heads import HeadRow
 from ipfsmem.device.tables.placed import PlacedRow
 from ipfsmem.errors import ConfigError, StorageError
 from ipfsmem.memory import Memory
-from tests.support.device_lab import NAMESPACE, lab_in
+from tests.support.device_lab import VAULT_NAME, lab_in
 from tests.support.schema_fixture import TEXTS, unpack, versions
 
 PACKAGE = Path(__file__).parents[3] / "ipfsmem"
@@ -105,7 +105,7 @@ def test_each_database_version_has_a_fixture() -> None:
 @pytest.mark.parametrize("version", versions())
 def test_sealed_vault_of_each_version_is_read_and_written(tmp_path: Path, version: int) -> None:
     with lab_in(tmp_path) as lab:
-        unpack(version, "sealed", lab.home("a") / NAMESPACE)
+        unpack(version, "sealed", lab.home("a") / VAULT_NAME)
         a = lab.open("a")
         assert a.replica.db.version() and schema.version(a.replica.db.connection) == schema.VERSION
         _as_it_was(a.replica.db.connection, lab.provider("a").name)
@@ -136,19 +136,19 @@ def test_plain_vault_of_each_version_is_read_and_written(tmp_path: Path) -> None
     """A missing folder is written completely."""
     for version in versions():
         home = tmp_path / str(version)
-        unpack(version, "plain", home / NAMESPACE)
-        db = Database(home / NAMESPACE, make=False)
+        unpack(version, "plain", home / VAULT_NAME)
+        db = Database(home / VAULT_NAME, make=False)
         (copy,) = working_copies.Copies(db.connection).all()
         rows = tracked_files.TrackedFiles(db.connection, copy.id)
         assert {row.key for row in rows.all().values()} >= TEXTS.keys()
         assert rows.had("note_03.md") and not rows.had("note_04.md")
         assert [aside.file for aside in rows.asides()] == ["note_03.md"]
         db.close()
-        with Memory.load(NAMESPACE, home=home) as memory:
+        with Memory.load(VAULT_NAME, home=home) as memory:
             assert memory.read("note_02").file.body.endswith("A line by hand.")
             assert memory.read("note_03").file.body == "Text 3, once more."
             memory.write("note_04", "Written by a later version.")
-        with Memory.load(NAMESPACE, home=home) as memory:
+        with Memory.load(VAULT_NAME, home=home) as memory:
             assert memory.read("note_04").file.body == "Written by a later version."
 
 
@@ -269,7 +269,7 @@ def test_placed_and_presence_rows_read_back_as_written() -> None:
 )
 def test_folder_row_with_an_invalid_cid_is_ignored(tmp_path: Path, cid: object) -> None:
     good = b"\x01\x55\x12\x20" + bytes(32)
-    with Memory.create(NAMESPACE, "local", home=tmp_path) as memory:
+    with Memory.create(VAULT_NAME, "local", home=tmp_path) as memory:
         db = memory.replica.db.connection
         with memory.replica.transaction():
             for path in ("p//2026-11-22/a", "p//2026-11-23/b"):

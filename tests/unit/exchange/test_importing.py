@@ -203,7 +203,7 @@ def test_import_from_missing_or_wrong_folder_is_refused(memory: Memory, tmp_path
 
 
 def test_three_ws_exports_of_all_forms_are_imported(memory: Memory, tmp_path: Path) -> None:
-    blob = {"version": "memory/0.1", "mode": "local", "namespace": "x", "index": "# Memory\n",
+    blob = {"version": "memory/0.1", "mode": "local", "vault_name": "x", "index": "# Memory\n",
             "files": {"tone.md": TONE, "../../up.md": "x", "a b.md": "y"}, "timeline": [{"ts": "2026-04-14T12:00:00.000Z", "type": "waved"}]}  # fmt: skip
     path = tmp_path / "export.json"
     path.write_text(json.dumps(blob))

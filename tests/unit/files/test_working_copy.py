@@ -312,9 +312,11 @@ def test_folder_of_another_vault_is_refused(tmp_path: Path, mode: ModeName) -> N
     many(lab, 2)
     before = lab.files()
     with pytest.raises(UsageError, match="another vault"):
-        Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=lab.dir)
+        Memory.create(
+            "y", "local", home=Home(folder=lab.home, environment=lab.environment), memory_dir=lab.dir
+        )
     assert not (lab.home / "y").exists()
-    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
+    other = Memory.create("y", "local", home=Home(folder=lab.home, environment=lab.environment))
     with pytest.raises(UsageError, match="another vault") as refused:
         other.folders.attach(lab.dir)
     assert "--take-over" in refused.value.hint
@@ -685,7 +687,7 @@ def test_unwritable_folder_is_reported_and_the_vault_works(tmp_path: Path, mode:
 
 
 def test_two_processes_share_one_linked_folder(lab: Lab) -> None:
-    other = Memory.load("x", home=Home(folder=lab.home, world=lab.world))
+    other = Memory.load("x", home=Home(folder=lab.home, environment=lab.environment))
     lab.memory.write_text("a", b"from one\n")
     other.write_text("b", b"from two\n")
     (lab.dir / "a.md").write_bytes(b"by hand\n")

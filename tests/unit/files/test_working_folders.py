@@ -219,7 +219,7 @@ def test_folder_marker_has_an_id_and_is_ignored_by_git(lab: Lab) -> None:
 def test_trace_two_vaults_cannot_link_one_folder(lab: Lab) -> None:
     """Two vaults must not write to one folder."""
     before = lab.files()
-    other = Memory.create("y", "local", home=Home(folder=lab.home, world=lab.world))
+    other = Memory.create("y", "local", home=Home(folder=lab.home, environment=lab.environment))
     other.write_text("theirs", b"of the other\n")
     with pytest.raises(UsageError, match="another vault") as refused:
         other.folders.attach(lab.dir)
@@ -249,7 +249,7 @@ def test_trace_cloned_repository_with_our_hidden_folder_is_refused(lab: Lab, tmp
     with pytest.raises(UsageError, match="copy of a linked folder"):
         lab.memory.folders.attach(clone)
     with pytest.raises(UsageError, match="another vault"):
-        Memory.create("z", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=clone)
+        Memory.create("z", "local", home=Home(folder=lab.home, environment=lab.environment), memory_dir=clone)
     assert lab.memory.read("planted") is None and not (lab.home / "z").exists()
     (clone / ".ipfsmem" / "marker").write_bytes(b"[" * 90)
     with pytest.raises(UsageError, match="another vault"):
@@ -378,7 +378,7 @@ def test_failed_recovery_leaves_no_texts_behind(tmp_path: Path, monkeypatch: pyt
 def test_marked_folder_is_taken_over_after_the_vault_exists(lab: Lab) -> None:
     """As after a killed restore."""
     lab.memory.close()
-    home = Home(folder=lab.home, world=lab.world)
+    home = Home(folder=lab.home, environment=lab.environment)
     with pytest.raises(UsageError, match="another vault") as told:
         Memory.create("y", "local", home=home, memory_dir=lab.dir)
     assert "without --memory-dir" in str(told.value) and "--take-over" in told.value.hint
@@ -750,7 +750,9 @@ def test_trace_checkout_of_an_old_branch_pauses_the_folder(
     git(tree, "commit", "-qm", "before")
     git(tree, "branch", "ancient")
     (lab.dir / "role.md").write_bytes(b"firmware\n")
-    lab.memory = Memory.create("x", "local", home=Home(folder=lab.home, world=lab.world), memory_dir=lab.dir)
+    lab.memory = Memory.create(
+        "x", "local", home=Home(folder=lab.home, environment=lab.environment), memory_dir=lab.dir
+    )
     lab.memory.write_text("tone", b"direct\n")
     git(tree, "add", "-A")
     assert (

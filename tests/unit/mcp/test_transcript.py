@@ -53,7 +53,7 @@ async def conversation() -> str:
 
     told = []
     with Memory.load(
-        "alex", "none", home=Home(world=Environment(lambda: NOON, SeededRandom("transcript")))
+        "alex", "none", home=Home(environment=Environment(lambda: NOON, SeededRandom("transcript")))
     ) as memory:
         server = MemoryServer(Holder(lambda: memory), names=["everyday,timeline,peers"], structured=True)
         async with client_of(server, "auto") as client:

@@ -140,7 +140,9 @@ def build() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         clock = MockClock(rows[0]["at"] * 10**6)
         home = Home(
-            folder=Path(folder), label="desk", world=Environment(lambda: clock.ms, SeededRandom("context"))
+            folder=Path(folder),
+            label="desk",
+            environment=Environment(lambda: clock.ms, SeededRandom("context")),
         )
         with Memory.create("told", "local", home=home) as memory:
             device = memory.replica.device.id

@@ -450,7 +450,7 @@ def test_import_preview_reports_backup_changes_and_changes_nothing(tmp_path: Pat
         said = memory.bundles.import_(tmp_path / "out", same=True, strategy="replace", dry_run=True)
         assert said.dry_run and (said.replaced, said.added, said.events) == (2, 0, 0)
         assert (said.found.scopes, said.found.memories, said.found.events) == (2, 2, 1)
-        assert said.found.newest == memory.replica.world.today().isoformat()
+        assert said.found.newest == memory.replica.environment.today().isoformat()
         after = (memory.index(), memory.timeline.read(), memory.scope("work").index(), memory.conflicts())
         assert after == before and memory.undo().key == "tone"
         memory.write("tone", "softer")

@@ -127,7 +127,7 @@ def test_equal_messages_are_neither_lost_nor_duplicated(steps: list[tuple[str, i
 
 
 def test_search_by_days_uses_the_given_time_zone(memory: Memory) -> None:
-    world = memory.replica.world
+    world = memory.replica.environment
     world.now = lambda: 1_795_905_000_000  # 2026-11-28T22:30Z
     memory.sessions.add("chat", [{"role": "user", "content": "The otter sleeps."}])
     world.now = lambda: 1_795_912_200_000  # 2026-11-29T00:30Z

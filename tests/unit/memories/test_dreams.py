@@ -325,7 +325,7 @@ def test_clock_ahead_removes_no_text_in_a_dream_without_approval(
     a = lab.create("a")
     lab.sync(a)
     b = lab.restore("b")
-    ends = (a.replica.world.today() + timedelta(days=400)).isoformat()
+    ends = (a.replica.environment.today() + timedelta(days=400)).isoformat()
     a.write("lease", "The lease of the boat.", fields={"expires": ends})
     a.write("offer", "Half the price, until yesterday.", fields={"expires": "2020-01-01"})
     a.write("lease_too", "The lease of the boat.", fields={"expires": ends})
@@ -335,7 +335,7 @@ def test_clock_ahead_removes_no_text_in_a_dream_without_approval(
     lab.clock.advance(10 * 365 * 86_400)
     for _ in range(3):  # a time of the wrong clock proves nothing
         lab.clock.advance(86_400)
-        a.write("diary", f"Written on {a.replica.world.today()}")
+        a.write("diary", f"Written on {a.replica.environment.today()}")
         a.note("remark", text="still here")
         (run,) = a.dreams.run_due()
         assert run.outcome is not None and {"lease", "lease_too"} & set(keys(a))
@@ -360,10 +360,10 @@ def test_expired_memory_is_removed_by_a_dream_after_later_writes(
     b = lab.restore("b")
     lab.settle(a, b)
     a.dreams.switch(True)
-    ends = a.replica.world.today() + timedelta(days=200)
+    ends = a.replica.environment.today() + timedelta(days=200)
     a.write("lease", "The lease of the boat.", fields={"expires": ends.isoformat()})
     lab.settle(a, b)
-    while a.replica.world.today() <= ends:
+    while a.replica.environment.today() <= ends:
         lab.clock.advance(25 * 86_400)
         b.note("remark", text="another device shows that time passes")
         lab.settle(a, b)

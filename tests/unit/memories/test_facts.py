@@ -178,8 +178,8 @@ def test_concurrent_edits_of_one_fact_keep_both_histories(tmp_path: Path) -> Non
 def test_facts_over_limit_are_hidden_and_can_be_shown_again(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, left: str
 ) -> None:
-    ticks = itertools.count(memory.replica.world.now())
-    monkeypatch.setattr(memory.replica.world, "now", lambda: next(ticks))  # no two in one millisecond
+    ticks = itertools.count(memory.replica.environment.now())
+    monkeypatch.setattr(memory.replica.environment, "now", lambda: next(ticks))  # no two in one millisecond
     keys = {}
     for name, sure in (("a", 0.2), ("b", 0.9), ("c", 0.1)):
         keys[name] = remember(memory, f"{name} likes {name * 5}", confidence=sure)

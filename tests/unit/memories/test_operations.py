@@ -105,7 +105,7 @@ def test_name_that_is_not_text_is_refused_and_recorded(memory: Memory) -> None:
 def test_operations_are_filtered_by_name_scope_and_time(tmp_path: Path) -> None:
     clock = MockClock()
     with Memory.create(
-        "m", "local", home=Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
+        "m", "local", home=Home(folder=tmp_path, environment=Environment(now=lambda: clock.ms))
     ) as memory:
         memory.write("tone", "direct")
         memory.sessions.create("chat", title="A chat")

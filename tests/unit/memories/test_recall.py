@@ -565,12 +565,12 @@ def test_recall_works_with_a_clock_beyond_the_calendar(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, ms: int
 ) -> None:
     memory.write("k", "tea", fields={"decay": "30d"})
-    monkeypatch.setattr(memory.replica.world, "now", lambda: ms)
+    monkeypatch.setattr(memory.replica.environment, "now", lambda: ms)
     assert keys(memory, "tea") == ["k"] and memory.context("tea").shown == ("k",)
 
 
 def aged(memory: Memory, key: str, fields: str, days: int = 331) -> None:
-    day = (memory.replica.world.today() - timedelta(days=days)).isoformat()
+    day = (memory.replica.environment.today() - timedelta(days=days)).isoformat()
     text = f"---\nname: Crane\ntype: project\ncreated: {day}\nupdated: {day}\n{fields}---\n\nThe crane is orange.\n"
     memory.write_text(key, text.encode())
 
@@ -607,11 +607,11 @@ def test_fact_with_decay_shows_current_confidence(memory: Memory) -> None:
 
 
 def test_expired_memory_is_not_given_to_a_model(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = memory.replica.world.now()
-    monkeypatch.setattr(memory.replica.world, "now", lambda: now)  # no midnight while it runs
+    now = memory.replica.environment.now()
+    monkeypatch.setattr(memory.replica.environment, "now", lambda: now)  # no midnight while it runs
     for key, fields in (("gone", "expires: 2020-01-01\n"), ("fact", "expires: 2020-01-01\ncategory: x\n")):
         aged(memory, key, fields)
-    aged(memory, "today", f"expires: {memory.replica.world.today().isoformat()}\n")
+    aged(memory, "today", f"expires: {memory.replica.environment.today().isoformat()}\n")
     found = memory.recall("crane orange", limit=1)
     assert [hit.key for hit in found.hits] == ["today"]
     for query in (None, "crane orange"):

@@ -235,8 +235,10 @@ def test_text_hidden_by_a_forget_is_resolved_with_its_token(lab: Lab) -> None:
 
 
 def test_concurrent_forget_does_not_change_the_answer_of_a_write(lab: Lab, tmp_path: Path) -> None:
-    with Memory.create("m", "local", home=Home(folder=tmp_path / "m", world=lab.world("m"))) as memory:
-        with Memory.load("m", home=Home(folder=tmp_path / "m", world=lab.world("m2"))) as other:
+    with Memory.create(
+        "m", "local", home=Home(folder=tmp_path / "m", environment=lab.environment("m"))
+    ) as memory:
+        with Memory.load("m", home=Home(folder=tmp_path / "m", environment=lab.environment("m2"))) as other:
             changed = memory._open.changed
             memory._open.changed = lambda: (changed(), other.forget("tone"))  # type: ignore[method-assign]
             assert memory.write("tone", "text").file.body == "text"

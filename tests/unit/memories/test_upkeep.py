@@ -79,7 +79,7 @@ def test_cleanup_names_and_removes_old_files_that_are_not_only_copies(
 ) -> None:
     monkeypatch.setattr(search_index, "_FEW", 0)
     clock = MockClock()
-    home = Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
+    home = Home(folder=tmp_path, environment=Environment(now=lambda: clock.ms))
     with Memory.create("m", "local", home=home) as memory:
         memory.write("tone", "direct")
         memory.write("tone", "softer")
@@ -120,7 +120,7 @@ def test_cleanup_names_and_removes_old_files_that_are_not_only_copies(
 
 def test_sealed_operation_list_is_still_sealed_after_a_cleanup(tmp_path: Path) -> None:
     clock = MockClock()
-    home = Home(folder=tmp_path, world=Environment(now=lambda: clock.ms))
+    home = Home(folder=tmp_path, environment=Environment(now=lambda: clock.ms))
     with Memory.create("m", "encrypted-ipfs", home=home, passphrase=False, provider=str(tmp_path)) as memory:
         memory.write("old", "x")
         clock.advance(3 * DAY)
@@ -164,7 +164,7 @@ def _published(tmp_path: Path, clock: MockClock | None = None) -> Memory:
 
 def _home(tmp_path: Path, name: str, clock: MockClock | None) -> Home:
     world = Environment() if clock is None else Environment(now=lambda: clock.ms)
-    return Home(folder=tmp_path / name, label=name, world=world)
+    return Home(folder=tmp_path / name, label=name, environment=world)
 
 
 def test_compact_dry_run_changes_no_file_and_names_what_compact_frees(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_use_table_of_an_earlier_version_is_read(lab: Lab) -> None:
     assert memory.read("green") is not None
     uses = memory._open.uses()
     uses.write()
-    rows = [("", "green", 3, memory.replica.world.utc_today().toordinal(), 3)]
+    rows = [("", "green", 3, memory.replica.environment.utc_today().toordinal(), 3)]
     path = lab.home("a").rglob("recall.uses").__next__()
     _FILES.save(memory.replica, path, msgspec.msgpack.encode([rows, 0]), durable=False)
     use = AccessCounts(memory.replica).of(("", "green"))

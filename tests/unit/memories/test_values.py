@@ -218,7 +218,7 @@ def test_clear_deletes_by_prefix_level_and_keys(memory: Memory) -> None:
 
 def test_expired_value_is_absent_and_swept_into_its_history() -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(environment=Environment(lambda: clock.ms))) as memory:
         memory.values.set("short", "x", ttl=60)
         memory.values.set("long", "y", ttl=3600)
         memory.values.set("ever", "z")
@@ -305,7 +305,7 @@ def test_value_with_an_edited_key_is_found_under_one_name(tmp_path: Path) -> Non
 @pytest.mark.parametrize("sweep", [False, True])
 def test_value_changed_during_a_bulk_delete_remains(monkeypatch: pytest.MonkeyPatch, sweep: bool) -> None:
     clock = MockClock()
-    with Memory.load("alex", "none", home=Home(world=Environment(lambda: clock.ms))) as memory:
+    with Memory.load("alex", "none", home=Home(environment=Environment(lambda: clock.ms))) as memory:
         for key in ("a", "b", "c"):
             memory.values.set(key, 1, ttl=60 if sweep else None)
         memory.values.set("d", 2)

@@ -237,7 +237,7 @@ def test_pin_that_a_service_lost_is_requested_again(tmp_path: Path) -> None:
     with (
         serve(kubo.app) as node,
         serve(lambda: psa.app(Fetches(cloud), token=TOKEN)) as url,
-        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=Home(folder=tmp_path, world=Environment(lambda: clock.ms, SeededRandom("forgot"))), create=True) as memory,
+        Memory.load("m", "encrypted-ipfs", provider=[KuboProvider(node, {"kubo_patience": "2"}), opened(url)], unlock=unlock, passphrase=False, home=Home(folder=tmp_path, environment=Environment(lambda: clock.ms, SeededRandom("forgot"))), create=True) as memory,
     ):  # fmt: skip
         memory.write("note", "text")
         assert asyncio.run(memory.sync()).exit_code == 0

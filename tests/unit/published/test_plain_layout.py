@@ -225,7 +225,7 @@ def test_collection_keeps_objects_that_the_tree_needs(tmp_path: Path, stick: Pat
         public_ok=True,
         provider=str(stick),
         unlock=WALLET,
-        home=Home(folder=tmp_path / "a", world=world),
+        home=Home(folder=tmp_path / "a", environment=world),
     )
     for n in range(4):
         a.write_text("log", b"%d\n\nsame\n" % n)

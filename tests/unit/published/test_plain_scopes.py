@@ -105,7 +105,7 @@ def test_public_root_contains_no_remote_and_no_hash_of_one(a: Memory, stick: Pat
         with pytest.raises(UsageError, match="published") as caught:
             scopes.make("work", ids=ids)
         assert "acme" not in str(caught.value)
-    token = random_token("hidden", a.replica.world.random(6))
+    token = random_token("hidden", a.replica.environment.random(6))
     scopes.make(token, title="Hidden")
     with pytest.raises(UsageError, match="published"):
         scopes.change(token, add=[("remote", remote, "")])

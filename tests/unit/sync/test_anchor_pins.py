@@ -422,7 +422,7 @@ def test_gc_lists_anchor_pins_with_their_reason(tmp_path: Path) -> None:
         provider=pins_only(cloud),
         unlock=WALLET,
         passphrase=False,
-        home=Home(folder=tmp_path / "a", world=world),
+        home=Home(folder=tmp_path / "a", environment=world),
     )
     assert a.recovery_words is not None
     words = RootKeys.from_recovery(from_words(" ".join(a.recovery_words)))

@@ -38,7 +38,7 @@ def device(home: Path, name: str, providers: list[SimProvider], clock: MockClock
     time = clock or MockClock()
     return Memory.load(
         "m", "encrypted-ipfs", provider=providers, unlock=UNLOCK, passphrase=False, create=True,
-        home=Home(folder=home / name, label=name, world=Outside(now=lambda: time.ms)),
+        home=Home(folder=home / name, label=name, environment=Outside(now=lambda: time.ms)),
     )  # fmt: skip
 
 

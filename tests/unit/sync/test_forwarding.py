@@ -63,7 +63,7 @@ class Homes:
             "home": Home(
                 folder=self.folder / name,
                 label=name,
-                world=Environment(lambda: self.clock.ms, SeededRandom(name)),
+                environment=Environment(lambda: self.clock.ms, SeededRandom(name)),
             ),
         }
 

@@ -27,7 +27,7 @@ def synced_beside(service: SimProvider, clock: MockClock, folder: Path) -> Memor
     places = (
         [SimProvider(SimCloud(), name="storage"), service] if service.capabilities is FOLLOWS else service
     )
-    memory = Memory.create("m", "encrypted-ipfs", provider=places, unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=folder, world=world))  # fmt: skip
+    memory = Memory.create("m", "encrypted-ipfs", provider=places, unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=folder, environment=world))  # fmt: skip
     memory.write("tone", "Be direct.")
     assert asyncio.run(memory.sync()).exit_code == 0
     return memory

@@ -32,7 +32,7 @@ def test_late_values_of_a_revoked_member_are_listed_until_overwritten(lab: Lab) 
         assert ring is not None
         frame = a.replica.store.frame
         revoked = operations.revoke(
-            ring, ROOT.admin, b.device, at=frame.hlc, counters=frame.ctx, ek=a.replica.world.random(32)
+            ring, ROOT.admin, b.device, at=frame.hlc, counters=frame.ctx, ek=a.replica.environment.random(32)
         )
     b.write("late", "after")
     b.note("late_event")

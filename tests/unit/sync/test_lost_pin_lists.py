@@ -78,7 +78,9 @@ def lose(file: Path) -> None:
 def published(tmp_path: Path) -> Iterator[Published]:
     """Three versions."""
     clock = MockClock()
-    home = Home(folder=tmp_path / "home", world=Environment(lambda: clock.ms, SeededRandom("lost lists")))
+    home = Home(
+        folder=tmp_path / "home", environment=Environment(lambda: clock.ms, SeededRandom("lost lists"))
+    )
     with (
         dav(tmp_path / "server") as at,
         Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=home) as memory,

@@ -19,7 +19,7 @@ from ipfsmem.sync.report import SyncReport
 from ipfsmem.testing import SimCloud, SimProvider
 from ipfsmem.testing.simulator import FULL
 from tests.support import effort
-from tests.support.device_lab import NAMESPACE, ROOT, says, texts
+from tests.support.device_lab import ROOT, VAULT_NAME, says, texts
 
 KINDS = {
     "all": FULL,
@@ -33,7 +33,7 @@ MISSING = "newer texts may be missing"
 
 def restore(home: Path, *providers: Provider, damaged_ok: bool = False) -> Memory:
     return asyncio.run(
-        Memory.recover(NAMESPACE, provider=list(providers), unlock=ROOT, passphrase=False, home=home, damaged_ok=damaged_ok)
+        Memory.recover(VAULT_NAME, provider=list(providers), unlock=ROOT, passphrase=False, home=home, damaged_ok=damaged_ok)
     )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ class World:
     def __init__(self, home: Path, kind: str) -> None:
         self.home, self.can = home, KINDS[kind]
         self.now = SimCloud()
-        a = Memory.create(NAMESPACE, "encrypted-ipfs", provider=self.at(self.now), unlock=ROOT, recovery=False, passphrase=False, home=home / "a")  # fmt: skip
+        a = Memory.create(VAULT_NAME, "encrypted-ipfs", provider=self.at(self.now), unlock=ROOT, recovery=False, passphrase=False, home=home / "a")  # fmt: skip
         a.write("old", "the first text")
         asyncio.run(a.sync())
         self.before = copy_of(self.now)
@@ -149,7 +149,7 @@ def test_fetch_with_failing_calls_is_complete_or_reports_missing_data(
 @pytest.mark.parametrize("calls", [1, 1_000])
 def test_outage_over_a_vault_without_texts_is_not_called_damage(tmp_path: Path, calls: int) -> None:
     first = SimProvider(SimCloud())
-    with Memory.create(NAMESPACE, "encrypted-ipfs", provider=first, unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as a:  # fmt: skip
+    with Memory.create(VAULT_NAME, "encrypted-ipfs", provider=first, unlock=ROOT, recovery=False, passphrase=False, home=tmp_path / "a") as a:  # fmt: skip
         asyncio.run(a.sync())
     for name in "bc":
         restore(tmp_path / name, first).close()

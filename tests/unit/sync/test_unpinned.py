@@ -20,7 +20,7 @@ from tests.unit.providers.services_lab import account
 @pytest.mark.parametrize("kind", ["pinata-car", "pinata-free", "pinata-field"])
 def test_manually_unpinned_root_at_list_only_service_is_sent_again(tmp_path: Path, kind: str) -> None:
     clock = MockClock()
-    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=tmp_path / "a", world=Environment(lambda: clock.ms, SeededRandom("unpinned")))) as memory:  # fmt: skip
+    with account(kind) as at, Memory.create("m", "encrypted-ipfs", provider=at.open(), unlock=ROOT, recovery=False, passphrase=False, home=Home(folder=tmp_path / "a", environment=Environment(lambda: clock.ms, SeededRandom("unpinned")))) as memory:  # fmt: skip
         memory.write("tone", "Be direct.")
         asyncio.run(memory.sync())
         at.server.files.clear()

@@ -151,7 +151,7 @@ class _Clocks:
         self.wall, self.up, self.boot = 1_800_000_000_000, 5_000_000, "this start"
         monkeypatch.setattr(since_boot, "_milliseconds_up", lambda: self.up)
         monkeypatch.setattr(since_boot, "boot_id", lambda: self.boot)
-        self.world = Environment(lambda: self.wall)
+        self.environment = Environment(lambda: self.wall)
 
 
 @pytest.fixture
@@ -183,8 +183,8 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> _Clocks:
 def test_unlocked_keys_expire_by_time_and_restart(
     folder: Path, clocks: _Clocks, wall: int, up: int, boot: str, open_: bool
 ) -> None:
-    world = clocks.world
-    unlock_device(folder, PASSPHRASE, 600, world=world)
+    world = clocks.environment
+    unlock_device(folder, PASSPHRASE, 600, environment=world)
     clocks.wall, clocks.up, clocks.boot = clocks.wall + wall, clocks.up + up, boot
     assert (unlocked_until(folder, world) is not None) == open_
     if not open_:
@@ -196,11 +196,11 @@ def test_unlocked_keys_expire_by_time_and_restart(
 def test_clock_set_back_expires_keys_without_a_boot_id(folder: Path, clocks: _Clocks) -> None:
     """By more than a minute."""
     clocks.boot = ""
-    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    unlock_device(folder, PASSPHRASE, 600, environment=clocks.environment)
     clocks.wall -= 59_000
-    assert unlocked_until(folder, clocks.world) is not None
+    assert unlocked_until(folder, clocks.environment) is not None
     clocks.wall -= 2_000
-    assert unlocked_until(folder, clocks.world) is None
+    assert unlocked_until(folder, clocks.environment) is None
 
 
 @pytest.mark.parametrize(("away", "open_"), [(0, True), (59_000, True), (61_000, False), (3_600_000, False)])
@@ -209,9 +209,9 @@ def test_restart_expires_keys_without_a_boot_id(
 ) -> None:
     """As on Windows, whose clocks show when the machine was started."""
     clocks.boot = ""
-    unlock_device(folder, PASSPHRASE, 36_000, world=clocks.world)
+    unlock_device(folder, PASSPHRASE, 36_000, environment=clocks.environment)
     clocks.wall, clocks.up = clocks.wall + away + 2_000_000, clocks.up + 2_000_000
-    assert (unlocked_until(folder, clocks.world) is not None) == open_
+    assert (unlocked_until(folder, clocks.environment) is not None) == open_
 
 
 def test_kernel_key_expires_automatically(folder: Path) -> None:
@@ -482,7 +482,7 @@ def test_device_with_a_new_id_stays_unlocked(folder: Path) -> None:
     with opened(folder) as memory:
         replica = memory.replica
         with replica.transaction():
-            replica.set_device(replica.device.successor(replica.world.random))
+            replica.set_device(replica.device.successor(replica.environment.random))
         new = memory.device
     with opened(folder) as memory:
         assert memory.device == new
@@ -540,11 +540,11 @@ def test_keys_are_dropped_while_another_process_has_the_database_lock(
 
 
 def test_second_unlock_extends_the_time_of_running_processes(folder: Path, clocks: _Clocks) -> None:
-    world = clocks.world
-    unlock_device(folder, PASSPHRASE, 600, world=world)
-    with Memory.load("default", home=Home(folder=folder.parent, world=world)) as memory:
+    world = clocks.environment
+    unlock_device(folder, PASSPHRASE, 600, environment=world)
+    with Memory.load("default", home=Home(folder=folder.parent, environment=world)) as memory:
         clocks.wall, clocks.up = clocks.wall + 500_000, clocks.up + 500_000
-        unlock_device(folder, PASSPHRASE, 600, world=world)
+        unlock_device(folder, PASSPHRASE, 600, environment=world)
         clocks.wall, clocks.up = clocks.wall + 500_000, clocks.up + 500_000
         assert memory.read("tone") is not None
         clocks.wall, clocks.up = clocks.wall + 100_000, clocks.up + 100_000
@@ -556,14 +556,14 @@ def test_file_missing_before_keys_expired_needs_two_scans_after_unlock(
     folder: Path, clocks: _Clocks, tmp_path: Path
 ) -> None:
     plain = tmp_path / "plain"
-    home = Home(folder=folder.parent, world=clocks.world)
-    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    home = Home(folder=folder.parent, environment=clocks.environment)
+    unlock_device(folder, PASSPHRASE, 600, environment=clocks.environment)
     with Memory.load("default", home=home) as memory:
         memory.folders.attach(plain)
         (plain / "tone.md").unlink()
         memory.folders.scan()
     clocks.wall, clocks.up = clocks.wall + 14 * 86_400_000, clocks.up + 14 * 86_400_000
-    unlock_device(folder, PASSPHRASE, 600, world=clocks.world)
+    unlock_device(folder, PASSPHRASE, 600, environment=clocks.environment)
     with Memory.load("default", home=home) as memory:
         memory.folders.scan()
         assert [one.key for one in memory.list()] == ["tone"]

@@ -88,7 +88,7 @@ export class MemoryApp extends LitElement {
     try {
       if (code !== null && !this.client?.alone) {
         const client: MemoryClient = await HttpClient.exchange(code)
-        client.choose(this.opened?.namespace ?? '')
+        client.choose(this.opened?.vaultName ?? '')
         this.client = client
       }
       if (this.client === null) throw new Refusal('CodeError', 'this page is opened by the link of ipfsmem ui', 'Run it again, or press Enter in its terminal, for a new link.', 401)
@@ -116,7 +116,7 @@ export class MemoryApp extends LitElement {
       if (request !== this.#requests) return
       this.opened = opened
       if (this.shut !== null && !opened.locked) this.revision++
-      this.shut = opened.locked ? new Refusal('PassphraseError', 'this vault is locked', `Unlock it on this machine: ipfsmem --vault ${opened.namespace} unlock. This page then continues automatically.`, 423) : null
+      this.shut = opened.locked ? new Refusal('PassphraseError', 'this vault is locked', `Unlock it on this machine: ipfsmem --vault ${opened.vaultName} unlock. This page then continues automatically.`, 423) : null
       if (this.shut !== null) this.#later(request)
       else await this.#around()
     } catch (error) {
@@ -183,7 +183,7 @@ export class MemoryApp extends LitElement {
 
   protected override willUpdate(): void {
     if (this.client === null || this.opened === null || (this.#place === null && this.shut !== null)) return
-    const place: Place = { client: this.client, drafts: this.#drafts, namespace: this.opened.namespace, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
+    const place: Place = { client: this.client, drafts: this.#drafts, vaultName: this.opened.vaultName, scope: this.scope, right: this.opened.right, revision: this.revision, whole: this.opened.whole }
     if (this.#place === null || Object.entries(place).some(([name, value]) => this.#place![name as keyof Place] !== value)) this.#place = place
   }
 
@@ -217,7 +217,7 @@ export class MemoryApp extends LitElement {
     // Drafts outlive a lock: the views stay, hidden.
     return html`${this.shut === null ? nothing : this.#shut(this.shut)}<div class="open" ?hidden=${shut} ?inert=${shut}><a class="skip" href="#content" @click=${(event: Event) => { event.preventDefault(); this.querySelector<HTMLElement>('#content')?.focus() }}>Skip to content</a>
       <header class="top"><strong class="brand">ipfsmem</strong>
-        ${known.namespaces.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.namespaces.map(one => html`<option ?selected=${one === known.namespace}>${one}</option>`)}</select>` : html`<span class="faint">${known.namespace}</span>`}
+        ${known.vaultNames.length > 1 ? html`<select aria-label="Memory" @change=${(event: Event) => { this.client!.choose((event.target as HTMLSelectElement).value); this.scope = ''; this.revision++; this.#go('memories'); void this.#open() }}>${known.vaultNames.map(one => html`<option ?selected=${one === known.vaultName}>${one}</option>`)}</select>` : html`<span class="faint">${known.vaultName}</span>`}
         <nav aria-label="Views">${VIEWS.map(([name, words]) => ((name === 'vault' || name === 'conflicts') && !known.whole) ? nothing : html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}${name === 'conflicts' && this.clashes ? html`<span class="badge" aria-label="${this.clashes} open">${this.clashes}</span>` : nothing}</a>`)}
           ${this.extras.map(({ name, words }) => html`<a href="#/${name}" aria-current=${this.view === name ? 'page' : nothing}>${words}</a>`)}</nav>
         ${this.scopes.length ? html`<select class="scope" aria-label="Scope" @change=${(event: Event) => { this.scope = (event.target as HTMLSelectElement).value; if (this.chosen) this.#go(this.view) }}>

@@ -76,7 +76,7 @@ export type Member = { readonly id: string; readonly label: string; readonly rol
 export type Place = { readonly name: string; readonly can: string; readonly limits: readonly string[]; readonly at: number | null; readonly problem: string }
 export type Finding = { readonly level: string; readonly text: string; readonly hint: string }
 export type State = {
-  readonly namespace: string
+  readonly vaultName: string
   readonly mode: string
   readonly memories: number
   readonly events: number
@@ -87,7 +87,7 @@ export type State = {
   readonly published: boolean
   readonly unlockedUntil: number | null
 }
-export type Opened = { readonly namespace: string; readonly namespaces: readonly string[]; readonly right: Right; readonly locked: boolean; readonly whole: boolean }
+export type Opened = { readonly vaultName: string; readonly vaultNames: readonly string[]; readonly right: Right; readonly locked: boolean; readonly whole: boolean }
 export type Change = { readonly what: string; readonly scope: string; readonly key: string; readonly doing: string; readonly done: number; readonly total: number; readonly locked: boolean; readonly ended?: boolean; readonly exit_code?: number; readonly said?: string }
 /** `offline`: no connection now; it is retried. */
 export type Heard = { readonly change: (change: Change) => void; readonly connected: (yes: boolean) => void }
@@ -109,7 +109,7 @@ export interface MemoryClient {
   /** Whether the vault is in this browser, without an ipfsmem on this machine. */
   readonly alone: boolean
   open(): Promise<Opened>
-  choose(namespace: string): void
+  choose(vaultName: string): void
   list(scope: string, how: { type?: string; match?: string; cursor?: string; limit?: number }): Promise<{ lines: readonly Line[]; next: string | null; total: number }>
   recall(query: string, scope: string): Promise<readonly Line[]>
   read(key: string, scope: string): Promise<Shown>

@@ -19,8 +19,8 @@ export class ConflictsView extends View {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
-    if (changed.has('place') && before?.namespace !== this.place.namespace) {
-      this.own = this.place.drafts.resolution(this.place.namespace)
+    if (changed.has('place') && before?.vaultName !== this.place.vaultName) {
+      this.own = this.place.drafts.resolution(this.place.vaultName)
       this.found = null
     }
     if (changed.has('place') && before?.revision !== this.place.revision) void this.#load()
@@ -29,7 +29,7 @@ export class ConflictsView extends View {
   /** Keep the text being edited, so that it is still there on return to this view. */
   #write(own: Resolution | null): void {
     this.own = own
-    this.place.drafts.keepResolution(this.place.namespace, own)
+    this.place.drafts.keepResolution(this.place.vaultName, own)
   }
 
   async #load(): Promise<void> {

@@ -19,23 +19,23 @@ export class Drafts {
     return this.#memories.size + this.#resolution.size > 0
   }
 
-  memory(namespace: string, scope: string, key: string): Kept | null {
-    return this.#memories.get(place(namespace, scope, key)) ?? null
+  memory(vaultName: string, scope: string, key: string): Kept | null {
+    return this.#memories.get(place(vaultName, scope, key)) ?? null
   }
 
   /** Store a memory's draft; null removes it. */
-  keep(namespace: string, scope: string, key: string, kept: Kept | null): void {
-    if (kept === null) this.#memories.delete(place(namespace, scope, key))
-    else this.#memories.set(place(namespace, scope, key), kept)
+  keep(vaultName: string, scope: string, key: string, kept: Kept | null): void {
+    if (kept === null) this.#memories.delete(place(vaultName, scope, key))
+    else this.#memories.set(place(vaultName, scope, key), kept)
   }
 
-  resolution(namespace: string): Resolution | null {
-    return this.#resolution.get(namespace) ?? null
+  resolution(vaultName: string): Resolution | null {
+    return this.#resolution.get(vaultName) ?? null
   }
 
-  keepResolution(namespace: string, own: Resolution | null): void {
-    if (own === null) this.#resolution.delete(namespace)
-    else this.#resolution.set(namespace, own)
+  keepResolution(vaultName: string, own: Resolution | null): void {
+    if (own === null) this.#resolution.delete(vaultName)
+    else this.#resolution.set(vaultName, own)
   }
 
   /** Return every draft with a name that the person recognises. */

@@ -30,7 +30,7 @@ export class DreamsView extends View {
   protected override willUpdate(changed: PropertyValues<this>): void {
     if (!changed.has('place')) return
     const before = changed.get('place')
-    if (before?.scope !== this.place.scope || before?.namespace !== this.place.namespace) Object.assign(this, { said: '', proposal: null, ready: false })
+    if (before?.scope !== this.place.scope || before?.vaultName !== this.place.vaultName) Object.assign(this, { said: '', proposal: null, ready: false })
     if (before?.scope !== this.place.scope || before?.revision !== this.place.revision || before?.client !== this.place.client) void this.#load()
   }
 

@@ -20,7 +20,7 @@ export class HttpClient implements MemoryClient {
   readonly alone = false
   readonly life: Life
   readonly #token: string
-  #namespace = ''
+  #vaultName = ''
 
   constructor(token: string) {
     this.#token = token
@@ -36,7 +36,7 @@ export class HttpClient implements MemoryClient {
 
   async #ask(method: string, path: string, query: Record<string, string | number | undefined> = {}, body?: unknown, headers: Record<string, string> = {}): Promise<Response> {
     const asks = new URLSearchParams()
-    for (const [name, value] of Object.entries({ vault: this.#namespace, ...query })) if (value !== undefined && value !== '') asks.set(name, String(value))
+    for (const [name, value] of Object.entries({ vault: this.#vaultName, ...query })) if (value !== undefined && value !== '') asks.set(name, String(value))
     const sent: RequestInit = { method, headers: { Authorization: `Bearer ${this.#token}`, ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) } }
     if (body !== undefined) sent.body = JSON.stringify(body)
     const said = asks.toString()
@@ -58,15 +58,15 @@ export class HttpClient implements MemoryClient {
   }
 
   async open(): Promise<Opened> {
-    const known = await this.#get('namespaces', { vault: undefined })
-    const all = known['namespaces'] as { namespace: string; locked: boolean }[]
-    const one = all.find(each => each.namespace === this.#namespace) ?? all[0]
-    this.#namespace = one?.namespace ?? ''
-    return { namespace: this.#namespace, namespaces: all.map(each => each.namespace), right: known['right'] as Right, locked: one?.locked ?? true, whole: known['scopes'] === null }
+    const known = await this.#get('vaults', { vault: undefined })
+    const all = known['vaults'] as { vault_name: string; locked: boolean }[]
+    const one = all.find(each => each.vault_name === this.#vaultName) ?? all[0]
+    this.#vaultName = one?.vault_name ?? ''
+    return { vaultName: this.#vaultName, vaultNames: all.map(each => each.vault_name), right: known['right'] as Right, locked: one?.locked ?? true, whole: known['scopes'] === null }
   }
 
-  choose(namespace: string): void {
-    this.#namespace = namespace
+  choose(vaultName: string): void {
+    this.#vaultName = vaultName
   }
 
   async list(scope: string, how: { type?: string; match?: string; cursor?: string; limit?: number }): Promise<{ lines: readonly Line[]; next: string | null; total: number }> {
@@ -144,7 +144,7 @@ export class HttpClient implements MemoryClient {
   async status(): Promise<State> {
     const one = await this.#get('status')
     return {
-      namespace: one['namespace'], mode: one['mode'], memories: one['memories'], events: one['events'], conflicts: one['conflicts'], notFetched: one['not_fetched'],
+      vaultName: one['vault_name'], mode: one['mode'], memories: one['memories'], events: one['events'], conflicts: one['conflicts'], notFetched: one['not_fetched'],
       unpublished: one['unpublished'], published: one['mode'] === 'ipfs' || one['mode'] === 'encrypted-ipfs', unlockedUntil: one['unlocked_until'],
       notices: [...one['notices'], ...one['files'].flatMap((folder: Json) => folder['remarks'] ?? [])]
     }
@@ -192,7 +192,7 @@ export class HttpClient implements MemoryClient {
     let cursor = ''
     while (!signal.aborted) {
       try {
-        const query = this.#namespace ? `?vault=${this.#namespace}` : ''
+        const query = this.#vaultName ? `?vault=${this.#vaultName}` : ''
         const answer = await fetch(`/v1/changes${query}`, { signal, cache: 'no-store', headers: { Authorization: `Bearer ${this.#token}`, ...(cursor ? { 'Last-Event-ID': cursor } : {}) } })
         if (answer.status === 401) {
           // Another server is running by now: opening the vault again reports that.

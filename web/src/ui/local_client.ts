@@ -49,7 +49,7 @@ export class LocalClient implements MemoryClient {
   ) {}
 
   async open(): Promise<Opened> {
-    return { namespace: this.how.name, namespaces: [this.how.name], right: this.how.right, locked: false, whole: true }
+    return { vaultName: this.how.name, vaultNames: [this.how.name], right: this.how.right, locked: false, whole: true }
   }
 
   /** Only one vault here. */
@@ -156,7 +156,7 @@ export class LocalClient implements MemoryClient {
 
   async status(): Promise<State> {
     const one = await fromVault(() => this.memory.status())
-    return { ...one, namespace: this.how.name, mode: 'encrypted-ipfs', published: this.how.right !== 'read', unlockedUntil: null, notices: this.#notices }
+    return { ...one, vaultName: this.how.name, mode: 'encrypted-ipfs', published: this.how.right !== 'read', unlockedUntil: null, notices: this.#notices }
   }
 
   async members(): Promise<readonly Member[]> {

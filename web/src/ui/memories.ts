@@ -136,7 +136,7 @@ export class MemoriesView extends View {
       <span class="title" dir="auto">${line.name || line.key}</span>
       <span class="when">${line.score === null ? day(line.updated) : html`<span title="Score, relative to the other results"><span class="unseen">fits </span>${line.score.toFixed(2)}</span>`}</span>
       <span class="about" dir="auto">${line.description || (line.name ? line.key : '')}</span>
-      <span class="marks">${this.place.drafts.memory(this.place.namespace, this.place.scope, line.key) === null ? nothing : html`<span class="kind warns">draft</span>`}
+      <span class="marks">${this.place.drafts.memory(this.place.vaultName, this.place.scope, line.key) === null ? nothing : html`<span class="kind warns">draft</span>`}
         ${line.conflicts ? html`<span class="kind warns">conflict</span>` : nothing}
         ${line.own ? nothing : html`<span class="kind">by others</span>`}
         ${line.here ? nothing : html`<span class="kind">not fetched</span>`}
@@ -182,7 +182,7 @@ export class MemoriesView extends View {
             @drafted=${() => this.requestUpdate()}
             @close=${() => { this.making = false; this.#choose('') }}></memory-detail>`
         : this.#loaded && !this.total && this.found === null && !this.type && !this.place.scope && !this.place.client.alone ? html`<div class="empty"><h3>Let an agent remember here</h3>
-            <p>Connect the program that you use, for instance:</p><pre>ipfsmem --vault ${this.place.namespace} connect claude-code</pre></div>`
+            <p>Connect the program that you use, for instance:</p><pre>ipfsmem --vault ${this.place.vaultName} connect claude-code</pre></div>`
         : empty('Choose a memory', 'Its text, history and actions appear here.')}
       </section></div>`
   }

@@ -36,9 +36,9 @@ export class MemoryDetail extends View {
 
   protected override willUpdate(changed: PropertyValues<this>): void {
     const before = changed.get('place')
-    if (changed.has('key') || (before !== undefined && (before.scope !== this.place.scope || before.namespace !== this.place.namespace))) {
+    if (changed.has('key') || (before !== undefined && (before.scope !== this.place.scope || before.vaultName !== this.place.vaultName))) {
       Object.assign(this, { shown: null, mode: this.key ? 'read' : 'edit', past: null, stale: false, theirs: null, sure: false, raw: null, unseen: 0, failed: null, draft: draftOf(null), newKey: '' })
-      const kept = this.place.drafts.memory(this.place.namespace, this.place.scope, this.key)
+      const kept = this.place.drafts.memory(this.place.vaultName, this.place.scope, this.key)
       if (kept !== null) Object.assign(this, { ...kept, mode: 'edit' })
       if (this.key) void (kept === null ? this.#load() : this.#refresh())
     } else if (before !== undefined && before.revision !== this.place.revision && this.key) void this.#refresh()
@@ -119,9 +119,9 @@ export class MemoryDetail extends View {
 
   /** Report to the list when a draft begins or ends. */
   #keep(kept: Kept | null): void {
-    const { drafts, namespace, scope } = this.place
-    const before = drafts.memory(namespace, scope, this.key)
-    drafts.keep(namespace, scope, this.key, kept)
+    const { drafts, vaultName, scope } = this.place
+    const before = drafts.memory(vaultName, scope, this.key)
+    drafts.keep(vaultName, scope, this.key, kept)
     if ((before === null) !== (kept === null)) this.dispatchEvent(new CustomEvent('drafted'))
   }
 

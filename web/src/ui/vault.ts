@@ -68,7 +68,7 @@ export class VaultView extends View {
       }
     })
     if (blob === undefined) return
-    saved(blob, `${this.state?.namespace ?? 'memory'}.${format === 'blob' ? 'json' : format}`)
+    saved(blob, `${this.state?.vaultName ?? 'memory'}.${format === 'blob' ? 'json' : format}`)
   }
 
   #confirmation(format: Format, said: string): TemplateResult {
@@ -99,10 +99,10 @@ export class VaultView extends View {
         <p class="faint" role="status">${this.step?.doing ? html`${sentence(this.step.doing).slice(0, -1)}${this.step.total ? html` <progress max=${this.step.total} value=${this.step.done} aria-label=${this.step.doing}></progress>` : nothing}` : this.said}</p>
         <h3>Providers</h3>
         <ul class="things">${this.providers.map(one => html`<li><div><strong>${one.name}</strong> ${one.problem ? html`<span class="kind warns">not reached</span>` : nothing}</div><div class="faint">${one.problem ? sentence(one.problem) : one.can}${one.at === null ? '' : ` · published ${moment(one.at)}`}</div>${one.problem ? nothing : one.limits.map(limit => html`<div class="faint">${sentence(limit)}</div>`)}</li>`)}</ul>
-        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">No provider yet. Add one: <code>ipfsmem --vault ${state.namespace} provider add SPEC</code></p>`}
+        ${this.providers.length || this.place.client.alone ? nothing : html`<p class="faint">No provider yet. Add one: <code>ipfsmem --vault ${state.vaultName} provider add SPEC</code></p>`}
         <h3>Devices and members</h3>
         <ul class="things">${this.members.map(one => html`<li><div><strong dir="auto">${one.label || one.id}</strong> ${one.thisDevice ? html`<span class="kind">this device</span>` : nothing}</div><div class="faint">${memberSaid(one)}</div></li>`)}</ul>
-        ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.namespace} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is stored only on this disk. For a vault that syncs with your other devices: <code>ipfsmem init --vault NEW</code></p>`}
+        ${this.place.client.alone ? nothing : html`<p class="faint">Adding and revoking members requires your wallet: <code>ipfsmem --vault ${state.vaultName} member</code></p>`}` : this.place.client.alone ? nothing : html`<p class="faint">It is stored only on this disk. For a vault that syncs with your other devices: <code>ipfsmem init --vault NEW</code></p>`}
       <h3>Health</h3><div class="line"><span>${this.findings === null ? 'Check this device’s copy.' : worst(this.findings)}</span><button @click=${this.#check} ?disabled=${this.acting}>Check</button></div>
       ${this.findings === null ? nothing : this.#findings(this.findings)}
       <h3>Export</h3><p class="faint">Files are plain text, even from an encrypted vault: store them where only you can read them.${this.place.client.alone && this.mayWrite ? ' The CAR is encrypted; a device with a provider publishes it with ipfsmem sync --car.' : ''}</p>

@@ -9,7 +9,7 @@ import type { Drafts } from './drafts.ts'
 import type { Life } from './life.ts'
 
 /** The subject of a view. */
-export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly namespace: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
+export type Place = { readonly client: MemoryClient; readonly drafts: Drafts; readonly vaultName: string; readonly scope: string; readonly right: Right; readonly revision: number; readonly whole: boolean }
 
 export abstract class View extends LitElement {
   static override properties = { place: { attribute: false }, failed: { state: true }, busy: { state: true }, acting: { state: true } }

@@ -1,4 +1,4 @@
-"""List the vaults on this device by name (namespace), and prevent two namespaces from having the same vault.
+"""List the vaults on this device by name, and prevent two names from leading to the same vault.
 
 The label of a vault is part of the text that a wallet signs (format section 2.1), so it determines the keys. Only the
 configurations are read; no vault is opened and nothing changed.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ipfsmem.config import CONFIG_FILE, NamespaceConfig, VaultConfig, is_namespace
+from ipfsmem.config import CONFIG_FILE, LocalVaultConfig, VaultConfig, is_vault_name
 from ipfsmem.device.atomic_files import storage_errors
 from ipfsmem.device.database_file import DATABASE
 from ipfsmem.device.identity import KEY_FILE
@@ -17,17 +17,17 @@ from ipfsmem.device.replica import read_config
 from ipfsmem.errors import ConfigError, IpfsmemError, UsageError
 from ipfsmem.wallet.message import check_vault
 
-#: The label of the first namespace's vault, whatever the namespace is called: one signature restores it anywhere.
+#: The label of the first vault, whatever its name on this device: one signature restores it anywhere.
 FIRST: Final = "default"
 
 
-def namespaces(home: Path) -> dict[str, NamespaceConfig]:
+def local_vaults(home: Path) -> dict[str, LocalVaultConfig]:
     """Return the configuration of each vault under `home` that can be read, by name. StorageError if `home` cannot be listed."""
-    configs: dict[str, NamespaceConfig] = {}
+    configs: dict[str, LocalVaultConfig] = {}
     if not home.is_dir():
         return configs
     with storage_errors(home, "list"):
-        folders = sorted(path for path in home.iterdir() if is_namespace(path.name) and path.is_dir())
+        folders = sorted(path for path in home.iterdir() if is_vault_name(path.name) and path.is_dir())
     for folder in folders:
         try:
             config = read_config(folder)
@@ -38,30 +38,30 @@ def namespaces(home: Path) -> dict[str, NamespaceConfig]:
     return configs
 
 
-def vault_label(home: Path, namespace: str, label: str | None) -> str:
-    """Return the label of the vault for a new namespace: `label`; otherwise `default` for the first namespace with a vault on
-    this device, and the namespace's own name for a further one. UsageError if that is not a valid label."""
+def vault_label(home: Path, vault_name: str, label: str | None) -> str:
+    """Return the label of a new vault named `vault_name`: `label`; otherwise `default` for the first sealed vault on
+    this device, and the vault's own name for a further one. UsageError if that is not a valid label."""
     if label is not None:
         return label
-    others = [name for name, config in namespaces(home).items() if config.vault and name != namespace]
+    others = [name for name, config in local_vaults(home).items() if config.vault and name != vault_name]
     if not others:
         return FIRST
     try:
-        check_vault(namespace)
+        check_vault(vault_name)
     except UsageError as error:
         raise UsageError(
             f"this device has a vault already ({', '.join(others)}), and the name of this memory cannot be the name of "
             f"another one: {error}",
             hint="Name the vault: --wallet-vault NAME (in Python: Unlock(vault=NAME)).",
         ) from None
-    return namespace
+    return vault_name
 
 
-def refuse_shared(home: Path, namespace: str, vault: VaultConfig) -> None:
-    """Refuse a vault that another namespace on this device has, or whose anchor it would move. Raises ConfigError."""
-    for name, config in namespaces(home).items():
+def refuse_shared(home: Path, vault_name: str, vault: VaultConfig) -> None:
+    """Refuse a vault that this device has under another name, or whose anchor it would move. Raises ConfigError."""
+    for name, config in local_vaults(home).items():
         other = config.vault
-        if name == namespace or other is None or (vault.tag != other.tag and vault.anchor != other.anchor):
+        if name == vault_name or other is None or (vault.tag != other.tag and vault.anchor != other.anchor):
             continue
         raise ConfigError(
             f"the vault {name} on this device is the same vault",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ipfsmem.config import VaultConfig
-from ipfsmem.device.namespaces import namespaces, vault_label
+from ipfsmem.device.local_vaults import local_vaults, vault_label
 from ipfsmem.errors import ConfigError, NoVaultError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.vault.owner import Unlock
@@ -19,9 +19,9 @@ from ipfsmem.wallet.signers import RawKeySigner
 WALLET = Unlock(RawKeySigner(bytes(31) + b"\x41"))
 
 
-def make(home: Path, namespace: str, provider: Path | None = None, unlock: Unlock | None = WALLET) -> Memory:
+def make(home: Path, vault_name: str, provider: Path | None = None, unlock: Unlock | None = WALLET) -> Memory:
     return Memory.create(
-        namespace,
+        vault_name,
         "encrypted-ipfs",
         provider=str(provider) if provider else None,
         unlock=unlock,
@@ -61,7 +61,7 @@ def test_name_invalid_in_a_wallet_requires_a_wallet_vault_name(tmp_path: Path) -
     with pytest.raises(UsageError, match="my_second") as caught:
         make(tmp_path, "my_second")
     assert "--wallet-vault NAME" in caught.value.hint
-    assert [*namespaces(tmp_path)] == ["my_first"]
+    assert [*local_vaults(tmp_path)] == ["my_first"]
     named = Unlock(WALLET.signer, "second")
     assert vault(make(tmp_path, "my_second", unlock=named)).name == "second"
     assert vault_label(tmp_path, "third", None) == "third"
@@ -85,17 +85,19 @@ def test_two_vault_names_never_share_a_vault(tmp_path: Path) -> None:
     # The other kind of the same label has the same anchor and would move it.
     with pytest.raises(ConfigError, match="is the same vault"):
         Memory.create("bob", "ipfs", unlock=label, passphrase=False, home=tmp_path / "a")
-    assert [*namespaces(tmp_path / "a")] == ["alex"] and not (tmp_path / "a" / "bob" / "device.key").exists()
+    assert [*local_vaults(tmp_path / "a")] == ["alex"] and not (
+        tmp_path / "a" / "bob" / "device.key"
+    ).exists()
 
 
 def test_local_vaults_and_other_folders_use_no_wallet_vault(tmp_path: Path) -> None:
     Memory.create("notes", "local", home=tmp_path).close()
     (tmp_path / "wallet.json").write_text("{}")
-    (tmp_path / "not.a.namespace").mkdir()
+    (tmp_path / "not.a.vault_name").mkdir()
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "ipfsmem.json").write_text("{")
     assert vault(make(tmp_path, "alex")).name == "default"
-    assert [*namespaces(tmp_path)] == ["alex", "notes"]
+    assert [*local_vaults(tmp_path)] == ["alex", "notes"]
     assert vault(make(tmp_path, "lone", unlock=None)).tag != vault(make(tmp_path, "alone", unlock=None)).tag
 
 
