@@ -111,7 +111,7 @@ def test_reading_routes_show_the_texts_of_their_scope(tmp_path: Path, scopes: li
     """Otherwise the property above would hold trivially."""
     doings = ("entity", "relate", "fact", "value", "use", "say", "note", "tea", "dream", "hide")
     silent = {
-        "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members_list", "providers_list",
+        "history", "conflicts", "timeline_days", "scopes_list", "scopes_show", "status", "check", "members_list", "agents_list", "providers_list",
         "facts_history", "values_history", "dreams_status", "dreams_list", "usage_budgets", "facts_get", "duplicates", "maintenance_index_status",
         "settings_list", "operations_list",
     }  # fmt: skip

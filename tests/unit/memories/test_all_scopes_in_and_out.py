@@ -235,7 +235,7 @@ def test_import_into_one_scope_requires_a_bundle_of_one_scope(
     full.bundles.export_folder(tmp_path / "out")
     mine = made("mine")
     for wrong in ({"maps": {"work": "x"}}, {"same": True}, {}):
-        with pytest.raises(UsageError, match="into one"):
+        with pytest.raises(UsageError, match="several scopes cannot become one scope"):
             mine.scope("here").bundles.import_(tmp_path / "out", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="backup"):
         mine.bundles.import_(tmp_path / "out", same=True, foreign=True)

@@ -485,7 +485,7 @@ def test_provider_has_a_default_model_that_settings_override(
 
 
 def test_threshold_requires_a_model_and_is_a_cosine(memory: Memory, name: Name) -> None:
-    with pytest.raises(UsageError, match="none is named"):
+    with pytest.raises(UsageError, match="none is set"):
         memory.recall("kitchen", threshold=0.5)
     with pytest.raises(UsageError) as caught:
         memory.recall("kitchen", threshold=0.5)

@@ -80,7 +80,7 @@ def test_reserved_or_invalid_scope_token_is_refused(memory: Memory, scope: str) 
 def test_put_creates_a_scope_once_and_changes_its_title_later(memory: Memory) -> None:
     made = memory.scopes.put("plans", kind="agent")
     assert made.created and made.card is not None and made.card.kind == "agent"
-    with pytest.raises(UsageError, match="there is a scope plans already"):
+    with pytest.raises(UsageError, match="the scope plans exists already"):
         memory.scopes.put("plans", kind="user")
     changed = memory.scopes.put("plans", title="Our plans")
     assert changed.card is not None

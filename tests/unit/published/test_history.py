@@ -45,7 +45,7 @@ def test_log_and_diff_show_versions_and_changes(memory: Memory) -> None:
     assert "one\n" in (lines["a"].before or "") and "one, changed" in (lines["a"].after or "")
     assert lines["b"].after is None and lines["c"].before is None
     assert [line.change for line in memory.versions.diff(second, first)] == ["changed", "added", "removed"]
-    with pytest.raises(UsageError, match="beginning of 2"):
+    with pytest.raises(UsageError, match="prefix of 2"):
         memory.versions.diff("baf")
     with pytest.raises(NotFoundError):
         memory.versions.diff("nonsense")

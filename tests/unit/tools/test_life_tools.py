@@ -177,7 +177,7 @@ def test_dream_in_one_scope_keeps_the_proposal_of_another(memory: Memory, model:
     there = model("dream", scope="work")
     assert model("show_dream").structured == shown.structured != there.structured
     assert model("show_dream", scope="work").structured == there.structured
-    assert "is gone" in model.refused("apply_dream", proposal=there.structured["id"])
+    assert "no longer exists" in model.refused("apply_dream", proposal=there.structured["id"])
     for said, scope in ((there, {"scope": "work"}), (shown, {})):
         assert model("apply_dream", proposal=said.structured["id"], **scope).structured["id"]
 
@@ -196,7 +196,7 @@ def test_dream_is_applied_only_as_shown_and_can_be_undone(memory: Memory, model:
     assert "See [[first]] and [[second]]." in shown.structured["before"]["trip"]
     assert shown.structured["seen"] == {}
     assert memory.read("first") is not None is not memory.read("second")
-    assert "is gone" in model.refused("apply_dream", proposal="0" * 12)
+    assert "no longer exists" in model.refused("apply_dream", proposal="0" * 12)
     done = model("apply_dream", proposal=shown.structured["id"]).structured
     (removed,) = done["removed"]
     assert done["written"] == ["trip"] and memory.read(removed) is None
