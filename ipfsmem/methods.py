@@ -133,8 +133,8 @@ class StackMethods:
     def list(self, *, type: str | None = None, tag: str | None = None, category: str | None = None, match: str | None = None, limit: int | None = None, cursor: str | None = None, hidden: bool = False, expired: bool = True) -> MemoryPage:
         """List memories by key, headers only.
 
-        A memory that exists in several scopes is listed once, from the first scope; your own text takes
-        precedence over another person's. JSON also has the scope and the number of conflicts of each
+        A memory that exists in several scopes of a stack is listed once, from the first of them; your own
+        text takes precedence over another person's. JSON also has the scope and the number of conflicts of each
         memory. A memory that is not on this device yet has no header.
 
         Args:
@@ -1340,7 +1340,7 @@ class GraphMethods:
         return path.run(self._view(), {"begin": begin, "end": end})
 
     def around(self, entity: str | None = None, depth: int = 1, *, limit: int = 100) -> Subgraph:
-        """Return the entities near one entity, nearest first, and the relations among them; without an entity, the whole graph.
+        """Return the neighbors of an entity, nearest first, and the relations among them; without an entity, the whole graph.
 
         Args:
             entity: Key or name of an entity; without one, all.
@@ -1357,7 +1357,7 @@ class GraphMethods:
         return around.run(self._view(), {"entity": entity, "depth": depth, "limit": limit})
 
     def drawn(self, entity: str | None = None, *, format: Literal['graphml', 'mermaid', 'html'] = 'graphml', depth: int = 2) -> GraphDrawing:
-        """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a picture.
+        """Export the whole graph, or an entity and its neighbors, as GraphML, Mermaid or an HTML page.
 
         Args:
             entity: Key or name of an entity; without one, all.

@@ -74,7 +74,7 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
     is_flag=False,
     flag_value="",
     metavar="[FILE]",
-    help="Create a wallet: an encrypted keystore file (default: wallet.json in the home).",
+    help="Create a wallet: an encrypted keystore file (default: wallet.json in the --home folder).",
 )
 @click.option(
     "--no-wallet",
@@ -87,7 +87,7 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
 @click.option(
     "--create",
     is_flag=True,
-    help="Create a vault without asking if none of this wallet is found, even if that is uncertain.",
+    help="Create a vault without asking if no vault for this wallet is found, even if one might exist.",
 )
 @memory_request_options(
     InitRequest,
@@ -99,9 +99,9 @@ _MADE = "the vault is created, on this device only until ipfsmem sync"
 def command(context: CommandContext, request: InitRequest) -> None:
     """Create a vault on this device, or restore the vault that the wallet already has.
 
-    If the provider has a vault of the wallet, `init` restores it. If the provider cannot be opened or
-    reached, nothing is created. If it is uncertain whether the wallet has a vault there, creating one
-    requires --create (a terminal asks).
+    If the provider already holds a vault for this wallet, `init` restores it. If the provider cannot be
+    opened or reached, nothing is created. If it is uncertain whether the wallet has a vault there,
+    creating one requires --create; on a terminal, `init` asks instead.
 
     To restore a vault but never create one, use `ipfsmem recover --wallet FILE`.
 

@@ -69,7 +69,7 @@ passphrase_command = operation_command(
             ["--unprotected-keys"], is_flag=True, help="Store the keys without a passphrase from now on."
         ),
     ],
-    notes="Enter the old passphrase as for every command, and the new one twice.",
+    notes="`key passphrase` asks for the old passphrase once and for the new one twice.",
 )
 
 

@@ -36,7 +36,7 @@ _MADE = "the new recovery phrase is created, and the older ones still work"
 @click.option(
     "--revoke-old/--keep-old",
     default=None,
-    help="Whether to revoke phrases that this command created before (a terminal asks; default: keep).",
+    help="Whether to revoke phrases that this command created before (on a terminal, the command asks; default: keep).",
 )
 @provider_option("Provider", of_vault=True)
 @root_options

@@ -101,8 +101,8 @@ def memory_request_options(
             "--memory-dir",
             callback=not_empty,
             metavar="DIR",
-            help="Folder of the plain files. Mode encrypted-ipfs has none unless you name one: whoever can read "
-            "this disk can read them.",
+            help="Folder of the plain files. By default, mode encrypted-ipfs writes none. If you name a folder, anyone "
+            "with access to this disk can read its files.",
         ),
         label_option,
     )

@@ -64,7 +64,7 @@ def command(context: CommandContext, request: RecoverRequest) -> None:
     """Restore a vault from its recovery phrase or its wallet, and add this device. `recover` never
     creates a vault.
 
-    A terminal asks for the 24 words; otherwise they come from --words-fd or standard input.
+    On a terminal, `recover` asks for the 24 words; otherwise they come from --words-fd or standard input.
     """
     from ipfsmem.device.replica import claim_folder
 

@@ -27,7 +27,7 @@ FOLDER = "ipfsmem"
 _MAX_SETTINGS = 1024 * 1024
 #: Maximum offers of one program or kind.
 _MAX_OFFERS = 4
-#: Folders that programs sync, in the home.
+#: Folders that programs sync, in your home directory.
 _IN_HOME = (
     ("iCloud Drive", "Library/Mobile Documents/com~apple~CloudDocs"),
     ("iCloud Drive", "iCloudDrive"),

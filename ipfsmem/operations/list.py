@@ -79,8 +79,8 @@ def list_(
 ) -> MemoryPage:
     """List memories by key, headers only.
 
-    A memory that exists in several scopes is listed once, from the first scope; your own text takes
-    precedence over another person's. JSON also has the scope and the number of conflicts of each
+    A memory that exists in several scopes of a stack is listed once, from the first of them; your own
+    text takes precedence over another person's. JSON also has the scope and the number of conflicts of each
     memory. A memory that is not on this device yet has no header.
     """
     if cursor:

@@ -138,7 +138,7 @@ def around(
         int, Meta(ge=1, le=MOST, description="Maximum number of entities."), Cli(metavar="N")
     ] = 100,
 ) -> Subgraph:
-    """Return the entities near one entity, nearest first, and the relations among them; without an entity, the whole graph."""
+    """Return the neighbors of an entity, nearest first, and the relations among them; without an entity, the whole graph."""
     graph = graph_in(view)
     if entity is not None:
         keys, more = graph.around(key_in(graph, entity), depth, limit)
@@ -167,7 +167,7 @@ def drawn(
     format: Annotated[Format, Meta(description="GraphML, Mermaid, or a page with a picture.")] = "graphml",
     depth: Depth = 2,
 ) -> GraphDrawing:
-    """Return the graph, or only the entities near one, as GraphML, as Mermaid or as a page with a picture."""
+    """Export the whole graph, or an entity and its neighbors, as GraphML, Mermaid or an HTML page."""
     from ipfsmem.graph.drawing import drawn as draw
 
     graph = graph_in(view)

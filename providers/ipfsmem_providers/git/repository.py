@@ -1,4 +1,4 @@
-"""The cache repository of one address: bare and shallow, in the home, never the user's own.
+"""The cache repository of one address: bare and shallow, in the home folder, never the user's own.
 
 It contains only copies, so a damaged one is replaced. Programs on this device share it, and hold its lock for changes. Data from a
 host is received in a separate folder, and moved after its content and size were checked.
