@@ -15,7 +15,6 @@ from bench import (
     agents,
     api,
     backup,
-    beside,
     browser,
     context_blocks,
     dreams,
@@ -24,6 +23,7 @@ from bench import (
     local,
     neighbours,
     network,
+    peers,
     recall,
     sessions,
     shares,
@@ -51,7 +51,7 @@ CASES = {
     "graph": life.graph,
     "facts": life.facts,
     "usage": life.usage,
-    "beside": beside.beside,
+    "peers": peers.peers,
     "api": api.api,
     "agents": agents.agents,
     "latency": latency.latency,
@@ -61,7 +61,7 @@ CASES = {
 }
 #: Cases that run on request only: they start servers and browsers, take minutes, or need a third-party
 #: program. `network` writes RESULTS_NETWORK.md.
-ASKED = {"latency", "network", "neighbours", "beside", "browser"}
+ASKED = {"latency", "network", "neighbours", "peers", "browser"}
 #: Cases whose result is the same at every size, and the size at which they run.
 ONCE = {"start", "backup", "shares", "network", "neighbours"}
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -92,13 +92,13 @@ def main() -> None:
         "--initrunner",
         type=Path,
         metavar="PYTHON",
-        help="a Python with initrunner==1.0.0, for the case beside",
+        help="a Python with initrunner==1.0.0, for the case peers",
     )
     parser.add_argument(
         "--mcp-memory",
         type=Path,
         metavar="FILE",
-        help="dist/index.js of @modelcontextprotocol/server-memory, for the case beside",
+        help="dist/index.js of @modelcontextprotocol/server-memory, for the case peers",
     )
     given = parser.parse_args()
     if given.again:

@@ -247,13 +247,13 @@ _PARTS = {
 
 def _add(ctx: Context, by: str, found: list[dict[str, float]]) -> None:
     beside = [one["all"] - one["network"] for one in found]
-    least = min(beside)
+    fastest = min(beside)
     ctx.add(
         f"browser: {by} to list, excluding the network",
         statistics.median(beside),
         runs=len(found),
         budget_seconds=LIST_BUDGETS.get(ctx.size),
-        note=f"a new profile; least {least * 1000:.0f} ms; load {os.getloadavg()[0]:.1f}",
+        note=f"a new profile; fastest {fastest * 1000:.0f} ms; load {os.getloadavg()[0]:.1f}",
     )
     ctx.add(f"browser: {by} to list, total", statistics.median(one["all"] for one in found), runs=len(found))
     ctx.add(

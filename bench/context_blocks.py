@@ -50,7 +50,7 @@ def context_blocks(ctx: Context) -> None:
             for layout in layouts:
                 times = [least_cpu(_block(memory, question, layout), ctx.runs(5)) for question in questions]
                 ctx.add(
-                    f"context, {layout}, beside {kind}",
+                    f"context, {layout}, with {kind}",
                     middle(times),
                     runs=len(times),
                     budget_seconds=_BUDGET if ctx.size == _MOST else None,

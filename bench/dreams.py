@@ -32,5 +32,5 @@ def dreams(ctx: Context) -> None:
         took,
         runs=1,
         budget_seconds=BUDGET if ctx.size <= 10_000 else None,
-        note=f"{found.looked_at:,} memories, {changes:,} changes proposed or left, {more} MiB more",
+        note=f"{found.looked_at:,} memories; {changes:,} changes found; peak memory grew by {more} MiB",
     )

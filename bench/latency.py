@@ -90,7 +90,8 @@ async def _measure(url: str, size: int, delay_ms: int) -> list[Row]:
         return len(await peer.get_blocks(wanted[:10_000])) + len(await peer.get_blocks(wanted[10_000:]))
 
     await timed("gateway, the tree as one CAR", whole, "1 request")
-    await timed("peer, blocks in one request", batch, f"{-(-len(wanted) // 10_000)} requests")
+    batches = -(-len(wanted) // 10_000)
+    await timed("peer, blocks in one request", batch, f"{batches} request{'' if batches == 1 else 's'}")
     await gateways.close()
     await peer.close()
     return rows

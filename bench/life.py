@@ -37,15 +37,15 @@ def graph(ctx: Context) -> None:
     with Memory.create(VAULT_NAME, "encrypted-ipfs", unlock=unlock(), passphrase=False, home=home) as memory:
         memory.bundles.import_(folder.parent)
     for name, note in (
-        ("first", "no stored graph"),
-        ("later", "with the graph stored by an earlier process"),
+        ("a", "without a stored graph"),
+        ("a later", "with the graph stored by an earlier process"),
     ):
         with Memory.load(VAULT_NAME, unlock=unlock(), passphrase=False, home=home) as memory:
             memory.list()  # the vault is open; the graph is not
             started = time.perf_counter()
             memory.graph.path("e00000", last)
             took = time.perf_counter() - started
-            ctx.add(f"graph: {name} path of a process", took, note=note)
+            ctx.add(f"graph: first path query in {name} process", took, note=note)
     with Memory.load(VAULT_NAME, unlock=unlock(), passphrase=False, home=home) as memory:
         ways = [f"e{chance.randrange(ctx.size):05}" for _ in range(50)]
         memory.graph.path("e00000", last)
@@ -65,7 +65,7 @@ def graph(ctx: Context) -> None:
         )
         started = time.perf_counter()
         memory.graph.relate("e00000", "likes", "e00002")
-        ctx.add("graph: relate two", time.perf_counter() - started)
+        ctx.add("graph: add a relation between two entities", time.perf_counter() - started)
         ctx.add(
             "graph: path after a change", median(lambda: memory.graph.path("e00000", last), 1, warm=False)
         )
@@ -106,7 +106,7 @@ def facts(ctx: Context) -> None:
             "fact: remember",
             middle(own),
             runs=30,
-            note=f"decided by {by}; one fsync took {middle(disk) * 1000:.2f} ms",
+            note=f"similar facts found by {by}; one fsync took {middle(disk) * 1000:.2f} ms",
         )
         ctx.add("fact: list", median(memory.facts.list, ctx.runs(9)), runs=ctx.runs(9))
 
@@ -126,5 +126,5 @@ def usage(ctx: Context) -> None:
                 provider="p", model=f"m{number % 5}", input_tokens=100, output_tokens=9, cost_usd=0.001
             )
             own.append(time.perf_counter() - started)
-        ctx.add("usage: note one", middle(own[-50:]), runs=50)
+        ctx.add("usage: record one call", middle(own[-50:]), runs=50)
         ctx.add("usage: sums by model", median(lambda: memory.usage.totals("model"), 3), runs=3)

@@ -38,7 +38,7 @@ def neighbours(ctx: Context) -> None:
         note = (
             f"{median(held) - alone:+.2f} s; the whole sync {median(whole):.1f} s, at most {max(whole):.1f}"
         )
-        name = "write, alone" if mood == _ALONE else f"write beside {mood}"
+        name = "write, alone" if mood == _ALONE else f"write, other provider: {mood}"
         ctx.add(name, median(held), runs=len(times), note=note)
 
 

@@ -36,10 +36,10 @@ def network(ctx: Context) -> None:
     report = Report(ctx.size, ctx.bytes)
     cases: tuple[tuple[str, int, Callable[[Context, Report], None]], ...] = (
         ("S3 server", 3, _s3),
-        ("our peer", 3, _peer),
+        ("ipfsmem peer", 3, _peer),
         ("Go peer", 3, _go),
-        ("Filebase stand-in, RPC", 1, _filebase_rpc),
-        ("Pinata stand-in", 1, _pinata),
+        ("simulated Filebase, RPC", 1, _filebase_rpc),
+        ("simulated Pinata", 1, _pinata),
         ("w3up service", 1, _w3up),
         ("latency", 1, _latency),
         ("js-ipfs node", 1, _js_ours),  # these take longest
@@ -116,7 +116,8 @@ def _peer(ctx: Context, report: Report) -> None:
     for mode in (_SEALED, _PLAIN):
         store = ctx.fresh("network-store")
         with _server({"what": "serve", "home": str(store), "token": TOKEN}) as url:
-            _both(ctx, report, "our peer", [(f"peer:{url}", {"peer_token": TOKEN})], mode)
+            where: Where = [(f"peer:{url}", {"peer_token": TOKEN})]
+            _both(ctx, report, "ipfsmem peer (`ipfsmem serve peer`)", where, mode)
 
 
 def _go(ctx: Context, report: Report) -> None:
@@ -238,7 +239,7 @@ def _s3(ctx: Context, report: Report) -> None:
         for mode in (_SEALED, _PLAIN):
             with account("filebase-s3", url) as at:
                 where: Where = [(f"filebase:{filebase.BUCKET}", _plain_settings(at.settings))]
-                _both(ctx, report, "S3 (provider filebase, a stand-in between)", where, mode)
+                _both(ctx, report, "S3 via `filebase` proxy", where, mode)
             _empty(url)
             keys = {"aws_access_key_id": filebase.KEY, "aws_secret_access_key": filebase.SECRET}
             spec = f"bucket:s3://{filebase.BUCKET}/memories"
@@ -335,7 +336,7 @@ def _filebase_rpc(ctx: Context, report: Report) -> None:
     with account("filebase-rpc") as at:
         settings = {**_plain_settings(at.settings), "filebase_partial": "1"}
         where: Where = [(f"filebase:{filebase.BUCKET}", settings)]
-        _both(ctx, report, "Filebase stand-in, RPC, partial", where, _SEALED)
+        _both(ctx, report, "simulated Filebase, RPC, partial uploads (`filebase_partial`)", where, _SEALED)
 
 
 def _pinata(ctx: Context, report: Report) -> None:
@@ -345,7 +346,7 @@ def _pinata(ctx: Context, report: Report) -> None:
         with account(kind) as at:
             how = "CAR" if kind == "pinata-car" else "folder"
             where: Where = [("pinata", _plain_settings(at.settings))]
-            _both(ctx, report, f"Pinata stand-in, {how}", where, _SEALED)
+            _both(ctx, report, f"simulated Pinata, {how}", where, _SEALED)
 
 
 def _w3up(ctx: Context, report: Report) -> None:

@@ -64,7 +64,7 @@ class Report:
             for row in self.latency
         ]
         return [
-            (f"Publish and first fetch, {self.size:,} memories of {_size(self.bytes)}", _SIDE, side),
+            (f"Publish and first fetch, {self.size:,} memories, {_size(self.bytes)} in total", _SIDE, side),
             ("One changed memory", _CHANGE, change),
             ("Fetching over a network with high latency", _LATE, late),
         ]
@@ -92,26 +92,28 @@ class Report:
             *_busy(),
             f"## {side[0]}",
             "",
-            "One run, on the same files: medians of three for our peer, the Go peer and S3, one measurement for the "
-            "others.",
+            "All rows use the same files. ipfsmem peer, Go peer and S3: median of three runs; the others: one run.",
             "",
-            "- **ipfsmem**: whole processes. A publish starts, derives the key of the passphrase (Argon2id), imports, "
-            "signs, seals and publishes. A first fetch finds the vault by the wallet alone, fetches, checks every "
-            "block and signature, stores, and enrols the device. Bytes and requests are those of HTTP, with headers.",
-            "- **js-ipfs**: its own `add -r` and `get` store and return the tree that we publish, as files. Each is "
-            "one request to the running node; bytes are those of the request or response body.",
+            "- **ipfsmem**: whole processes. Publish time includes process start, key derivation (Argon2id), import, "
+            "signing, encryption and upload. First-fetch time includes finding the vault by the wallet alone, download, "
+            "checks of every block and signature, storage, and enrolling the device. Bytes and requests are those of "
+            "HTTP, with headers.",
+            "- **js-ipfs node: its own `add -r`, `get`**: the node stores and returns, as files, the tree that ipfsmem "
+            "publishes. Each command is one request to the running node; bytes are those of the request or response body.",
             "- **restic**: a whole process; bytes are the size of its objects in the bucket. restic compresses and "
-            "packs. Our format pads objects instead, so that their sizes reveal little, which costs bytes.",
-            "- **S3**: a stand-in that adds the CIDs runs between our `filebase` provider and the S3 server; restic "
-            "uses the server directly.",
+            "packs. ipfsmem's format pads objects instead, so that their sizes reveal little, which costs bytes.",
+            "- **S3 via `filebase` proxy**: a test proxy between the `filebase` provider and the S3 server adds the CID "
+            "to each response, as Filebase does; restic uses the server directly.",
+            "- **simulated Filebase, simulated Pinata**: a test server with the API of the service.",
             "- The Go peer keeps everything in RAM.",
             "",
             *side[1],
             "",
             f"## {change[0]}",
             "",
-            "Median of three. ipfsmem: the sync alone, in a process with newly opened providers (no connections, no cache), with "
-            "all lists, pins and names. restic: a whole process; bytes by which the bucket grew.",
+            "Median of three. ipfsmem: the sync alone, in a process with newly opened providers (no connections, no cache), including "
+            "all listing, pinning and name-record requests. restic: a whole process; bytes by which the bucket grew. Filebase "
+            "by S3 and Pinata accept only whole trees (a CAR or a folder), so one change uploads everything again.",
             "",
             *change[1],
             "",

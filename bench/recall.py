@@ -49,7 +49,7 @@ def recall(ctx: Context) -> None:
         "duplicates",
         process_time() - started,
         budget_seconds=_DUPLICATES.get(ctx.size),
-        note=f"processor time, of texts in RAM; {found:,} pairs",
+        note=f"processor time, of texts in RAM; pairs: {found:,}",
     )
 
 

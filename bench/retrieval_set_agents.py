@@ -1,4 +1,4 @@
-"""The half of the made set to tune on, beside `retrieval_set`: a user's talk with an agent, plain questions and answers, groups
+"""The half of the made set to tune on, in addition to `retrieval_set`: a user's talk with an agent, plain questions and answers, groups
 with named speakers, messages in one language asked for in another, and names that differ by a sign."""
 
 from __future__ import annotations

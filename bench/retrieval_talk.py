@@ -25,7 +25,7 @@ class Question(NamedTuple):
     today: date
     #: What an entry says and the question does not, in a made set; "" where that is not known.
     answer: str = ""
-    #: Other phrasings, which an agent that has read nothing yet passes beside the text.
+    #: Other phrasings, which an agent that has read nothing yet passes in addition to the text.
     phrasings: tuple[str, ...] = ()
     #: What an agent asks once it has read the first of several hops: the id of that entry, and the text.
     then: tuple[str, str] | None = None

@@ -59,7 +59,7 @@ def sessions(ctx: Context) -> None:
             started = time.perf_counter()
             long.save(last)
             own.append(time.perf_counter() - started)
-        ctx.add("save a turn in a session of a thousand", middle(own), runs=20)
+        ctx.add("save a turn to a 1,000-turn session", middle(own), runs=20)
         runs = ctx.runs(9)
         ctx.add(
             "resume",

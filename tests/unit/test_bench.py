@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bench import beside, context_blocks, local, recall, shares, syncing
+from bench import context_blocks, local, peers, recall, shares, syncing
 from bench import process as bench_process
 from bench.context import Context
 from bench.corpus import corpus, write_folder
@@ -85,15 +85,15 @@ def test_bench_cases_run(case: Callable[[Context], None], tmp_path: Path) -> Non
 
 def test_absent_programs_are_named_in_the_comparison(tmp_path: Path) -> None:
     ctx = Context(20, tmp_path, quick=True, say=lambda line: None)
-    beside.beside(ctx)
+    peers.peers(ctx)
     ctx.initrunner, ctx.mcp_memory = Path(sys.executable), tmp_path / "none.js"
-    beside.beside(ctx)
+    peers.peers(ctx)
     said = [row.note for row in ctx.rows if row.seconds is None]
     assert said[:2] == [
         "skipped: --initrunner PYTHON names none",
         "skipped: --mcp-memory FILE names none",
     ]
-    assert "initrunner==1.0.0" in said[2] and "none.js is no program that Node runs here" in said[3]
+    assert "initrunner==1.0.0" in said[2] and "none.js is not a program that Node can run" in said[3]
 
 
 def test_byte_shares_add_up_to_all_bytes(tmp_path: Path) -> None:

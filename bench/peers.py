@@ -1,10 +1,10 @@
-"""Other programs next to ours, with alternating calls: sessions next to InitRunner 1.0.0's store, the graph
-next to the MCP reference server `memory`.
+"""Other programs compared with ipfsmem, by alternating calls: sessions with InitRunner 1.0.0's store, the
+graph with the MCP reference server `memory`.
 
 Sessions: each runs in its own process that reports the time of its work, on one disk; both wait for the
 disk at each turn (WAL, one fsync). The graph: the same client calls both programs over MCP, so the times
-include the pipe. The reference server does not flush, so both store their data in RAM; ours is sealed
-nevertheless."""
+include the pipe. The reference server does not flush, so both store their data in RAM;
+ipfsmem also encrypts."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ _SESSIONS, _TURNS, _MOST = 1_000, 10, 10_000
 _STORE, _SERVER = "InitRunner 1.0.0's store", "the MCP reference server"
 
 
-def beside(ctx: Context) -> None:
+def peers(ctx: Context) -> None:
     """Measure up to a thousand sessions and up to ten thousand entities, by the size."""
     if ctx.size <= _SESSIONS:
-        _beside(ctx, "sessions", ctx.initrunner, "--initrunner PYTHON names none", sessions)
+        _measure(ctx, "sessions", ctx.initrunner, "--initrunner PYTHON names none", sessions)
     if ctx.size <= _MOST:
-        _beside(ctx, "graph", ctx.mcp_memory, "--mcp-memory FILE names none", graph)
+        _measure(ctx, "graph", ctx.mcp_memory, "--mcp-memory FILE names none", graph)
 
 
-def _beside(
+def _measure(
     ctx: Context, what: str, peer: Path | None, why: str, work: Callable[[Context, Path], None]
 ) -> None:
     if peer is None:
-        ctx.skip(f"beside: {what}", why)
+        ctx.skip(f"peer: {what}", why)
         return
     try:
         work(ctx, peer)
     except PeerError as error:
-        ctx.skip(f"beside: {what}", str(error))
+        ctx.skip(f"peer: {what}", str(error))
 
 
 def sessions(ctx: Context, python: Path) -> None:
     """Measure a saved turn, and a resumed session."""
     from ipfsmem.memory import Memory
 
-    home, theirs = ctx.fresh("beside-ours"), ctx.fresh("beside-theirs")
+    home, theirs = ctx.fresh("peers-ours"), ctx.fresh("peers-theirs")
     words = [text.decode("utf-8", "replace")[-200:] for text in list(ctx.files.values())[:_TURNS]]
 
     def said(number: int) -> tuple[str, str]:
@@ -95,8 +95,8 @@ def sessions(ctx: Context, python: Path) -> None:
         if not len(history) >= say({"resume": "s0"})[1] > 0:
             raise RuntimeError("the store did not keep the session")
     disk = f"one fsync took {median(times['disk']) * 1000:.2f} ms"
-    _pair(ctx, "a turn saved", times["ours"], times["theirs"], _STORE, disk)
-    _pair(ctx, "a session resumed", times["back"], times["back there"], _STORE, "its last 20 messages")
+    _pair(ctx, "save a turn", times["ours"], times["theirs"], _STORE, disk)
+    _pair(ctx, "resume a session", times["back"], times["back there"], _STORE, "the peer loads 20 messages")
 
 
 def graph(ctx: Context, server: Path) -> None:
@@ -106,7 +106,7 @@ def graph(ctx: Context, server: Path) -> None:
 
     node = shutil.which("node")
     if node is None or not server.is_file():
-        raise PeerError(f"{server} is no program that Node runs here.")
+        raise PeerError(f"{server} is not a program that Node can run.")
     with tempfile.TemporaryDirectory(prefix="ipfsmem-bench-", dir=_in_ram()) as work:
         home, files = Path(work) / "home", Path(work) / "files" / "memory"
         files.mkdir(parents=True)
@@ -143,9 +143,9 @@ def graph(ctx: Context, server: Path) -> None:
         ]
         with _asked(mine, env) as ours, _asked([node, str(server)], env) as theirs:
             for what, tool, given in (
-                ("an entity made", "create_entities", _new),
-                ("entities found", "search_nodes", lambda n: {"query": f"number {ctx.size - 1 - n}"}),
-                ("entities opened", "open_nodes", lambda n: {"names": [f"Entity {n}"]}),
+                ("create an entity", "create_entities", _new),
+                ("search entities", "search_nodes", lambda n: {"query": f"number {ctx.size - 1 - n}"}),
+                ("open entities", "open_nodes", lambda n: {"names": [f"Entity {n}"]}),
             ):
                 times: tuple[list[float], list[float]] = ([], [])
                 for number in range(ctx.runs(20) + 1):
@@ -155,7 +155,7 @@ def graph(ctx: Context, server: Path) -> None:
                         took.append(time.perf_counter() - began)
                         if not found["entities"]:
                             raise RuntimeError(f"{tool} found nothing")
-                note = f"the first call took {times[0][0] * 1000:.0f} ms, there {times[1][0] * 1000:.0f} ms"
+                note = f"the first call took {times[0][0] * 1000:.0f} ms (peer: {times[1][0] * 1000:.0f} ms)"
                 _pair(ctx, what, times[0][1:], times[1][1:], _SERVER, f"over MCP, in RAM; {note}")
 
 
@@ -165,8 +165,8 @@ def _new(number: int) -> dict[str, Any]:
 
 def _pair(ctx: Context, what: str, ours: list[float], theirs: list[float], peer: str, note: str) -> None:
     share = median(ours) / median(theirs)
-    ctx.add(f"beside: {what}", median(ours), runs=len(ours), note=f"{share:.2f} of {peer}; {note}")
-    ctx.add(f"beside: {what}, {peer}", median(theirs), runs=len(theirs))
+    ctx.add(f"peer: {what}", median(ours), runs=len(ours), note=f"{share:.2f}× the time of {peer}; {note}")
+    ctx.add(f"peer: {what}, {peer}", median(theirs), runs=len(theirs))
 
 
 def _in_ram() -> str | None:
