@@ -160,45 +160,45 @@ class FullDevice:
     """A device that publishes."""
 
     def __init__(self, world: World, dev: str) -> None:
-        self.environment, self.dev, self.state = world, dev, State()
+        self.world, self.dev, self.state = world, dev, State()
         self.mine = mine_of(int(dev == OTHERS_DEVICE))
         self.skew = world.rng.choice([0, 0, -40_000, 40_000])
         self.waiting: set[tuple[str, str, str | None]] = set()
 
     def sync(self) -> AdmittedOps:
-        for head in self.environment.heads.values():
+        for head in self.world.heads.values():
             joined = join(self.state, head)
             assert not joined.clashes, joined.clashes
             self.state = joined.state
-        done = self.admission(self.environment.listed())
-        self.environment.texts.update(done.texts)
+        done = self.admission(self.world.listed())
+        self.world.texts.update(done.texts)
         self.state = done.state
         for scope, line in done.events:
             self.append(scope, line)
         covered(self.state)
         self.waiting |= {(each.op.op.e, each.op.op.h, each.op.op.body) for each in done.waiting}
-        self.environment.heads[self.dev] = self.state
+        self.world.heads[self.dev] = self.state
         return done
 
     def admission(self, entries: list[StoredEntry]) -> AdmittedOps:
-        now = self.environment.clock + self.skew
-        by = Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.environment.rights_of(self.mine))
+        now = self.world.clock + self.skew
+        by = Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.world.rights_of(self.mine))
         return admit(
-            self.state, entries, self.environment.marks(self.state, self.mine), by, self.environment.texts
+            self.state, entries, self.world.marks(self.state, self.mine), by, self.world.texts
         )
 
     def append(self, scope: str, line: bytes) -> None:
         name = segment_entry("2026-09-21", self.dev, 0, scope)
         entry = self.state.entries.get(name, {})
-        text = b"".join(self.environment.texts[value.body or ""] for value in entry.values())
+        text = b"".join(self.world.texts[value.body or ""] for value in entry.values())
         if line in text.split(b"\n"):
             return
-        _, body = self.environment.body((text + line + b"\n").decode())
-        value = Value(b=(), body=body, h=hlc(self.environment.clock), kind=LIVE)
+        _, body = self.world.body((text + line + b"\n").decode())
+        value = Value(b=(), body=body, h=hlc(self.world.clock), kind=LIVE)
         self.state, _ = written(self.state, name, entry, self.dev, value)
 
     def write(self, e: str, forget: bool) -> None:
-        world, entry = self.environment, self.state.entries.get(e, {})
+        world, entry = self.world, self.state.entries.get(e, {})
         if forget and not entry:
             return
         now = hlc(world.tick() + self.skew)
@@ -216,7 +216,7 @@ class Start:
     """A process with an agent key and without a home."""
 
     def __init__(self, world: World) -> None:
-        self.environment, self.agent = world, world.rng.choice(AGENTS if world.shared else AGENTS[:1])
+        self.world, self.agent = world, world.rng.choice(AGENTS if world.shared else AGENTS[:1])
         self.mine = mine_of(self.agent.person)
         self.start = f"{world.rng.getrandbits(128):032x}"
         self.skew = world.rng.choice([0, 0, 0, -40_000, 40_000, 10**10])
@@ -232,16 +232,16 @@ class Start:
     def copied(self) -> Start:
         twin = copy.copy(self)
         twin.seen = dict(self.seen)
-        self.environment.counts["copies"] += 1
+        self.world.counts["copies"] += 1
         return twin
 
     def read(self) -> None:
         self.seen: dict[str, StoredEntry]
-        self.seen.update({stored.sha: stored for stored in self.environment.listed()})
+        self.seen.update({stored.sha: stored for stored in self.world.listed()})
 
     def write(self) -> None:
         """Write some ops in one entry, which is acknowledged when it is stored."""
-        world, rng = self.environment, self.environment.rng
+        world, rng = self.world, self.world.rng
         ops: list[MailboxOp] = []
         facts: list[Callable[[], None]] = []
         for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -260,7 +260,7 @@ class Start:
             fact()
 
     def put(self, ops: list[MailboxOp]) -> None:
-        world, last = self.environment, self.last
+        world, last = self.world, self.last
         every, repeats = with_repeats(last, ops)
         entry = MailboxEntry(
             agent=self.agent.id,
@@ -281,19 +281,19 @@ class Start:
         world.counts["ops"] += len(ops)
 
     def pending(self) -> list[AgentOp]:
-        marks = self.environment.marks(self.state, self.mine)
-        now = self.environment.clock + self.skew
-        rights = self.environment.rights_of(self.mine)
+        marks = self.world.marks(self.state, self.mine)
+        now = self.world.clock + self.skew
+        rights = self.world.rights_of(self.mine)
         return pending_ops(self.seen.values(), marks, rights, now, self.mine).ready
 
     def _clock(self, seen: Entry) -> str:
         self.clock = op_clock(
-            seen, self.clock, self.environment.tick() + self.skew, self.environment.rng.getrandbits(16)
+            seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16)
         )
         return self.clock
 
     def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
-        world = self.environment
+        world = self.world
         shown = entry_with_ops(self.state.entries.get(e, {}), by_entry(self.pending()).get(e, []), self.mine)
         if forget and not shown.entry:
             return
@@ -316,15 +316,15 @@ class Start:
             "ts": "2026-09-21T10:00:00.000Z",
             "type": "built",
             "id": f"{self.id}-{self.noted}",
-            "x": self.environment.rng.getrandbits(30),
+            "x": self.world.rng.getrandbits(30),
         }
         line = event_line(event)
         ops.append(MailboxOp(e="t", h=self._clock({}), kind=EVENT, text=line.decode()))
-        facts.append(lambda: self.environment.events.add(line))
+        facts.append(lambda: self.world.events.add(line))
 
     def _line(self, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
         """Add a line to the part of this process: an op that replaces what the part holds, as far as it is shown."""
-        world, rng = self.environment, self.environment.rng
+        world, rng = self.world, self.world.rng
         name = f"m/session-{SESSION}-{self.id[:16]}-0"
         if name in {op.e for op in ops}:
             return
