@@ -183,9 +183,7 @@ class FullDevice:
     def admission(self, entries: list[StoredEntry]) -> AdmittedOps:
         now = self.world.clock + self.skew
         by = Admitting(dev=self.dev, now_ms=now, mine=self.mine, rights=self.world.rights_of(self.mine))
-        return admit(
-            self.state, entries, self.world.marks(self.state, self.mine), by, self.world.texts
-        )
+        return admit(self.state, entries, self.world.marks(self.state, self.mine), by, self.world.texts)
 
     def append(self, scope: str, line: bytes) -> None:
         name = segment_entry("2026-09-21", self.dev, 0, scope)
@@ -287,9 +285,7 @@ class Start:
         return pending_ops(self.seen.values(), marks, rights, now, self.mine).ready
 
     def _clock(self, seen: Entry) -> str:
-        self.clock = op_clock(
-            seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16)
-        )
+        self.clock = op_clock(seen, self.clock, self.world.tick() + self.skew, self.world.rng.getrandbits(16))
         return self.clock
 
     def _memory(self, e: str, forget: bool, ops: list[MailboxOp], facts: list[Callable[[], None]]) -> None:
