@@ -355,7 +355,7 @@ def test_salvage_from_a_full_disk_succeeds(device: Cli) -> None:
         context = json.loads(given.stdout)["hookSpecificOutput"]["additionalContext"]
         assert keys <= set(re.findall(r"[a-z]+(?:-\d+)?", context)), given.stderr
     done = subprocess.run([*words, "export"], env=there, capture_output=True, preexec_fn=full, timeout=60)
-    assert done.returncode == 0 and b": the imported data so far goes out" in done.stderr
+    assert done.returncode == 0 and b": exporting the imported data so far" in done.stderr
     brought = json.loads(done.stdout)["files"]
     assert brought.keys() == {f"{key}.md" for key in TEXTS | LATER}
     assert all(text in brought[f"{key}.md"] for key, text in (TEXTS | LATER).items())
