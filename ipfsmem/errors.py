@@ -277,7 +277,7 @@ class ProviderRefused(ProviderError):
 
 
 class NoVaultError(ProviderError):
-    """No vault of this wallet was found"""
+    """No vault for this wallet was found"""
 
     exit_code = 43
     hint = "Check the wallet, the vault name and the provider. Create a new vault with: ipfsmem init."

@@ -39,7 +39,7 @@ def start_apart(what: str, vault_name: str, home: Path, **message: str) -> Stand
     environment = {"IPFSMEM_CONFIG": os.path.abspath(expanded(settings))} if settings else {}  # noqa: PTH100
     words = [
         sys.executable,
-        "-P",  # modules in the home do not shadow ours
+        "-P",  # modules in the home folder do not shadow those of ipfsmem
         "-m",
         "ipfsmem",
         "hook",

@@ -296,7 +296,7 @@ def _beside_first_vault(
                 raise
             if named_unlock is None:
                 raise UsageError(
-                    f"{name!r} cannot be the name of another vault of this wallet",
+                    f"{name!r} cannot be the name of another vault for this wallet",
                     hint="Name the vault: --wallet-vault NAME (in Python: Unlock(vault=NAME)).",
                 ) from None
             another = NoVaultError(

@@ -103,7 +103,7 @@ class SyncContext:
         """Return the error for a known vault of which this sync found no version."""
         doubt = "it was found there, and is not shown any more"
         return NoVaultError(
-            f"no vault of this wallet or recovery phrase was read at {self.where}, but the search was incomplete: {doubt}",
+            f"no vault for this wallet or recovery phrase was read at {self.where}, but the search was incomplete: {doubt}",
             doubt=doubt,
         )
 

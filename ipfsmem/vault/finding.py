@@ -172,7 +172,7 @@ class _VaultSearch:
         self._doubts += [*_gaps(self._providers), *_why_not_certain(self._providers)]
         doubt = "; ".join(self._doubts)
         raise NoVaultError(
-            f"no vault of this wallet or recovery phrase in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
+            f"no vault for this wallet or recovery phrase in mode {vault_mode(sealed=self._sealed)} was found at {self._where}"
             + (f", but the search was incomplete: {doubt}" if doubt else ""),
             doubt=doubt,
         )
@@ -211,7 +211,7 @@ class _VaultSearch:
         """Return an error that a vault exists: making an empty one now would move the anchor away from it."""
         wrong = "; ".join(self._fetcher.refused.values())
         return ProviderError(
-            f"{self._where} lists a vault of this wallet, but its start version cannot be read there: {error}"
+            f"{self._where} lists a vault for this wallet, but its start version cannot be read there: {error}"
             + (f" ({wrong})" if wrong else ""),
             hint="Name another provider that has this vault, or first sync a device that has it.",
         )

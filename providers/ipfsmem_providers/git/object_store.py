@@ -345,5 +345,5 @@ def object_stores(
 
 
 def default_cache(home: Path | None) -> Path:
-    """Return the folder of cache repositories: in the home of this device's vaults, else in the user's cache."""
+    """Return the folder of cache repositories: in the home folder of this device's vaults, else in the user's cache."""
     return home / ".cache" / "git" if home is not None else Path.home() / ".cache" / "ipfsmem" / "git"

@@ -3,7 +3,7 @@
 A pin's name is a list of entries, `<name>@<milliseconds>`, separated by commas, so that a root can have
 several names, each with its time. Other text in a pin's name is preserved, and a pin to which somebody else gave exactly our name is
 valid, without a time. A pin without a name when ours was added keeps an empty entry in front, so that it
-remains when ours is removed. js-ipfs stores the same text in a pin's metadata.
+remains when that of ipfsmem is removed. js-ipfs stores the same text in a pin's metadata.
 
 Nodes before Kubo 0.35, and js-ipfs, cannot rename a pin: it is removed and re-created. Meanwhile a folder with the root
 is pinned (a holder): otherwise a garbage collection or a crash in between would lose the tree and the names that others
