@@ -3,6 +3,7 @@ faults."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,3 +98,14 @@ def test_planted_fault_survives_tests_without_assertions(tmp_path: Path, check: 
 @pytest.mark.slow
 def test_drawn_faults_of_the_causal_package_are_found() -> None:
     assert run(1, count=8, seconds=40.0) == 0
+
+
+def test_files_with_groups_are_collected_without_xdist(tmp_path: Path) -> None:
+    test = tmp_path / "test_group.py"
+    test.write_text("import pytest\n\n@pytest.mark.xdist_group('a')\ndef test_one():\n    pass\n")
+    settings = Path(__file__).parents[2] / "pyproject.toml"
+    off = ("-p", "no:xdist", "-p", "no:cacheprovider", "--collect-only")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", str(settings), *off, str(test)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
