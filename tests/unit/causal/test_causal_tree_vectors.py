@@ -88,3 +88,18 @@ def test_inner_node_that_must_be_a_leaf_is_found_with_unread_children() -> None:
     with pytest.raises(FormatError, match="an inner node that the split rule does not make"):
         read(mine, hashed(nodes[""]), node)
     assert len(asked) <= 5
+
+
+def test_only_unread_nodes_count_as_lost() -> None:
+    names = [f"m/k{n}" for n in range(200)]
+    built = build_tree(dict.fromkeys(names, canonical(SMALL).encode())).tree
+    lost: list[str] = []
+    steps = diff_steps(empty_tree(), built.digest, lost)
+    found = []
+    try:
+        wanted = next(steps)
+        while True:
+            wanted = steps.send([None if prefix == "0" else built.find(prefix).raw for prefix, _ in wanted])
+    except StopIteration as end:
+        found = [difference.name for difference in end.value]
+    assert lost == ["0"] and set(found) < set(names) and len(found) > len(names) / 2

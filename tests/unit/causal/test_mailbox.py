@@ -11,7 +11,7 @@ import pytest
 
 from ipfsmem import canonical
 from ipfsmem.causal.authorship import is_own
-from ipfsmem.causal.clock import ZERO
+from ipfsmem.causal.clock import ZERO, hlc
 from ipfsmem.causal.mailbox_admission import (
     APPEND,
     WRITER,
@@ -476,6 +476,11 @@ def test_op_clock_stays_near_now_whatever_was_seen(h: str) -> None:
     clock = op_clock({f"{DEV}-1": value("x", 0, h=h)}, ZERO, NOW, 5)
     assert later(0) < clock < later(0, 5 * 60_000 + 1)
     assert clock < op_clock({}, clock, NOW, 9)
+
+
+@pytest.mark.parametrize(("now", "clock"), [(-5, hlc(0, 9)), (0, hlc(0, 9)), (2**50, hlc(2**48 - 1, 9))])
+def test_op_clock_of_a_clock_out_of_range_is_at_its_end(now: int, clock: str) -> None:
+    assert op_clock({}, ZERO, now, 9) == clock
 
 
 def test_reader_is_shown_no_op_whose_clock_is_ahead_until_it_comes() -> None:
