@@ -1,8 +1,8 @@
-"""The tokens of the HTTP API created by a command: the right of each, and its scopes.
+"""The stored tokens of the HTTP API: the right of each, and its scopes.
 
 A token is 256 random bits, shown once; `tokens.json` in the vault's folder has its SHA-256, unsalted, as no token can be
-guessed. Right and scopes are in a row next to it that only this device's keys open in an encrypted memory, and that names the
-hash, so that no row is moved to another. A token belongs to one memory. Independent of HTTP.
+guessed. The token's right and scopes are in a row next to the hash; in an encrypted vault only this device's keys open the
+row. The row names the hash, so that it is invalid next to another. A token belongs to one vault. Independent of HTTP.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ipfsmem.operation import Right
 from ipfsmem.results import Answer
 
 TOKENS_FILE: Final = "tokens.json"
-#: Maximum tokens of one memory, characters of a name, and bytes of the file.
+#: Maximum tokens of one vault, characters of a name, and bytes of the file.
 MAX_TOKENS: Final = 256
 MAX_NAME: Final = 100
 _MAX_FILE: Final = 4 * 1024 * 1024

@@ -1,7 +1,7 @@
 """Access control of the HTTP API: by host name, by origin of the page, and by token.
 
-Tokens are those of one run of the server (passed to it, created by it, or exchanged for a one-time code) and those that a
-command created for one memory. The memory holds right and scopes of a kept token, so they are read once it is open.
+There are session tokens, valid while the server runs, and stored tokens, created by `ipfsmem token new`. A stored
+token's right and scopes are in the vault, so they are read after it is opened.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read and write the portable blob `memory/0.1`: a whole vault as one JSON text (format section 1.5).
+"""Read and write the portable blob `memory/0.1`: one scope of a vault as one JSON object (format section 1.5).
 
 The reader accepts exports of three.ws and of this program; invalid records are omitted and reported. The writer
 writes one canonical form, so that export, import and a second export result in the same bytes.
@@ -31,7 +31,7 @@ from ipfsmem.canonical import check_depth
 from ipfsmem.errors import FormatError
 
 VERSION = "memory/0.1"
-#: Maximum number of digits of an integer that Python parses by default.
+#: Integers with more digits are not parsed (Python's limit is 4300).
 _MAX_DIGITS = 4_000
 
 
@@ -138,10 +138,9 @@ def write_blob(
 
 
 def name_copies(texts: Iterable[tuple[str, bytes]]) -> dict[str, bytes]:
-    """Return the file names, in an export, of texts that are not shown: names of conflict copies (format section
-    1.1).
+    """Map the export file name, in conflict-copy form (format section 1.1), of each hidden text to the text.
 
-    If two names collide, which only an attacker can cause, the second has more digits of its hash.
+    If two names collide, which only an attacker can cause, the second uses the next eight digits of its hash.
     """
     files: dict[str, bytes] = {}
     for key, body in texts:
@@ -163,8 +162,8 @@ def _text(name: str, body: bytes) -> str:
 def _texts(
     values: Any, kind: str, problems: list[str], wrong: list[str], unread: set[str]
 ) -> Iterator[tuple[str, bytes, str | None, bool]]:
-    """Yield (key, bytes, foreign name if different, whether the name is that of a conflict copy) of each readable
-    text.
+    """Yield (key, bytes, the original file name if it is not `<key>.md`, else None, whether the name is that of a
+    conflict copy) of each readable text.
 
     Adds unreadable keys to `problems` and `unread`, and `kind` to `wrong` if `values` is not an object.
     """
@@ -185,7 +184,7 @@ def _texts(
 
 
 def _file(name: str, text: Any) -> tuple[str, str | None, bytes]:
-    """Return (key, foreign name if different, bytes) of one file."""
+    """Return (key, the original file name if it is not `<key>.md`, else None, bytes) of one file."""
     if not isinstance(text, str):
         raise FormatError("it is not text")
     key, origin = key_of_foreign_name(name)
@@ -295,7 +294,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _integer(text: str) -> int | float:
-    """Parse an integer. Beyond Python's digit limit, return a value that is invalid in an event."""
+    """Parse an integer. With more than `_MAX_DIGITS` digits, return a value that is invalid in an event."""
     return int(text) if len(text) <= _MAX_DIGITS else float("inf")
 
 

@@ -1,7 +1,7 @@
 """Parse and build entry names (format section 5).
 
-The first part and the number of parts determine the kind of an entry. A prefix does not: a scope can be called `o` or
-`s`, or have the name of a key. The default scope is "".
+The first part and the number of parts determine the kind of an entry. Do not test prefixes: a scope can be named `m`,
+`t` or like a key. The default scope is "".
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def entry_context(name: str) -> str:
     return name.partition("/")[2]
 
 
-def entry_place(name: str) -> str:
+def entry_display_name(name: str) -> str:
     """Return the entry's display name: `<key>` or `timeline/<day>`, each prefixed with `<scope>/`, or
     `scopes/<scope>`."""
     parsed = parse_entry(name)

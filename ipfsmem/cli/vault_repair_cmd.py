@@ -64,11 +64,11 @@ def _print(context: CommandContext, result: Salvage, arguments: Arguments) -> No
 
 def _picked(damage: Salvageable, pick: tuple[str, ...]) -> set[str]:
     """Return entry names of the given names. Raises NotFoundError for one that cannot be picked."""
-    from ipfsmem.causal.entries import entry_place
+    from ipfsmem.causal.entries import entry_display_name
 
     loose: dict[str, set[str]] = {}
     for one in damage.loose:
-        loose.setdefault(entry_place(one.name), set()).add(one.name)
+        loose.setdefault(entry_display_name(one.name), set()).add(one.name)
     for name in pick:
         if name != "all" and name not in loose:
             raise NotFoundError(
@@ -78,7 +78,7 @@ def _picked(damage: Salvageable, pick: tuple[str, ...]) -> set[str]:
 
 
 def _show(damage: Salvageable, repair: Salvaged | None) -> None:
-    from ipfsmem.causal.entries import entry_place
+    from ipfsmem.causal.entries import entry_display_name
 
     if not damage.heads:
         click.echo("Nothing is damaged: every version found is readable.")
@@ -104,7 +104,7 @@ def _show(damage: Salvageable, repair: Salvaged | None) -> None:
         for name in (repair.crowded if repair else ())
     ]
     for kind, name, by in rows:
-        click.echo(f"  {kind:<16}  {clean(entry_place(name))}  {style(by, dim=True)}")
+        click.echo(f"  {kind:<16}  {clean(entry_display_name(name))}  {style(by, dim=True)}")
     if any(one.name not in picked for one in damage.loose):
         click.echo(
             advice(

@@ -1,8 +1,8 @@
 """Encode and decode dag-pb nodes (data with named links) and the UnixFS message in their data.
 
 The encoder writes the canonical form: links sorted by the bytes of their names, links before data, fields in order.
-The decoder is strict, except that data may precede links, as old programs write it. `reader` and `hamt` interpret
-nodes.
+The decoder is strict, except that links may be unsorted and data may precede them, as older programs write.
+`reader` and `hamt` interpret nodes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def encode_raw_link(link: RawLink) -> bytes:
 
 
 def encode_raw(links: Sequence[RawLink], data: bytes | None) -> bytes:
-    """Encode a node from encoded links, which are sorted by name; equal names keep their order."""
+    """Encode a node. Sorts the links by name; equal names keep their order."""
     parts = [encode_raw_link(link) for link in sorted(links, key=_by_name)]
     if data is not None:
         parts.append(b"\x0a" + varint(len(data)) + data)
@@ -138,7 +138,8 @@ def link_fields(block: bytes) -> list[bytes]:
 
 
 def count_links(block: bytes) -> int:
-    """Count the links of a dag-pb block without decoding: a link can have eight bytes, but its object uses hundreds.
+    """Count the links of a dag-pb block without decoding them, since an eight-byte link decodes to a Python object of
+    hundreds of bytes.
 
     Raises FormatError for broken framing.
     """

@@ -1,9 +1,8 @@
 """Convert memories to and from bundles of the Open Knowledge Format 0.2.
 
-`name` is OKF's `title`, an `expires` that is a date its `stale_after`, the timeline its log.md; index.md is
-generated, never read. Every other header field keeps its name; a name with another meaning on the other side gets a
-prefix there (`okf_` here, `ipfsmem_` in the bundle). Writing, reading and writing again gives the same bytes. Pure:
-names and bytes only.
+Mapping: `name` ↔ `title`, `expires` (if a date) ↔ `stale_after`, timeline ↔ log.md; index.md is generated, never read.
+Other fields keep their names. To avoid clashes, OKF's own `name` is imported as `okf_name`, and the `title` of a memory
+is exported as `ipfsmem_title`. Writing, reading and writing again produces the same bytes. Pure: names and bytes only.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ VERSION = "0.2"
 NO_TYPE = "memory"
 #: Type of an event that is a line of somebody's log.md.
 LOGGED = "okf-log"
-#: Fields with another form in a bundle: its own fields of these names get a prefix here.
-_OURS = ("name", "expires", "origin_name")
-_OKF = "okf_"
-#: Fields of ours that would be misread in the bundle: they get a prefix there.
-_THEIRS = ("title", "expires", "origin_name")
-_OWN = "ipfsmem_"
-#: The field for fields whose names no YAML reader accepts as keys.
-_MORE = f"{_OWN}more"
-#: Maximum bytes of a front matter that is parsed; one too long for a header is reported.
-_MOST = 64 * 1024
+#: OKF fields that get a prefix on import, since a memory uses these names for something else.
+_RENAMED_ON_IMPORT = ("name", "expires", "origin_name")
+_IMPORT_PREFIX = "okf_"
+#: Fields of a memory that get a prefix on export, since a bundle uses these names for something else.
+_RENAMED_ON_EXPORT = ("title", "expires", "origin_name")
+_EXPORT_PREFIX = "ipfsmem_"
+#: Holds, as JSON, the fields that cannot be written as a YAML line.
+_MORE = f"{_EXPORT_PREFIX}more"
+#: Front matter beyond this many bytes is treated as body.
+_MAX_FRONT_MATTER = 64 * 1024
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,16})?")
@@ -93,7 +92,8 @@ def _is_path(path: str) -> bool:
 
 
 def _is_part(part: str) -> bool:
-    """Return whether every system accepts a name: without separators, and without a beginning or end that is dropped."""
+    """Return whether every system accepts a name: no separator, and no leading or trailing dot or space, which
+    Windows strips."""
     return (
         bool(part)
         and not set(part) & set('\\:*?"<>|')
@@ -112,7 +112,7 @@ def _concept(key: str, memory: MemoryFile, path: str) -> bytes:
     if tags := parse_tags(fields.get("tags", "")):
         lines.append(f"tags: [{', '.join(_text(tag, in_list=True) for tag in tags)}]\n")
     more: dict[str, str] = {}
-    # A `stale_after` of theirs becomes `expires` again, so it takes that place.
+    # An `expires` that came from `stale_after` is exported under that name again, in the position of `expires`.
     moved = {"expires": "stale_after"} if _comes_back_as_expires(fields) else {}
     rest = [moved.get(name, name) for name in KNOWN if name in fields or name in moved]
     rest += [name for name in fields if name not in KNOWN and name not in moved.values()]
@@ -152,10 +152,10 @@ def _name_there(name: str, fields: Mapping[str, str]) -> str:
     """Return the name of our field in a bundle."""
     if name == "expires" and "stale_after" not in fields and _is_date(fields[name]):
         return "stale_after"
-    if name in _THEIRS or name.startswith(_OWN):
-        return _OWN + name
-    if name.startswith(_OKF) and name.removeprefix(_OKF) in _OURS:
-        return name.removeprefix(_OKF)
+    if name in _RENAMED_ON_EXPORT or name.startswith(_EXPORT_PREFIX):
+        return _EXPORT_PREFIX + name
+    if name.startswith(_IMPORT_PREFIX) and name.removeprefix(_IMPORT_PREFIX) in _RENAMED_ON_IMPORT:
+        return name.removeprefix(_IMPORT_PREFIX)
     return name
 
 
@@ -277,14 +277,14 @@ def _record(path: str, data: bytes) -> ImportRecord:
     body = str(data, "utf-8").removeprefix("\ufeff")
     if header is not None:
         try:
-            if len(header[0].encode()) > _MOST:
+            if len(header[0].encode()) > _MAX_FRONT_MATTER:
                 raise FormatError("the front matter is too long for a header")
             _take_fields(fields, _mapping(header[0].replace("\r\n", "\n")))
             body = header[1].removeprefix("\n")
         except FormatError:
             pass  # not a front matter after all: all of it is body, as in a memory file
     memory = MemoryFile().with_fields(fields, body.rstrip("\n"))
-    # The header has its path already, and no room for a prefix of ours.
+    # The added `origin_name` can push the header over its limit; then keep the file unchanged.
     try:
         file = render_memory(memory)
     except LimitError:
@@ -293,7 +293,7 @@ def _record(path: str, data: bytes) -> ImportRecord:
 
 
 def _take_fields(fields: dict[str, str], header_fields: Mapping[str, Any]) -> None:
-    """Add the fields of a concept under their names here."""
+    """Add the fields of a concept under the names that a memory uses for them."""
     for name, value in header_fields.items():
         text = _as_field(value)
         if not text:
@@ -308,12 +308,14 @@ def _take_fields(fields: dict[str, str], header_fields: Mapping[str, Any]) -> No
                 if isinstance(value, list)
                 else render_tags(parse_tags(text))
             )
-        elif name == "stale_after" and f"{_OWN}expires" not in header_fields and _is_date(text):
+        elif name == "stale_after" and f"{_EXPORT_PREFIX}expires" not in header_fields and _is_date(text):
             fields["expires"] = text
-        elif name in _OURS:
-            fields[_OKF + name] = text
-        elif name.startswith(_OWN) and name.removeprefix(_OWN).startswith((*_THEIRS, _OWN)):
-            fields.setdefault(name.removeprefix(_OWN), text)
+        elif name in _RENAMED_ON_IMPORT:
+            fields[_IMPORT_PREFIX + name] = text
+        elif name.startswith(_EXPORT_PREFIX) and name.removeprefix(_EXPORT_PREFIX).startswith(
+            (*_RENAMED_ON_EXPORT, _EXPORT_PREFIX)
+        ):
+            fields.setdefault(name.removeprefix(_EXPORT_PREFIX), text)
         else:
             fields[name] = text
 
@@ -323,7 +325,7 @@ def _more(text: str) -> dict[str, str]:
     return (
         {name: value for name, value in parsed.items() if isinstance(value, str)}
         if isinstance(parsed, dict)
-        else {_OKF + "more": text}
+        else {_IMPORT_PREFIX + "more": text}
     )
 
 

@@ -1,7 +1,7 @@
 """The form of a fact: one line of text, a category, the kind of entry, and its key.
 
-Categories are open: any word is one, in canonical form. Those of Infraware's terminal are a closed list for programs that want
-one.
+Any word is a valid category; `category_of` normalises it. `CLOSED` is the fixed list of the Infraware terminal agent,
+for programs that need a fixed set.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, Literal
 from ipfsmem.bundle.fence import clean_text
 from ipfsmem.lazy_pattern import lazy_pattern
 
-#: A fact holds, a procedure describes how something is done, an episode is something that happened.
+#: A fact is a true statement, a procedure describes how something is done, an episode is something that happened.
 Kind = Literal["fact", "procedure", "episode"]
 #: The closed list, each with its type of memory.
 CLOSED: Final = {

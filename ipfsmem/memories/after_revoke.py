@@ -9,7 +9,7 @@ from operator import attrgetter
 
 import msgspec
 
-from ipfsmem.causal.entries import entry_place, scope_of
+from ipfsmem.causal.entries import entry_display_name, scope_of
 from ipfsmem.device.replica import Replica
 
 
@@ -35,7 +35,7 @@ def late_writes(replica: Replica) -> list[Late]:
         if all(store.frame.ctx.get(member, 0) <= n for member, n in cutoffs.items()):
             return []
         late = [
-            Late(place=entry_place(name), scope=scope_of(name), member=dot[:16], dot=dot)
+            Late(place=entry_display_name(name), scope=scope_of(name), member=dot[:16], dot=dot)
             for name, entry in store.entries()
             for dot in entry
             if int(dot[17:]) > cutoffs.get(dot[:16], 1 << 62)

@@ -15,7 +15,7 @@ import msgspec
 from ipfsmem import wordlist
 from ipfsmem.bundle import secret_kinds, secrets
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.entries import entry_place, segment_name
+from ipfsmem.causal.entries import entry_display_name, segment_name
 from ipfsmem.causal.value import LIVE, Value
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.source_hash import source_hash
@@ -29,7 +29,7 @@ _NAMED = 10
 
 
 class Suspect(msgspec.Struct, frozen=True):
-    """A finding that looks like a secret. `place`: the displayed name of the entry (`entry_place`); `where`: a line or an event."""
+    """A finding that looks like a secret. `place`: the displayed name of the entry (`entry_display_name`); `where`: a line or an event."""
 
     place: str
     where: str
@@ -154,7 +154,7 @@ def _bodies(replica: Replica, name: str) -> dict[str, Value]:
 
 
 def _in_text(name: str, text: str) -> list[_Finding]:
-    place, segment = entry_place(name), segment_name(name)
+    place, segment = entry_display_name(name), segment_name(name)
     lines = text.split("\n") if segment is not None else []
     suspects: list[_Finding] = []
     for finding in secrets.find_secrets(text):

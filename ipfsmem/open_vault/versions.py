@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipfsmem.causal.entries import entry_place, memory_name
+from ipfsmem.causal.entries import entry_display_name, memory_name
 from ipfsmem.content.cid import CID, parse_cid
 from ipfsmem.device.replica import Replica
 from ipfsmem.device.tables import meta
@@ -54,7 +54,7 @@ class MemoryVersions(MethodGroup):
                     kind: ChangeKind = "added" if old is None else "removed" if new is None else "changed"
                     lines.append(
                         Difference(
-                            key=entry_place(change.name),
+                            key=entry_display_name(change.name),
                             change=kind,
                             before=shown_text(old),
                             after=shown_text(new),

@@ -27,7 +27,7 @@ from ipfsmem.sync.deletion_holds import (
     holds_at,
     meant,
 )
-from ipfsmem.sync.local_repair import recounting
+from ipfsmem.sync.local_repair import recount_is_due
 from ipfsmem.sync.mass_delete import roots_before_deletes
 from ipfsmem.sync.names import Names, pin_name
 from ipfsmem.sync.report import Notices
@@ -201,7 +201,7 @@ async def whole_at(run: SyncContext, provider: Provider, pinned: Set[CID]) -> bo
     db = run.replica.db.connection
     row = placed.get(db, provider.name, root.decode()) if root is not None else None
     there = row is not None and parse_cid(row.answered) in pinned
-    if recounting(run.replica.db):
+    if recount_is_due(run.replica.db):
         return False  # rows of objects were lost, so unnamed objects may still be needed
     digests = objects.digests(db)
     if not there or not all(run.replica.db.has_block(digest) for digest in digests):

@@ -57,7 +57,8 @@ def pairs_drawn(replica: Replica, shown: Iterable[tuple[int, str]]) -> dict[int,
 
 
 def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
-    """Return a head with a pair of this device that it never drew, so by another copy of it; None if there is none.
+    """Return a head that contains a counter pair of this id that this device did not generate (another copy did), or
+    None.
 
     Of several heads, returns the one with the greatest counter.
     """
@@ -78,7 +79,7 @@ def head_of_other_copy(replica: Replica, heads: list[Head]) -> Head | None:
 
 
 def take_new_id(replica: Replica, notices: Notices) -> Device:
-    """Switch to a new signing key and state so in the ring if possible (inside a transaction)."""
+    """Switch to a new signing key and record the successor in the ring if possible (inside a transaction)."""
     old, enrolled = replica.device, replica.enrolled()
     device = old.successor(replica.environment.random)
     ring = replica.ring
@@ -137,19 +138,19 @@ def move_since(replica: Replica, old: str, common: int, published: list[EntryDif
 
 
 class MovedValues(msgspec.Struct, frozen=True):
-    """The state after values of an old id were moved: the `whole` changes that joining the other copy's
-    head must bring, then timeline `lines` to append. `before`: the entries as they were."""
+    """The state after values of an old id were moved: the changes `to_join` with the other copy's
+    head, then timeline `lines` to append. `before`: the entries as they were."""
 
     lines: list[Line]
-    whole: list[EntryDifference]
+    to_join: list[EntryDifference]
     before: dict[str, Entry]
 
 
 def move_values(replica: Replica, old: str, changes: list[EntryDifference]) -> MovedValues:
-    """Move what the other copy's head lacks to the new id; the head differs from here by `changes` (inside a
-    transaction).
+    """Move the values missing from the other copy's head to the new id; `changes`: the differences between the local
+    state and that head (inside a transaction).
 
-    All values of the old id are removed here, so the join must bring the common ones too.
+    All local values of the old id are removed, so the join must restore the common ones too.
     """
     store = replica.store
     differing = {change.name: change.theirs for change in changes}
@@ -186,7 +187,7 @@ def _lines_left(replica: Replica, segment: ValueToMove, there: Entry) -> list[Li
 
 
 def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Replica) -> set[str]:
-    """Return the devices of which another copy contributed to this head: one counter with two random numbers, or one
+    """Return the devices that were forked in this head: one counter with two random numbers, or one
     dot with two writes.
 
     A dot names one write of one entry, so the same dot in two entries means two writes too.
@@ -199,21 +200,21 @@ def forked_devices(changes: Iterable[EntryDifference], head: Head, replica: Repl
     }
 
 
-def is_given_up(ring: Ring, device: str) -> bool:
-    """Tell whether an id is retired: it has a successor, is removed, or has no key in the ring."""
+def is_retired(ring: Ring, device: str) -> bool:
+    """Return whether an id is retired: it has a successor, is removed, or has no key in the ring."""
     return ring.view.given_up(device)
 
 
 def is_revoked(replica: Replica, device: str) -> bool:
-    """Tell whether this id is revoked in the local ring."""
+    """Return whether this id is revoked in the local ring."""
     return replica.ring is not None and replica.ring.view.is_revoked(device)
 
 
 def orphans(replica: Replica) -> set[str]:
-    """Return devices with counters here whose key no statement of the ring names any more.
+    """Return devices with local counters whose key no statement of the ring names any more.
 
-    A root's revoke of an admin ends its enrolments, and a ring keeps only eight successors. Nobody could
-    verify their values in our commits.
+    When a root revokes an admin, the devices which that admin enrolled lose their keys, and a ring keeps only eight
+    successors. Nobody could verify the values of such devices in commits of this device.
     """
     ring = replica.ring
     if ring is None:
@@ -227,8 +228,8 @@ class AdoptionResult(msgspec.Struct, frozen=True):
     """The result of `adopt_head` or `adopt_orphans`.
 
     `left`: changes of the head still to be joined. `lines`: timeline lines to append after that, each with
-    its scope. For the report: `before`, the old entries that were written; `new_keys`, keys of texts moved for
-    want of room; `lost`, entries with a text that is on no device that can be asked.
+    its scope. For the report: `before`, the old entries that were written; `new_keys`, keys of texts moved
+    because their entry was at its limit; `lost`, entries whose text no reachable device has.
     """
 
     left: list[EntryDifference]
@@ -258,8 +259,9 @@ def adopt_orphans(replica: Replica, devices: set[str], *, unsure: bool) -> Adopt
     return adopted
 
 
-def lacks_what_moves(replica: Replica, changes: Iterable[EntryDifference], devices: Set[str]) -> bool:
-    """Tell whether joining a fork of `devices` would move lines, or texts that do not fit, that are not local."""
+def is_missing_moved_data(replica: Replica, changes: Iterable[EntryDifference], devices: Set[str]) -> bool:
+    """Return whether joining a fork of `devices` would move lines, or texts over the limit of an entry, that are not
+    local."""
     own = replica.device.id
     for change in changes:
         ours = replica.store.entry(change.name)
@@ -283,16 +285,17 @@ def _lacks(replica: Replica, name: str, entry: Entry, devices: Set[str]) -> bool
 def adopt_head(
     replica: Replica, changes: list[EntryDifference], head: Head, devices: set[str]
 ) -> AdoptionResult:
-    """Make a head joinable to which other copies of `devices` contributed; see `adopt`."""
+    """Make a head joinable that contains writes of other copies of `devices`; see `adopt`."""
     return adopt(replica, changes, counts_of(head.ctx), devices)
 
 
 def adopt(
     replica: Replica, changes: list[EntryDifference], ctx: dict[str, int], devices: set[str]
 ) -> AdoptionResult:
-    """Rewrite the differing texts of `devices` under our own dots, and those without room under keys made from them.
+    """Rewrite the differing texts of `devices` under this device's dots, and those over the limit of an entry under keys
+    made from them.
 
-    Whatever was signed, the rest continues: a text or line that cannot be kept is omitted and named.
+    Never fails on signed data: an unusable text or line is skipped and reported.
     """
     store = replica.store
     mine: dict[str, Entry] = {}
@@ -326,18 +329,18 @@ def adopt(
     if adopted or segments:
         note_others(replica, adopted)
         store.apply(adopted | segments, StateHeader(after.ctx, frame.seen, frame.hlc))
-    new_keys, without, untouched = _write_under_own_keys(replica, crowded)
+    new_keys, incomplete, untouched = _write_under_own_keys(replica, crowded)
     differences += [EntryDifference(name, store.entry(name), others.entries.get(name, {})) for name in theirs]
     was = {**untouched, **{name: mine[name] for name in adopted}}
-    return AdoptionResult(differences, lines, was, new_keys, sorted({*lost, *without}))
+    return AdoptionResult(differences, lines, was, new_keys, sorted({*lost, *incomplete}))
 
 
 def _write_under_own_keys(
     replica: Replica, crowded: dict[str, list[Value]]
 ) -> tuple[list[str], list[str], dict[str, Entry]]:
-    """Write texts without room in an entry under their own, deterministic keys.
+    """Write texts over the limit of an entry under their own, deterministic keys.
 
-    Return these keys, the entries of which something could not be kept (not a memory, or available nowhere),
+    Return these keys, the entries with a text that could not be kept (not a memory, or available nowhere),
     and the written entries as they were.
     """
     writing = Writing(replica)
@@ -368,8 +371,8 @@ def _write_under_own_keys(
 def _one_segment(replica: Replica, name: str, mine: Entry, theirs: Entry) -> tuple[Entry, list[bytes], bool]:
     """Resolve a segment of a forked device: the remaining value, the lines that move, and whether all texts were local.
 
-    The greatest value remains if both copies have one. One that nobody has is dropped, or two devices would
-    differ in it forever.
+    The greatest value remains if both copies have one. A value whose text no device has is dropped, or two devices
+    would differ in it forever.
     """
     if mine.keys() == theirs.keys() and all(same_identity(mine[dot], theirs[dot]) for dot in mine):
         return mine, [], True

@@ -13,7 +13,7 @@ from hashlib import sha256
 import msgspec
 
 from ipfsmem.causal.clock import ZERO, hlc_after_seeing
-from ipfsmem.causal.entries import check_entry_name, entry_place
+from ipfsmem.causal.entries import check_entry_name, entry_display_name
 from ipfsmem.causal.state import (
     ChooseLocation,
     EntryDifference,
@@ -222,7 +222,7 @@ def _join(changes: list[EntryDifference], head: Head, replica: Replica) -> Joine
 def _words_of_crowded(crowded: dict[str, int]) -> str:
     if not crowded:
         return ""
-    places = sorted(map(entry_place, crowded))
+    places = sorted(map(entry_display_name, crowded))
     return f"{sum(crowded.values())} texts were left out, as too many devices wrote under one name: {', '.join(places[:MOST_NAMED])}"
 
 

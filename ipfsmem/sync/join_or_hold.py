@@ -27,9 +27,9 @@ from ipfsmem.sync.identity import (
     adopt_head,
     append_new_lines,
     forked_devices,
-    is_given_up,
+    is_missing_moved_data,
+    is_retired,
     is_revoked,
-    lacks_what_moves,
 )
 from ipfsmem.sync.join_head import JoinedHead, checked, fetch_objects, join
 from ipfsmem.sync.join_work import JoinWork
@@ -132,7 +132,7 @@ def hold_until_settled(work: JoinWork, devices: Iterable[str], head: Head) -> bo
     (inside a transaction)."""
     ring = work.run.replica.ring
     assert ring is not None
-    in_use = sorted(device for device in devices if not is_given_up(ring, device))
+    in_use = sorted(device for device in devices if not is_retired(ring, device))
     if in_use:
         hold_head(work.run.replica, head.root, in_use[0])
         work.held.setdefault(tuple(in_use), []).append(head.root)
@@ -147,7 +147,7 @@ def _adopt_fork(
     # A revoked device is not waited for: it may have signed hashes of texts that nobody has.
     replica = work.run.replica
     waited_for = {device for device in devices if work.unsure_of_bodies and not is_revoked(replica, device)}
-    if waited_for and lacks_what_moves(replica, changes, waited_for):
+    if waited_for and is_missing_moved_data(replica, changes, waited_for):
         work.run.notices.say(
             "equivocation",
             f"the texts of two copies of {work.called(devices)} cannot be merged yet: a part of the timeline is not fetched",

@@ -15,7 +15,7 @@ import msgspec
 
 from ipfsmem.canonical import MAX_INT, read_json
 from ipfsmem.causal.clock import hlc_ms
-from ipfsmem.causal.entries import entry_place, memory_entry
+from ipfsmem.causal.entries import entry_display_name, memory_entry
 from ipfsmem.causal.state import EntryDifference
 from ipfsmem.causal.value import FORGOTTEN
 from ipfsmem.content.cid import CID, ipns_name, raw_cid
@@ -214,7 +214,7 @@ def _tell_of_copies(work: JoinWork) -> None:
             work.run.notices.say(
                 kind,
                 "left out, as no device or provider that answered has them or they had no place: "
-                + named([entry_place(name) for name in lost]),
+                + named([entry_display_name(name) for name in lost]),
             )
 
 

@@ -1,15 +1,16 @@
-"""Repair this device's own data: lost objects of the state, damaged notes, and damaged nodes of the state.
+"""Repair this device's own data: lost objects of the state, damaged bookkeeping, damaged nodes of the state.
 
-Lost objects are omitted of roots and requested again; damaged reference counts are recounted. Values in `meta` say
-what is due. A read that misses a text imports this module: what only a sync uses is imported in functions.
+Lost objects are omitted from roots and requested again; damaged reference counts are recounted. Values in `meta` say
+what is due. A read with a missing text imports this module too, so imports that only a sync needs are inside functions.
 
-Damaged notes about other devices and providers are dropped before a sync, and rebuilt where possible. Without such a
-row or value, more is read, stored, requested or counted again; with it, every sync would end. No text of the user is
-among them. Irrecoverable losses are reported.
+Damaged bookkeeping (rows and `meta` values about other devices and providers) is dropped before a sync, and rebuilt
+where possible. Without such a row or value, a sync repeats some work; with a damaged one, every sync would fail. The
+bookkeeping contains no text of the user. Irrecoverable losses are reported.
 
-Damaged state nodes come from published copies of this device or others. State nodes name each other by hash (format
+Damaged state nodes are restored from published copies of this device or others. State nodes name each other by hash (format
 section 6.1), so their bytes prove themselves. The exact stored bytes are requested first, then the same node of the
-newest known root. Later local writes are nowhere else.
+newest known root. Local writes made after that root
+exist nowhere else and are lost.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ NOTES: Final[dict[str, bytes | None]] = {
 
 
 def leave_out(db: Database, digests: Iterable[bytes]) -> None:
-    """Exclude lost objects from roots, request them again, and rebuild the tree (inside a transaction)."""
+    """Mark lost objects as missing, so that the next sync requests them and rebuilds the tree (inside a transaction)."""
     if let_go(db, digests):
         db.set_meta(meta.LACKING, b"1")
     db.set_meta(meta.WHOLE, b"")
@@ -94,8 +95,8 @@ def recount_now(db: Database) -> None:
     db.set_meta(meta.COUNTED, b"0")
 
 
-def recounting(db: Database) -> bool:
-    """Tell whether rows of objects were lost and not yet recounted: unnamed objects may still be needed."""
+def recount_is_due(db: Database) -> bool:
+    """Return whether rows of objects were lost and not yet recounted: unreferenced objects may still be needed."""
     return db.get_meta(meta.COUNTED) == b"0"
 
 
@@ -160,7 +161,7 @@ def _say(replica: Replica, notices: Notices, kind: str, text: str) -> None:
 
 
 async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
-    """Repair the damaged state nodes met by any process; tell whether all known ones are repaired."""
+    """Repair the damaged state nodes found by any process. Return True if there were some and all are repaired."""
     if replica.db.get_meta(meta.DAMAGED_STATE) is None:
         return False
     from ipfsmem.sync.fetch import Fetcher
@@ -178,7 +179,7 @@ async def repair_state(replica: Replica, providers: Sequence[Provider]) -> bool:
     with replica.transaction():
         meta.forget(replica.db.connection, [meta.DAMAGED_STATE])
         if tried:
-            # Folders name nodes by their bytes, which may be another device's now.
+            # Folders name nodes by their bytes, which may now be those of another device's node.
             state_folder(replica.db, replica.codec.extension, None)
             leave_out(replica.db, ())
     return True

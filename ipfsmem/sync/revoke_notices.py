@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ipfsmem.causal.entries import entry_place
+from ipfsmem.causal.entries import entry_display_name
 from ipfsmem.causal.value import split_dot
 from ipfsmem.device.replica import Replica
 from ipfsmem.ring.authority import RANK_ROOT, RingMember
@@ -19,7 +19,7 @@ def never_published(replica: Replica) -> list[str]:
         last = mine.n if mine else 0
         return sorted(
             {
-                entry_place(name)
+                entry_display_name(name)
                 for name, entry in replica.store.entries()
                 if any(dot[:16] == device and split_dot(dot)[1] > last for dot in entry)
             }

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from ipfsmem.canonical import read_json
-from ipfsmem.causal.entries import entry_context, entry_place, segment_name
+from ipfsmem.causal.entries import entry_context, entry_display_name, segment_name
 from ipfsmem.causal.tree import empty_tree
 from ipfsmem.causal.value import decode_entry
 from ipfsmem.content.car import read_car
@@ -217,7 +217,7 @@ def _state(files: RootFiles, ring: Ring, signed: SignedCommit, blocks: Mapping[C
         entry = decode_entry(difference.name, difference.theirs)
         memories.append(
             {
-                "key": entry_place(difference.name),
+                "key": entry_display_name(difference.name),
                 "values": [
                     {
                         "dot": dot,

@@ -115,7 +115,7 @@ def read_case(case: dict[str, Any], cars: dict[str, str], home: Path) -> dict[st
         # expected result is the join of a reader that writes nothing.
         with (
             mock.patch("ipfsmem.sync.commits._seal_pending", lambda replica: None),
-            mock.patch("ipfsmem.sync.join_or_hold.is_given_up", lambda ring, device: False),
+            mock.patch("ipfsmem.sync.join_or_hold.is_retired", lambda ring, device: False),
         ):
             memory = asyncio.run(
                 Memory.recover(

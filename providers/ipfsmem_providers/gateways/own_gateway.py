@@ -1,11 +1,11 @@
 """Read through a provider's own gateway, which may serve only pinned roots and their paths, then through others.
 
-Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path below the root. So paths
+Dedicated gateways answer 403 for a block inside a tree and 200 for the same block by its path below the root. So the paths
 of blocks are learned from folders, and used where a gateway needs them. Blocks without their own path (shards of a
 large folder, chunks of a large file) come in a CAR of the whole folder or file. A block without a link from a known
 folder is searched as a file below the known roots (stored_files.py), which also finds it in a provider's own chunking;
-from a whole tree as a CAR, such files are reassembled (foreign_layout.py). Every block is checked; only the own gateway
-gets its credentials.
+from a whole tree as a CAR, such files are reassembled (foreign_layout.py). Every block is checked; only the provider's
+gateway gets its credentials.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from ipfsmem_providers.http.errors import combined
 from ipfsmem_providers.http.policy import Retry
 
 #: Statuses for a block that is not served by its CID, but perhaps by its path.
-_CLOSED: Final = frozenset((400, 403, *ABSENT))
-_PLACES_MAX: Final = 500_000
+_NOT_BY_CID: Final = frozenset((400, 403, *ABSENT))
+_MAX_PATHS: Final = 500_000
 _ROOTS_KEPT: Final = 64
-_PLACES_ASKED: Final = 3
+_MAX_CANDIDATES: Final = 3
 #: Failures, while nothing was found, after which the other blocks are not asked for.
 _GIVE_UP: Final = 4
 _RETRY: Final = Retry(attempts=3)
@@ -63,10 +63,10 @@ class OwnGateway:
         settings: Mapping[str, Any] | None = None,
         rooted: bool = False,
     ) -> None:
-        """`url`: the own gateway ("" for none). `others`: gateways to ask after it. `headers`: sent to the
-        own gateway only.
+        """`url`: the provider's gateway ("" for none). `others`: fallback gateways. `headers`: sent to the
+        provider's gateway only.
 
-        `rooted`: the own gateway serves blocks below a root by path only, so paths are tried first; detected
+        `rooted`: the provider's gateway serves blocks below a root by path only, so paths are tried first; detected
         automatically if not known beforehand. ConfigError for a bad URL.
         """
         self._service = service
@@ -118,18 +118,18 @@ class OwnGateway:
 
     @property
     def reads_own(self) -> bool:
-        """Tell whether there is an own gateway."""
+        """Return whether the provider has a gateway."""
         return self._client is not None
 
     async def own_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from the own gateway only. Raises when a request for one of them failed."""
+        """Return checked blocks from the provider's gateway only. Raises when a request for one of them failed."""
         blocks, problems = await self._own_blocks(cids)
         if problems:
             raise combined(problems)
         return blocks
 
     async def _own_blocks(self, cids: Sequence[CID]) -> tuple[dict[CID, bytes], list[ProviderError]]:
-        """Return the blocks served by the own gateway, and the failures."""
+        """Return the blocks served by the provider's gateway, and the failures."""
         unique = list(dict.fromkeys(cids))
         blocks: dict[CID, bytes] = {}
         problems: list[ProviderError] = []
@@ -148,7 +148,7 @@ class OwnGateway:
         return blocks, problems
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
-        """Yield checked blocks of a tree: from the own gateway, and the rest from others if it breaks off.
+        """Yield checked blocks of a tree: from the provider's gateway, and the rest from others if it breaks off.
 
         Files in a foreign layout are returned as raw blocks too (foreign_layout.py).
         """
@@ -156,14 +156,14 @@ class OwnGateway:
             yield block
 
     async def file(self, root: CID, path: tuple[str, ...], *, max_bytes: int) -> bytes | None:
-        """Return the bytes of a file at a path below a root, unchecked, from the own gateway; None when it
+        """Return the bytes of a file at a path below a root, unchecked, from the provider's gateway; None if it
         does not serve it."""
         return await self._path(root, path, False, max_bytes) if self._client is not None else None
 
     def note_pins(self, roots: Iterable[CID]) -> None:
-        """Remember the pinned roots, newest first. Blocks below none of the roots that were read are looked for below these.
+        """Remember the pinned roots, newest first. Blocks not found below the roots that were read are searched below these.
 
-        (A root that this device has already is not read again, though blocks of it may be missing here.)
+        (A root that this device already has is not read again, though some of its blocks may be missing locally.)
         """
         self._pinned = list(dict.fromkeys([*roots, *self._pinned]))[:_ROOTS_KEPT]
 
@@ -173,7 +173,7 @@ class OwnGateway:
         if self._others is not None:
             await self._others.close()
 
-    # -- the own gateway -----------------------------------------------------------------------------------------
+    # -- the provider's gateway -----------------------------------------------------------------------------------
 
     async def _dag(self, root: CID) -> AsyncIterator[Block]:
         problem: ProviderError | None = None
@@ -224,7 +224,7 @@ class OwnGateway:
     ) -> None:
         place = self._places.get(cid)
         by_path = place is not None and self._rooted
-        data = None if by_path else await client.block(cid, absent=_CLOSED)
+        data = None if by_path else await client.block(cid, absent=_NOT_BY_CID)
         if data is None and place is not None:
             if place.part:
                 async with locks.setdefault(place, asyncio.Lock()):
@@ -235,19 +235,19 @@ class OwnGateway:
             if not by_path and (data is not None or cid in blocks):
                 self._rooted = True
         if data is None and by_path and cid not in blocks:
-            data = await client.block(cid, absent=_CLOSED)
+            data = await client.block(cid, absent=_NOT_BY_CID)
         if data is not None:
             self._learn(cid, data)
             blocks[cid] = data
 
-    def _standing(self, place: BlockPath) -> list[BlockPath]:
-        """Return the candidate locations of a block: its own, and the same path below newer roots, since its
-        root may be unpinned."""
+    def _candidates(self, place: BlockPath) -> list[BlockPath]:
+        """Return the candidate locations of a block: the same path below all known roots, its own first, then newest
+        first, since its root may be unpinned."""
         roots = dict.fromkeys([place.root, *list(self._roots)[::-1]])
-        return [place._replace(root=root) for root in roots if root in self._roots][:_PLACES_ASKED]
+        return [place._replace(root=root) for root in roots if root in self._roots][:_MAX_CANDIDATES]
 
     async def _by_path(self, cid: CID, place: BlockPath) -> bytes | None:
-        for one in self._standing(place):
+        for one in self._candidates(place):
             data = await self._path(one.root, one.path, True)
             if data is None:
                 continue
@@ -278,7 +278,7 @@ class OwnGateway:
         """Return the data at a path, unchecked: its first block (`raw`), or the whole file."""
         answer = await self._http.request(
             "GET", f"{self._url}/ipfs/{_address(BlockPath(root, path))}{'?format=raw' if raw else ''}",
-            headers={"Accept": RAW_TYPE} if raw else None, allow=_CLOSED, max_bytes=max_bytes, redirects=3,
+            headers={"Accept": RAW_TYPE} if raw else None, allow=_NOT_BY_CID, max_bytes=max_bytes, redirects=3,
             what="get a file",
         )  # fmt: skip
         if answer.status == 403:
@@ -287,7 +287,7 @@ class OwnGateway:
 
     async def _parts(self, cid: CID, place: BlockPath, cids: set[CID], blocks: dict[CID, bytes]) -> None:
         """Fetch the blocks of a folder or file in one CAR, and keep all that are wanted, until `cid` is among them."""
-        for one in self._standing(place):
+        for one in self._candidates(place):
             await self._some_parts(one, cids, blocks)
             if cid in blocks:
                 return
@@ -296,10 +296,10 @@ class OwnGateway:
         try:
             async with self._http.stream(
                 "GET", f"{self._url}/ipfs/{_address(place)}?format=car&dag-scope=entity",
-                headers={"Accept": f"{CAR_TYPE}; version=1"}, allow=_CLOSED,
+                headers={"Accept": f"{CAR_TYPE}; version=1"}, allow=_NOT_BY_CID,
                 max_bytes=2 * OWN_LIMITS.total_bytes, redirects=3, what="get a file",
             ) as answer:  # fmt: skip
-                if answer.status in _CLOSED:
+                if answer.status in _NOT_BY_CID:
                     return
                 parser = CarParser(OWN_LIMITS)
                 async for piece in answer:
@@ -315,7 +315,7 @@ class OwnGateway:
         """Record the locations of a block's children; the last one seen wins, since roots are unpinned over time."""
         if cid.codec != DAG_PB:
             return
-        if len(self._places) > _PLACES_MAX:
+        if len(self._places) > _MAX_PATHS:
             self._places.clear()
         here = self._places.get(cid) or BlockPath(cid, ())
         if not here.path and not here.part:

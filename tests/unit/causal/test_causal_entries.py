@@ -17,7 +17,7 @@ from ipfsmem.causal.entries import (
     card_name,
     check_entry_name,
     entry_context,
-    entry_place,
+    entry_display_name,
     memory_entry,
     memory_name,
     parse_entry,
@@ -84,8 +84,8 @@ def test_default_scope_has_no_card() -> None:
 
 def test_entry_names_are_shown_in_readable_form() -> None:
     dev = "0" * 16
-    assert entry_place("m/tone") == "tone"
-    assert entry_place("m/work/tone") == "work/tone"
-    assert entry_place(f"t/2026-04-14/{dev}/0") == "timeline/2026-04-14"
-    assert entry_place(f"t/work/2026-04-14/{dev}/3") == "work/timeline/2026-04-14"
-    assert entry_place("c/work") == "scopes/work"
+    assert entry_display_name("m/tone") == "tone"
+    assert entry_display_name("m/work/tone") == "work/tone"
+    assert entry_display_name(f"t/2026-04-14/{dev}/0") == "timeline/2026-04-14"
+    assert entry_display_name(f"t/work/2026-04-14/{dev}/3") == "work/timeline/2026-04-14"
+    assert entry_display_name("c/work") == "scopes/work"
