@@ -291,7 +291,7 @@ async def _become_another(work: JoinWork, stranger: Head | None, *, unknown: boo
         if stranger is not None and changes is not None:
             moved = move_values(work.run.replica, old, changes)
             lines = moved.lines
-            join_or_hold(work, moved.whole, stranger, moved.before)
+            join_or_hold(work, moved.to_join, stranger, moved.before)
         else:
             lines = move_since(work.run.replica, old, common, changes or [])
         append_moved(work.run.replica, lines)
