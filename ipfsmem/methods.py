@@ -2293,7 +2293,7 @@ class AgentMethods:
             UsageError: the name is invalid or in use, the time is invalid, the role is not available, or the vault is
                 not encrypted.
             ConfigError: the vault has no provider, or a credential is not one of its provider.
-            MembershipError: the owner's keys are not loaded.
+            MembershipError: the owner's keys are not loaded, or the owner's wallet did not add this device.
             ProviderError: no provider was reachable.
         """
         from ipfsmem.operations.agent_keys import new
@@ -2317,7 +2317,7 @@ class AgentMethods:
 
         Raises:
             NotFoundError: no agent key has this name or id.
-            MembershipError: it is revoked.
+            MembershipError: it is revoked, or its new end would not be valid.
             ProviderError: no provider was reachable.
         """
         from ipfsmem.operations.agent_keys import renew

@@ -61,9 +61,15 @@ def believed_cards(replica: Replica) -> dict[str, AgentCard]:
         if card is None or not _is_believed(ring, card):
             continue
         before = valid.get(card.agent)
-        if before is None or (before.at, before.id) < (card.at, card.id):
+        if before is None or _order(before) < _order(card):
             valid[card.agent] = card
     return valid
+
+
+def _order(card: AgentCard) -> tuple[str | int, int, str]:
+    """Return what orders cards of one agent: the instant, then the number in the id, which is not padded."""
+    number = card.id.rpartition("-")[2]
+    return card.at, int(number) if number.isdecimal() else 0, card.id
 
 
 def _is_believed(ring: Ring, card: AgentCard) -> bool:
@@ -124,8 +130,24 @@ def revoke_expired(replica: Replica, ring: Ring, root: RootKeys) -> tuple[Ring, 
 def write_card(
     replica: Replica, agent: str, name: str, role: str, scopes: tuple[str, ...], expires: int
 ) -> None:
-    """Write the card of an agent; it replaces an earlier one."""
+    """Write the card of an agent; it replaces an earlier one (inside a transaction).
+
+    Raises MembershipError if the card would not be valid: this device was added by another device instead of the
+    owner's wallet, or an earlier card is from a clock that is ahead.
+    """
     Timeline(replica).note(AGENT, agent_data(agent, name, role, scopes, expires))
+    card = believed_cards(replica).get(agent)
+    if card is not None and card.by == replica.device.id and card.expires == expires:
+        return
+    if card is not None:
+        raise MembershipError(
+            f"the agent key {name} cannot be changed: a device whose clock is ahead wrote its current end",
+            hint=f"Revoke it: ipfsmem agent revoke {name}",
+        )
+    raise MembershipError(
+        f"the agent key {name} needs a device that the owner's wallet added, and this device was added in another way",
+        hint="Run the command on a device that was added with the wallet.",
+    )
 
 
 def refuse_revoked(replica: Replica) -> None:
@@ -136,9 +158,15 @@ def refuse_revoked(replica: Replica) -> None:
 
 
 def refuse_expired(replica: Replica) -> None:
-    """Raise MembershipError if the card of this agent says that its key is no longer valid."""
-    card = believed_cards(replica).get(replica.device.id)
-    if card is not None and replica.environment.now() >= card.expires:
+    """Raise MembershipError if no card of this agent says that its key is still valid."""
+    id_ = replica.device.id
+    card = believed_cards(replica).get(id_)
+    if card is None:
+        raise MembershipError(
+            "this agent key has no valid end: the device that set it was revoked, or was not added by the owner",
+            hint=f"Its owner can extend it, and its text stays the same: ipfsmem agent renew {id_}",
+        )
+    if replica.environment.now() >= card.expires:
         raise MembershipError(
             f"the agent key {card.name} expired on {_day(card.expires)}",
             hint=f"Its owner can extend it, and its text stays the same: ipfsmem agent renew {card.name}",
@@ -154,7 +182,11 @@ def notices_of_agents(replica: Replica) -> list[str]:
         return [f"opened with the agent key{ends}: for reading only, in this process"]
     notices = []
     for one in agents_of(replica):
-        if one.state(now) == "expired" and one.card is not None:
+        if one.state(now) == "undescribed":
+            notices.append(
+                f"the agent key {one.name} has no valid end and opens nothing: ipfsmem agent renew {one.id}"
+            )
+        elif one.state(now) == "expired" and one.card is not None:
             notices.append(
                 f"the agent key {one.name} expired on {_day(one.card.expires)}, and is revoked at the next unlock: ipfsmem agent renew {one.name}"
             )

@@ -224,14 +224,18 @@ def test_older_vault_than_that_of_the_key_is_refused(lab: KeyLab, monkeypatch: p
         lab.load()
 
 
-def test_key_works_after_its_creator_was_revoked(lab: KeyLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_of_a_revoked_creator_opens_nothing_until_renewed(
+    lab: KeyLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     new = lab.new()
     with lab.device("b") as phone:
         asyncio.run(phone.sync())
         asyncio.run(phone.members.revoke(lab.owner.device))
         assert [one.state for one in phone.agents.list()] == ["undescribed"]
+        assert any(f"ipfsmem agent renew {new.id}" in one for one in phone.status().notices)
         monkeypatch.setenv("IPFSMEM_KEY", new.key)
-        lab.load().close()
+        with pytest.raises(MembershipError, match="has no valid end"):
+            lab.load()
         asyncio.run(phone.agents.renew(new.id, expires="2d"))
         assert [one.state for one in phone.agents.list()] == ["valid"]
         lab.load().close()
@@ -263,7 +267,8 @@ def test_card_of_nobody_but_an_owners_device_is_believed(lab: KeyLab) -> None:
             assert believed_cards(owner.replica)[new.id].expires == ends
     with pytest.raises(UsageError, match="program's own"):
         owner.note(AGENT, **forged)
-    write_card(owner.replica, new.id, "web", "reader", (), ends + DAY)
+    with owner.replica.transaction():
+        write_card(owner.replica, new.id, "web", "reader", (), ends + DAY)
     assert believed_cards(owner.replica)[new.id].expires == ends + DAY
 
 
@@ -287,6 +292,26 @@ def test_newest_card_of_two_devices_is_valid(lab: KeyLab) -> None:
         lab.sync()
         assert [one.expires for one in lab.owner.agents.list()] == [lab.clock.now + 5 * DAY]
     assert [one.id for one in agents_of(lab.owner.replica)] == [new.id]
+
+
+def test_renewal_after_a_card_from_a_fast_clock_is_refused(lab: KeyLab) -> None:
+    new = lab.new(expires="1h")
+    lab.clock.now += DAY // 48
+    asyncio.run(lab.owner.agents.renew("web", expires="60d"))
+    lab.clock.now -= DAY // 96
+    before = believed_cards(lab.owner.replica)[new.id]
+    with pytest.raises(MembershipError, match="clock is ahead"):
+        asyncio.run(lab.owner.agents.renew("web", expires="1h"))
+    assert believed_cards(lab.owner.replica) == {new.id: before}
+    events = Timeline(lab.owner.replica).events()
+    assert len([one for one in events if one["type"] == AGENT]) == 2
+
+
+def test_last_of_many_renewals_in_a_millisecond_is_valid(lab: KeyLab) -> None:
+    lab.new()
+    for hours in range(1, 13):
+        asyncio.run(lab.owner.agents.renew("web", expires=f"{hours}h"))
+        assert [one.expires for one in lab.owner.agents.list()] == [lab.clock.now + hours * 3_600_000]
 
 
 # what is refused
