@@ -20,7 +20,7 @@ def api(ctx: Context) -> None:
     from ipfsmem.api.calls import Caller
     from ipfsmem.api.served import ServedMemory
     from ipfsmem.api.serving import Api
-    from ipfsmem.api.who import Doors
+    from ipfsmem.api.who import AccessControl
     from ipfsmem.holding import Holder
     from ipfsmem.http.running import running
     from ipfsmem.memory import Memory
@@ -31,7 +31,7 @@ def api(ctx: Context) -> None:
         key = memory.list()[ctx.size // 2].key
     holder = Holder(lambda: Memory.load(VAULT_NAME, home=home, passphrase=False))
     served = ServedMemory(VAULT_NAME, holder)
-    doors = Doors({VAULT_NAME: served})
+    doors = AccessControl({VAULT_NAME: served})
     doors.accept_token(_TOKEN, Caller("admin"))
 
     async def measure() -> dict[str, float]:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ipfsmem.api.page import PageFiles
 from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.serving import Api
-from ipfsmem.api.who import Doors
+from ipfsmem.api.who import AccessControl
 from ipfsmem.holding import Holder
 from ipfsmem.http.running import running
 from ipfsmem.memory import Memory
@@ -210,7 +210,7 @@ async def take(names: list[str], looks: list[str], target: Path) -> None:
         await asyncio.to_thread(make_memory, Path(folder))
         holder = Holder(lambda: Memory.load("noor", home=Path(folder) / "laptop", passphrase=False))
         served = ServedMemory("noor", holder)
-        doors = Doors({"noor": served})
+        doors = AccessControl({"noor": served})
         async with running(Api([served], doors, files=built).app()) as url, async_playwright() as driver:
             browser = await driver.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]

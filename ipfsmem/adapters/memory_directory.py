@@ -192,7 +192,7 @@ class MemoryDirectory:
     # -- reading -------------------------------------------------------------------------------------------
 
     def _read(self, file: str) -> MemoryRecord | None:
-        """Return the memory of the file at a path below the root, None if there is none."""
+        """Return the memory of the file at a path below the root, or None."""
         if not file:
             return None
         record = self._memory.read(name_below(file).key)

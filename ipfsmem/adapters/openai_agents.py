@@ -55,7 +55,7 @@ class MemorySession:
         await in_thread(lambda: self._sessions.add(self.session_id, messages))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the last item; None if there is none."""
+        """Remove and return the last item, or None."""
         answer: Any = await in_thread(lambda: self._sessions.pop(self.session_id).item)
         item: TResponseInputItem | None = answer
         return item

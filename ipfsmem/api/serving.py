@@ -46,7 +46,7 @@ from ipfsmem.api.problems import Problem
 from ipfsmem.api.routes import Route
 from ipfsmem.api.served import ServedMemory, until
 from ipfsmem.api.turns import MOST, TooManyCalls, Turns
-from ipfsmem.api.who import CodeBody, Doors, KnownCaller, SessionToken
+from ipfsmem.api.who import AccessControl, CodeBody, KnownCaller, SessionToken
 from ipfsmem.bundle.keys import check_key
 from ipfsmem.canonical import read_json, write_json
 from ipfsmem.compat.http import HttpRoute
@@ -87,7 +87,7 @@ class Api:
     def __init__(
         self,
         served: Sequence[ServedMemory],
-        doors: Doors,
+        doors: AccessControl,
         *,
         read_only: bool = False,
         files: page.PageFiles | None = None,
@@ -117,7 +117,7 @@ class Api:
         """Return the application. It drops the keys of a vault soon after a user locks it."""
         app = web.Application(middlewares=[self._guard], client_max_size=max(one.most for one in ROUTES))
         app[TRUSTED] = lambda request: (
-            self._doors.who(request.headers.getall("Authorization", [])) is not None
+            self._doors.caller_of(request.headers.getall("Authorization", [])) is not None
         )
         app.add_routes(
             [
@@ -160,11 +160,11 @@ class Api:
 
     async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         headers = request.headers
-        wrong = self._doors.wrong_place(headers.getall("Host", []), headers.getall("Origin", []))
+        wrong = self._doors.check_host_and_origin(headers.getall("Host", []), headers.getall("Origin", []))
         if wrong is not None:
             return _refusal(*wrong)
         if not self._is_open(request):
-            identity = self._doors.who(headers.getall("Authorization", []))
+            identity = self._doors.caller_of(headers.getall("Authorization", []))
             if identity is None:
                 return _refusal(401, "token wrong or missing")
             request[_KNOWN] = identity
@@ -478,7 +478,7 @@ class Api:
                     await stream.write(reset)
                     after = served.feed.number
                 alive = time.monotonic()
-                while self._doors.still(identity):
+                while self._doors.is_still_valid(identity):
                     if caller is None and not served.locked:
                         with contextlib.suppress(PassphraseError, TooManyCalls):
                             caller = await served.on(

@@ -145,7 +145,7 @@ class KeptTokens:
         digest = _digest(secret)
         return digest if digest in self._rows else None
 
-    def still(self, digest: str) -> bool:
+    def is_still_valid(self, digest: str) -> bool:
         """Tell whether a found token still exists."""
         self._look()
         return digest in self._rows

@@ -51,7 +51,7 @@ class KnownCaller(NamedTuple):
         return token_id(self.digest)
 
 
-class Doors:
+class AccessControl:
     """The access control of one running server."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Doors:
 
     # -- names and pages -------------------------------------------------------------------------------------
 
-    def wrong_place(self, hosts: Sequence[str], origins: Sequence[str]) -> tuple[int, str] | None:
+    def check_host_and_origin(self, hosts: Sequence[str], origins: Sequence[str]) -> tuple[int, str] | None:
         """Return status and message if the host name is not the server's, or the page is of another origin; else None."""
         if len(hosts) != 1 or host_of(hosts[0]) not in LOCAL_HOSTS | self._names:
             return 421, "this server does not have that host name"
@@ -89,7 +89,7 @@ class Doors:
         self._run.append((token.encode(), caller))
         del self._run[1 : max(1, len(self._run) - MAX_SESSIONS)]
 
-    def who(self, authorizations: Sequence[str]) -> KnownCaller | None:
+    def caller_of(self, authorizations: Sequence[str]) -> KnownCaller | None:
         """Return the caller of a request by its token; None without a known one."""
         if len(authorizations) != 1:
             return None
@@ -106,9 +106,11 @@ class Doors:
                 return KnownCaller(None, vault_name, digest)
         return None
 
-    def still(self, identity: KnownCaller) -> bool:
+    def is_still_valid(self, identity: KnownCaller) -> bool:
         """Tell whether an accepted token is still valid."""
-        return identity.vault_name is None or self._served[identity.vault_name].tokens.still(identity.digest)
+        return identity.vault_name is None or self._served[identity.vault_name].tokens.is_still_valid(
+            identity.digest
+        )
 
     # -- the one-time code -----------------------------------------------------------------------------------
 

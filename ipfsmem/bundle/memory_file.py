@@ -176,7 +176,7 @@ def parse_memory(data: bytes) -> MemoryFile:
 
 
 def parse_marked(data: bytes) -> tuple[MemoryFile, Marks | None]:
-    """Parse as `parse_memory` does, and also return the position of the header; None if there is none."""
+    """Parse as `parse_memory` does, and also return the position of the header, or None."""
     text = _decoded(data)
     marks = find_marks(data)
     fields = read_lines(data, marks) if marks is not None else None

@@ -289,7 +289,7 @@ class _Prefixes:
         self._searches = 0
 
     def find(self, text: str, at: int, end: int) -> tuple[int, int] | None:
-        """Return start and end of the first prefix in `text[at:end]`; None if there is none."""
+        """Return start and end of the first prefix in `text[at:end]`, or None."""
         self._searches += 1
         if self._searches > self._MAX_SINGLE_SEARCHES or end - at > self._MAX_SINGLE_RUN:
             match = self._all.search(text, at, end)

@@ -16,7 +16,7 @@ from ipfsmem.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from ipfsmem.api.page import PageFiles
     from ipfsmem.api.served import ServedMemory
-    from ipfsmem.api.who import Doors
+    from ipfsmem.api.who import AccessControl
     from ipfsmem.memory import Memory
 
 
@@ -68,7 +68,7 @@ def refuse_unnamed(host: str, names: tuple[str, ...]) -> None:
 
 async def run(
     served: list[ServedMemory],
-    doors: Doors,
+    doors: AccessControl,
     say: Callable[[str], None],
     *,
     host: str = "127.0.0.1",

@@ -64,7 +64,7 @@ def command(
 
 
 def _texts(memory: Memory) -> dict[str, str]:
-    """The own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
+    """The person's own memories by key, with the hash of what is shown: also those that are hidden on this device, and, with none, those whose
     text is not on this device, or that were deleted and could come back."""
     hashes = {one.key: _sha256(memory, one) for one in memory.list(hidden=True) if one.own}
     return hashes | {one.key: "" for one in memory.facts.history() if one.key not in hashes}

@@ -108,11 +108,11 @@ async def _serve(
     from msgspec.json import encode
 
     from ipfsmem.api.calls import Caller
-    from ipfsmem.api.who import Doors
+    from ipfsmem.api.who import AccessControl
     from ipfsmem.cli.api_server import run, say_what_is_exposed
     from ipfsmem.results import ServingMemory
 
-    doors = Doors({one.vault_name: one for one in served}, names=names)
+    doors = AccessControl({one.vault_name: one for one in served}, names=names)
     new_token = None if fixed_token or any(one.tokens for one in served) else secrets.token_urlsafe(24)
     if token := fixed_token or new_token:
         doors.accept_token(token, Caller("admin"))

@@ -21,7 +21,7 @@ from ipfsmem.wording import count
 if TYPE_CHECKING:
     from ipfsmem.api.page import PageFiles
     from ipfsmem.api.served import ServedMemory
-    from ipfsmem.api.who import Doors
+    from ipfsmem.api.who import AccessControl
 
 
 @cli_command("ui")
@@ -117,11 +117,11 @@ async def _serve(
     browser: bool,
     in_sync: bool,
 ) -> None:
-    from ipfsmem.api.who import Doors
+    from ipfsmem.api.who import AccessControl
     from ipfsmem.cli.api_server import run
     from ipfsmem.config import vault_folder
 
-    doors = Doors({one.vault_name: one for one in served})
+    doors = AccessControl({one.vault_name: one for one in served})
 
     def say(url: str) -> None:
         link = _link(doors, url)
@@ -188,12 +188,12 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _link(doors: Doors, url: str) -> str:
+def _link(doors: AccessControl, url: str) -> str:
     return f"{url}/#code={doors.new_code()}"
 
 
 @contextlib.asynccontextmanager
-async def _new_links(doors: Doors, url: str) -> AsyncIterator[None]:
+async def _new_links(doors: AccessControl, url: str) -> AsyncIterator[None]:
     """Print a new link whenever a person at a terminal presses Enter, during the block."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         yield

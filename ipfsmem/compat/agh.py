@@ -110,7 +110,7 @@ class WorkspaceFiles:
         return File(_name_of(record), scope, record), old is None
 
     def files(self, scope: str = "") -> list[File]:
-        """Return the own files, last changed first. Raises UsageError."""
+        """Return the person's own files, last changed first. Raises UsageError."""
         rows = []
         for one in _chosen(scope):
             if one == WORKSPACE and not self._workspace:

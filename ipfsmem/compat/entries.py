@@ -1,4 +1,4 @@
-"""Helpers of the translations: write a text that has no key, and read the own texts of a scope with their dates."""
+"""Helpers of the translations: write a text that has no key, and read the person's own texts of a scope with their dates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def instant(ms: int) -> str:
 
 
 def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
-    """Return the own memories that are read for a scope, newest first."""
+    """Return the person's own memories that are read for a scope, newest first."""
     readings = []
     for item in memory.stack(scope).list():
         if item.own and item.fetched:
@@ -74,6 +74,6 @@ def own_readings(memory: Memory, scope: str) -> list[MemoryRecord]:
 
 
 def own_in(there: Memory) -> list[MemoryRecord]:
-    """Return the own memories of one scope, newest first."""
+    """Return the person's own memories of one scope, newest first."""
     records = (there.read(item.key, counts=False) for item in there.list() if item.own and item.fetched)
     return sorted((one for one in records if one is not None), key=age, reverse=True)

@@ -2,7 +2,7 @@
 defaults and texts.
 
 Each `remember` is a memory of its own, kept unchanged; nothing is pruned. The number in an answer is the place of the entry by
-date, from 1. Search and lists have the own texts of the scope and of the default scope.
+date, from 1. Search and lists have the person's own texts of the scope and of the default scope.
 """
 
 from __future__ import annotations

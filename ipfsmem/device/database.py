@@ -24,9 +24,9 @@ from ipfsmem.device.database_file import (
     find,
     find_or_make,
     held_open,
-    left_copies,
-    left_copy,
     open_here,
+    orphan_copies,
+    orphan_copy,
     register,
     unregister,
 )
@@ -110,7 +110,7 @@ class Database:
         with storage_errors(self.path, "open"):
             file = find_or_make(self.path) if make else find(self.path)
         if file is None:
-            saved = left_copies(self.path.parent)
+            saved = orphan_copies(self.path.parent)
             saved_copy = (
                 f". A program that had it open saved it: rename {saved[-1]} to {DATABASE}" if saved else ""
             )
@@ -244,7 +244,7 @@ class Database:
                 stale = True
             elif there != self._files[self.path]:
                 return False  # another database took its place
-            self.connection.copy_to(left_copy(self.path.parent))
+            self.connection.copy_to(orphan_copy(self.path.parent))
             return True
         except (OSError, sqlite3.Error, StorageError) as error:
             if stale:

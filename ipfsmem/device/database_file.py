@@ -21,7 +21,7 @@ DATABASE: Final = "state.db"
 DATABASE_FILES: Final = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm")
 
 #: Prefix and suffix, around 16 hex digits, of the copy of a database that was open when its log was removed.
-_LEFT, _LEFT_END = "state-left-", ".db"
+_ORPHAN, _ORPHAN_END = "state-left-", ".db"
 
 #: Device and inode.
 FileId = tuple[int, int]
@@ -93,19 +93,19 @@ def find_or_make(path: Path) -> FileId:
     return file
 
 
-def left_copy(folder: Path) -> Path:
+def orphan_copy(folder: Path) -> Path:
     """Return a new path for a copy of a database whose log was removed."""
-    return folder / f"{_LEFT}{os.urandom(8).hex()}{_LEFT_END}"
+    return folder / f"{_ORPHAN}{os.urandom(8).hex()}{_ORPHAN_END}"
 
 
-def left_copies(folder: Path) -> list[Path]:
+def orphan_copies(folder: Path) -> list[Path]:
     """Return the copies of databases whose log was removed, if they are not merged yet."""
     try:
         with os.scandir(folder) as inside:  # each command calls this once: keep it fast
-            names = [one.name for one in inside if one.name.startswith(_LEFT)]
+            names = [one.name for one in inside if one.name.startswith(_ORPHAN)]
     except OSError:
         return []  # opening the database reports it
-    return sorted(folder / name for name in names if name.endswith(_LEFT_END))
+    return sorted(folder / name for name in names if name.endswith(_ORPHAN_END))
 
 
 def register(file: FileId, database: OpenDatabase) -> None:

@@ -130,9 +130,9 @@ def add_arrived_objects(db: Database) -> bool:
     return bool(here)
 
 
-def let_go(db: Database, digests: Iterable[bytes]) -> bool:
+def drop_lost(db: Database, digests: Iterable[bytes]) -> bool:
     """Remove objects from `o/` whose blocks are lost here (inside a transaction). Returns whether any were in it."""
-    gone = objects.let_go(db.connection, digests)
+    gone = objects.drop_lost(db.connection, digests)
     _make_folders(db, gone)
     return bool(gone)
 
@@ -214,7 +214,7 @@ __all__ = [
     "add_file",
     "add_folder",
     "change_objects",
-    "let_go",
+    "drop_lost",
     "objects_folder",
     "objects_held",
     "objects_not_here",

@@ -1,4 +1,4 @@
-"""Record, next to the state, the texts of other people and the own texts that these replaced (format section 5.2).
+"""Record, next to the state, the texts of other people and the person's own texts that these replaced (format section 5.2).
 
 *Held*: a keyed hash of each text of another person, so that the text is attributed to that person when it is written
 again. The row is kept when the text is deleted, since an agent that was shown the text may write it later. *Kept*:

@@ -199,7 +199,7 @@ def called(scope: str) -> str:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the folder at a path; None if there is none. Raises StorageError."""
+    """Return device and inode of the folder at a path, or None. Raises StorageError."""
     plain = PlainFolder(path)
     try:
         return (plain.root.device, plain.root.inode) if plain.exists() else None

@@ -52,7 +52,7 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def find_repository(folder: Path) -> Repository | None:
-    """Return the repository that contains a folder; None if there is none. `folder`: absolute, without links.
+    """Return the repository that contains a folder, or None. `folder`: absolute, without links.
 
     Raises nothing for a broken or hostile one: then the repository begins here, without metadata.
     """

@@ -189,7 +189,7 @@ class Graph:
         )
 
     def path(self, begin: str, end: str) -> list[Relation] | None:
-        """Return the relations of a shortest path from one entity to another, in any direction; None if there is none."""
+        """Return the relations of a shortest path from one entity to another, in any direction, or None."""
         if begin == end:
             return []
         # Search from both ends, always extending the smaller frontier by a whole level.

@@ -346,7 +346,7 @@ class MemoryServer:
         )
 
     def resources(self, there: Conversation | None = None) -> list[tuple[str, str, str, str]]:
-        """Return URI, name, title and description of the indexes and the own memories, by URI."""
+        """Return URI, name, title and description of the indexes and the person's own memories, by URI."""
         scope = self._usual_scope(there)
         rows = [
             (

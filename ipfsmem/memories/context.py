@@ -245,7 +245,7 @@ def _not_shown(
     strict: bool,
     running: str,
 ) -> tuple[Sequence[Match | Said], int]:
-    """Select the own memories in `hits` and the own messages and events in `answer`; returns them, and how many were left out
+    """Select the person's own memories in `hits` and own messages and events in `answer`; returns them, and how many were left out
     because this session was shown them before. Without `exclude`, no text is read."""
     most, most_said = (
         (_MAX_TURN_MATCHES, _MAX_TURN_MESSAGES) if layout == "turn" else (_MAX_MATCHES, _MAX_MESSAGES)

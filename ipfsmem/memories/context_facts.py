@@ -110,7 +110,7 @@ class ContextFacts:
 
 
 def facts_of_scopes(parts: Sequence[MemoryStore]) -> ContextFacts:
-    """Return the own facts of some scopes that are neither expired nor hidden on this device, scopes in order (inside
+    """Return the person's own facts of some scopes that are neither expired nor hidden on this device, scopes in order (inside
     `reading`)."""
     from ipfsmem.memories.search_index import index_at_hand
 
@@ -166,7 +166,7 @@ def _indexed(
     hidden: Mapping[tuple[str, str], Hidden],
     not_at_hand: list[str],
 ) -> Iterator[tuple[MemoryStore, str, str, FactText | None]]:
-    """Yield the own texts that may be facts, from an index, as (scope, key, clock, content). Keys of texts that cannot be read now
+    """Yield the person's own texts that may be facts, from an index, as (scope, key, clock, content). Keys of texts that cannot be read now
     are added to `not_at_hand`."""
     from ipfsmem.memories.search_index import shown_of
 

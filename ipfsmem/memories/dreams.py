@@ -166,7 +166,7 @@ class Dreams:
             return kept_proposal(self._replica, self._memories.scope)
 
     def gathered(self, among: Container[str] | None = None) -> DreamInput:
-        """Return the input of a dream: the own memories without open conflicts. `among`: the scopes whose keys links may refer to,
+        """Return the input of a dream: the person's own memories without open conflicts. `among`: the scopes whose keys links may refer to,
         for a caller with access to these scopes only; None: all scopes."""
         memories, today = self._memories, self._replica.environment.today()
         fading = memories.fading  # reading this property reads the settings file

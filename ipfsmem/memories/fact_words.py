@@ -44,7 +44,7 @@ class FactEntry(NamedTuple):
 
 
 class FactWords:
-    """The own facts, procedures and episodes of one scope, indexed by word."""
+    """The person's own facts, procedures and episodes of one scope, indexed by word."""
 
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories

@@ -194,7 +194,7 @@ class Facts:
         )
 
     def _candidates(self, text: str, kind: Kind) -> tuple[list[Candidate], bool]:
-        """Return the own entries of a kind most similar to a text: by words, and if a model is named and could change the decision,
+        """Return the person's own entries of a kind most similar to a text: by words, and if a model is named and could change the decision,
         by meaning; and whether a named model was not asked."""
         if not says_a_change(text) and (words := self._words()):
             with self._replica.reading():
@@ -542,7 +542,7 @@ def _remembered(
 
 
 def keep_removed(memories: MemoryStore, key: str, seen: str | None = None) -> list[MemoryRecord]:
-    """Store the own texts of a memory, in this scope and the scopes redirected to it, in its history before they are removed;
+    """Store the person's own texts of a memory, in this scope and the scopes redirected to it, in its history before they are removed;
     returns them, the shown text first. If only a pending text exists, it is returned and not stored. `seen`: the hash that the
     shown text must have. Raises NotFoundError, ChangedError."""
     with memories.changing("write", key) as change:

@@ -86,7 +86,7 @@ class GraphIndex:
     def __init__(self, memories: MemoryStore) -> None:
         self._memories = memories
         self._replica = memories.replica
-        #: Number of changes of the own entities.
+        #: Number of changes of the person's own entities.
         self._changes = 0
         #: The merged graph of several scopes, and the scopes and changes on which it is based.
         self._united: tuple[list[tuple[str, int, list[str]]], Graph] = ([], Graph())
@@ -225,7 +225,7 @@ class GraphIndex:
                 self._graph.put(entity_of(place.key, file))
 
     def _hidden(self) -> list[str]:
-        """Return the keys of the own entities that are hidden on this device."""
+        """Return the keys of the person's own entities that are hidden on this device."""
         hidden, memories, store = hidden_texts(self._replica), self._memories, self._replica.store
         return [
             one.key
@@ -279,7 +279,7 @@ class GraphIndex:
         return new
 
     def unrelate(self, begin: str, type: str, end: str) -> Relation | None:
-        """Remove a relation; None if there is none."""
+        """Remove a relation and return it, or None."""
         graph = self.graph()
         key, other, kind = graph.find(begin), graph.find(end), relation_type(type)
         if key is None or other is None:

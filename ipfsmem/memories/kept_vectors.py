@@ -92,7 +92,7 @@ def hash_of(mark: StateMark, strangers: bytes) -> bytes:
 
 
 def load_whole(replica: Replica, model: EmbedderIdentity) -> Whole | None:
-    """Return the last record of a model; None if there is none or it cannot be opened."""
+    """Return the last record of a model, or None if it does not exist or cannot be opened."""
     path = vectors_path(replica, model)
     try:
         data = None if path is None else _WHOLES.open(replica, path.with_suffix(_WHOLE))

@@ -71,7 +71,7 @@ class EntryContext:
 
     @property
     def shown(self) -> MemoryRecord | None:
-        """The shown text, None if there is none."""
+        """The shown text, or None."""
         return self.store._reading(self.view, self.siblings)
 
 

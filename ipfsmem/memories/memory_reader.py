@@ -131,7 +131,7 @@ class MemoryReader:
         body: Callable[[str, Value], bytes | None] | None = None,
         merge: Merge | None = None,
     ) -> KeyView:
-        """Return the view of a key for this reader: of the own texts, or of all texts if none is own (format section 5.2).
+        """Return the view of a key for this reader: of the person's own texts, or of all texts if none is own (format section 5.2).
 
         If no text is own, `own` is false, and every text is listed in `others`. `body`: finds texts, also those of a transaction in
         progress. `merge`: a replacement for the merge of the format.

@@ -656,7 +656,7 @@ class SearchIndex:
         return self._categorized
 
     def standing(self) -> tuple[Standing, Set[str]]:
-        """Return the own memories with a line in MEMORY.md, by priority factors, newest first in each group; and the keys that
+        """Return the person's own memories with a line in MEMORY.md, by priority factors, newest first in each group; and the keys that
         changed since. Finds the memories of the highest priority without ranking all."""
         if self._standing is None or len(self._moved) > _STALE:
             keys, packed, self._standing_kept = list(self.held), self._standing_kept, None

@@ -160,7 +160,7 @@ class Sessions(SessionReader):
         return self._append(change, session, parts, lines)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str]]:
-        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the parts that changed.
+        """Remove the last item that is not a mark; returns the item or None, and the keys of the parts that changed.
 
         An item of this device is deleted with its text; an item of another device is marked as removed.
         """

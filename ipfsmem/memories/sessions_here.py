@@ -157,7 +157,7 @@ class AllSessions:
         return first.add(session, items, stays_here=stays_here, after=after)
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[MemoryName]]:
-        """Remove the last item that is not a mark; returns the item, None if there is none, and the keys of the changed parts."""
+        """Remove the last item that is not a mark; returns the item or None, and the keys of the changed parts."""
         with self._replica.transaction():
             last = max(self._scopes, key=lambda scope: scope.last_message(session))
             item, keys, was_here = last.pop(session)
@@ -272,7 +272,7 @@ class _ScopeSessions:
         return next(places, (-1, "", -1))
 
     def pop(self, session: str) -> tuple[dict[str, Any] | None, list[str], bool]:
-        """Remove the last item that is not a mark (inside a transaction); returns the item, None if there is none, the keys of the
+        """Remove the last item that is not a mark (inside a transaction); returns the item or None, the keys of the
         changed parts, and whether the item was local."""
         entries = [one for one in self.entries(session) if not is_mark(one.item)]
         for number, one in reversed(self._items(session)) if entries else ():

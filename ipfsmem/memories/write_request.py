@@ -78,7 +78,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def body(self) -> str | None:
-        """The body, None if there is none. Raises FormatError, which names the byte that is not UTF-8."""
+        """The body, or None. Raises FormatError, which names the byte that is not UTF-8."""
         if self.text is None:
             return None
         try:

@@ -43,7 +43,7 @@ def check(view: View) -> Examined:
     """
     from ipfsmem.device.identity import passphrase_protected
     from ipfsmem.device.tables import meta
-    from ipfsmem.sync.local_repair import miss
+    from ipfsmem.sync.local_repair import note_missing_text
     from ipfsmem.vault.check import STATE_DAMAGED, examine
 
     opened, replica = view.opened, view.opened.replica
@@ -53,7 +53,7 @@ def check(view: View) -> Examined:
     if codes & {"not-fetched", STATE_DAMAGED}:
         with replica.transaction():
             if "not-fetched" in codes:
-                miss(replica.db)
+                note_missing_text(replica.db)
             if STATE_DAMAGED in codes:
                 replica.db.set_meta(meta.DAMAGED_STATE, b"1")
     errors = sum(one.level == "error" for one in findings)

@@ -89,8 +89,8 @@ def _requesting_missing_text(replica: Replica) -> Iterator[None]:
     try:
         yield
     except NotHereError:
-        from ipfsmem.sync.local_repair import miss
+        from ipfsmem.sync.local_repair import note_missing_text
 
         with contextlib.suppress(StorageError), replica.transaction():
-            miss(replica.db)
+            note_missing_text(replica.db)
         raise

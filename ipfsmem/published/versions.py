@@ -173,7 +173,7 @@ def pending_then(memories: MemoryStore, key: str, data: bytes) -> frozenset[Plac
 
 
 def _parts_beside(memories: MemoryStore, root: str | None, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the own texts, by key, of a session's other parts in a root (None: now).
+    """Yield the person's own texts, by key, of a session's other parts in a root (None: now).
 
     Raises NotFoundError if one of a later part of the same device is not kept here.
     """

@@ -227,7 +227,7 @@ class _ArrayRanking:
         return (whole + np.minimum(1.0, self._best_passages(numbers)[0] / top)) / 2
 
     def _own_of(self, numbers: Any) -> Any:
-        """Return the own scores of some entries."""
+        """Return the own score of each of some entries."""
         own, weight = self.weighed.weights["words"] * self.words[numbers], self.weighed.weights["words"]
         if self.similar is not None:
             own += self.weighed.weights["meaning"] * self.similar[numbers]

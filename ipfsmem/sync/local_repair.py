@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.device.database import Database
 from ipfsmem.device.replica import Replica
-from ipfsmem.device.root_folders import let_go, state_folder
+from ipfsmem.device.root_folders import drop_lost, state_folder
 from ipfsmem.device.tables import damaged_rows, marks, meta, reports
 from ipfsmem.device.tables.reports import ReportRow
 from ipfsmem.errors import DamagedError, IpfsmemError
@@ -60,12 +60,12 @@ NOTES: Final[dict[str, bytes | None]] = {
 
 def leave_out(db: Database, digests: Iterable[bytes]) -> None:
     """Mark lost objects as missing, so that the next sync requests them and rebuilds the tree (inside a transaction)."""
-    if let_go(db, digests):
+    if drop_lost(db, digests):
         db.set_meta(meta.LACKING, b"1")
     db.set_meta(meta.WHOLE, b"")
 
 
-def miss(db: Database) -> None:
+def note_missing_text(db: Database) -> None:
     """Note a missing text: the next sync, in any process, requests it and objects with damaged bytes (inside
     a transaction)."""
     if gone := db.drop_damaged():

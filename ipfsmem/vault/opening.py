@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipfsmem.device.creation import note_finished_in_database
-from ipfsmem.device.database_file import DATABASE, left_copies
+from ipfsmem.device.database_file import DATABASE, orphan_copies
 from ipfsmem.device.replica import Environment, Replica, require_config
 from ipfsmem.vault.unlocking import codec_for, open_device
 
@@ -29,7 +29,7 @@ def open_replica(folder: Path, passphrase: str | None, environment: Environment)
             with replica.transaction():
                 replica.set_device(device.successor(environment.random))
                 replica.note_place()
-        if left_copies(folder):
+        if orphan_copies(folder):
             from ipfsmem.vault.rescue import merge_left_copies  # only after a rare accident
 
             merge_left_copies(replica)

@@ -42,7 +42,7 @@ from ipfsmem.device.connection import (
     verdict,
 )
 from ipfsmem.device.database import Database
-from ipfsmem.device.database_file import left_copies
+from ipfsmem.device.database_file import orphan_copies
 from ipfsmem.device.events import Timeline
 from ipfsmem.device.identity import Device, open_row
 from ipfsmem.device.replica import Replica
@@ -306,7 +306,7 @@ def _block(source: Connection, digest: bytes) -> bytes | None:
 def merge_left_copies(replica: Replica) -> None:
     """Merge all copies in this vault's folder and remove them. One that cannot be merged now stays and is logged."""
     assert replica.folder is not None
-    for path in left_copies(replica.folder):
+    for path in orphan_copies(replica.folder):
         try:
             with replica.transaction():
                 text = _merge(replica, path) if path.exists() else ""

@@ -14,7 +14,7 @@ from ipfsmem.api.calls import Caller
 from ipfsmem.api.page import PageFiles
 from ipfsmem.api.served import ServedMemory
 from ipfsmem.api.serving import Api
-from ipfsmem.api.who import Doors
+from ipfsmem.api.who import AccessControl
 from ipfsmem.holding import Holder
 from ipfsmem.http.running import running
 from ipfsmem.memory import Memory
@@ -48,7 +48,9 @@ class Lab:
             ServedMemory(name, Holder(open_memory or opener(home, name)), home / name)
             for name in names or ("m",)
         ]
-        self.doors = Doors({one.vault_name: one for one in self.served}, names=options.pop("hosts", ()))
+        self.doors = AccessControl(
+            {one.vault_name: one for one in self.served}, names=options.pop("hosts", ())
+        )
         self.doors.accept_token(TOKEN, Caller("admin"))
         self.api = Api(self.served, self.doors, **options)
 

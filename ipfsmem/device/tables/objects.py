@@ -66,7 +66,7 @@ def hold(db: Connection, sizes: Iterable[tuple[bytes, int]]) -> None:
     )
 
 
-def let_go(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
+def drop_lost(db: Connection, digests: Iterable[bytes]) -> list[bytes]:
     """Record that these are not in `o/` (inside a transaction). Returns those that were."""
     rows = db.rows_where("SELECT digest FROM objects WHERE held = 1 AND digest IN ({})", digests)
     gone = [bytes(digest) for (digest,) in rows]

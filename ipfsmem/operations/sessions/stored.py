@@ -77,7 +77,7 @@ def check_conversation(session: str) -> None:
 
 
 def told_if_there(sessions: AllSessions, session: str) -> SessionTranscript | None:
-    """All of a session; None if there is none. The earlier texts of a memory are no conversation."""
+    """All of a session, or None. The earlier texts of a memory are no conversation."""
     transcript = told(sessions.entries(session))
     if session.startswith(HISTORY):
         return None

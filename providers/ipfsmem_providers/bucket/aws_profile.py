@@ -26,7 +26,7 @@ class Profile(NamedTuple):
     endpoint: str  #: URL of its server; "" for AWS
 
     def fits(self, endpoint: str, *, named: bool) -> bool:
-        """Tell whether its keys may sign requests to a server; "" is AWS, or the profile's own server.
+        """Return whether its keys may sign requests to a server; "" is AWS, or the profile's own server.
 
         A server that the profile does not name gets no session token, and requires that the user named the profile.
         """
@@ -39,7 +39,7 @@ class Profile(NamedTuple):
 
 
 def is_aws(endpoint: str) -> bool:
-    """Tell whether a server belongs to AWS."""
+    """Return whether a server belongs to AWS."""
     host = (urlsplit(endpoint).hostname or "").removesuffix(".cn")
     return host == "amazonaws.com" or host.endswith(".amazonaws.com")
 

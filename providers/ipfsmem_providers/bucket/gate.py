@@ -111,7 +111,7 @@ class Gate:
 
     @property
     def is_interrupted(self) -> bool:
-        """Tell whether requests are refused now."""
+        """Return whether requests are refused now."""
         return self._interruptions > 0
 
     def _end_all(self) -> None:
@@ -120,7 +120,7 @@ class Gate:
             relay.abort()
 
     def may(self, request: _ProxyRequest) -> bool:
-        """Tell whether a request has the secret and an allowed host."""
+        """Return whether a request has the secret and an allowed host."""
         host = _plain(request.host)
         return request.secret == self._expected and (
             not self._places
@@ -428,7 +428,7 @@ class _Relay:
             self.client.transport.write(data)
 
     def _is_dripping(self, size: int) -> bool:
-        """Tell whether too little came in the time that anything may take; `size` bytes more have come now."""
+        """Return whether too little came in the time that anything may take; `size` bytes more have come now."""
         now = asyncio.get_running_loop().time()
         # After such a silence the client no longer waits: data now, such as the end of TLS, is not part of an answer.
         if self._since is None or now - self._last > self._gate.stall:
@@ -514,7 +514,7 @@ class _ProxyRequest(NamedTuple):
 
     @property
     def tunnel(self) -> bool:
-        """Tell whether it is a CONNECT request."""
+        """Return whether it is a CONNECT request."""
         return self.method == b"CONNECT"
 
     @property
@@ -556,7 +556,7 @@ def _proxy_for(proxies: Mapping[str, str], host: str, port: int, scheme: str) ->
 
 
 def _in_network(host: str, networks: str) -> bool:
-    """Tell whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not read."""
+    """Return whether a host is an address in one of the networks that NO_PROXY may name, which urllib does not read."""
     for one in networks.split(","):
         with contextlib.suppress(ValueError):
             if ipaddress.ip_address(host) in ipaddress.ip_network(one.strip(), strict=False):

@@ -92,7 +92,7 @@ class BucketObjectStore:
 
     @property
     def in_snapshot(self) -> bool:
-        """Tell whether `files` may answer from an earlier listing."""
+        """Return whether `files` may answer from an earlier listing."""
         return self._objects.in_snapshot
 
     def refresh(self) -> bool:

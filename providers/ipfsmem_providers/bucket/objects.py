@@ -123,7 +123,7 @@ class Objects:
 
     @property
     def in_snapshot(self) -> bool:
-        """Tell whether `list` may answer from an earlier listing."""
+        """Return whether `list` may answer from an earlier listing."""
         return self._snapshot is not None
 
     def drop_snapshot(self) -> bool:

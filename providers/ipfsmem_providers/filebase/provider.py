@@ -6,7 +6,7 @@
     FILEBASE_VIA                    s3 (default; needs the extra `filebase` for its signer), or rpc
     FILEBASE_PARTIAL=1              with rpc: send only blocks that are new since the last publish (see below)
     FILEBASE_ALIAS                  a label at Filebase Names that points at the newest root, for browsing
-    FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   an own gateway; by default https://ipfs.filebase.io
+    FILEBASE_GATEWAY, FILEBASE_GATEWAY_TOKEN   a dedicated gateway; by default https://ipfs.filebase.io
     FILEBASE_PATIENCE               seconds to wait for a CID or a pin (90)
     FILEBASE_S3_URL, FILEBASE_RPC_URL, FILEBASE_API_URL   other hosts; documents name https://s3.filebase.io for S3 too
     gateways (a setting)            more gateways to read from, asked afterwards
@@ -120,11 +120,11 @@ class FilebaseProvider(PinnedSmallObjects):
         return answered
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from the own gateway, then from others."""
+        """Return checked blocks from the provider's gateway, then from others."""
         return await self._reader.get_blocks(cids)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from the own gateway alone."""
+        """Return checked blocks from the provider's gateway alone."""
         return await self._reader.own_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:

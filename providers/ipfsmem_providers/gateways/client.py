@@ -48,7 +48,7 @@ class GatewayClient:
 
     @property
     def is_shaky(self) -> bool:
-        """Tell whether to ask others first."""
+        """Return whether to ask others first."""
         return self.trouble >= _SHAKY or self.lacking >= _EMPTY
 
     async def block(self, cid: CID, *, absent: frozenset[int] = ABSENT) -> bytes | None:

@@ -96,7 +96,7 @@ class OwnGateway:
 
     @property
     def reads(self) -> bool:
-        """Tell whether there is any gateway."""
+        """Return whether there is any gateway."""
         return self._client is not None or self._others is not None
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:

@@ -240,7 +240,7 @@ def _list_of(rest: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def hides_some(problems: Sequence[ProviderError], blocks: Mapping[CID, bytes], cids: Collection[CID]) -> bool:
-    """Tell whether a block not found may exist, because a gateway is down.
+    """Return whether a block not found may exist, because a gateway is down.
 
     A block refused permanently, or answered with other bytes, is missing, unless no block came at all.
     """

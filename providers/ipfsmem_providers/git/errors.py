@@ -153,7 +153,7 @@ def explain(where: str, stderr: str) -> ProviderError:
 
 
 def is_damage(stderr: str) -> bool:
-    """Tell whether a command on this device failed because the cache repository is damaged."""
+    """Return whether a command on this device failed because the cache repository is damaged."""
     lower = stderr.lower()
     return not is_of_device(stderr) and any(word in lower for word in _LOCAL)
 

@@ -48,7 +48,7 @@ Lookup = Callable[[str, int], Coroutine[Any, Any, list[tuple[Any, ...]]]]
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of IPv4."""
+    """Return whether an IP address (text) is a public unicast one, also after looking through IPv6 forms of IPv4."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -59,7 +59,7 @@ class Bounds:
         self._silence = Silence(self.timing, settings.get("silence"), company=company)
 
     def rests(self, host: Hashable) -> bool:
-        """Tell whether a recently silent host is left alone now: nothing is sent to it."""
+        """Return whether a recently silent host is left alone now: nothing is sent to it."""
         return self._outages.rests(host)
 
     def attempts(self, host: Hashable) -> Attempts:

@@ -170,7 +170,7 @@ class Http:
         self._origins.add(self._configured(url))
 
     def is_trusted(self, url: str | URL) -> bool:
-        """Tell whether a URL has an origin that gets credentials."""
+        """Return whether a URL has an origin that gets credentials."""
         return origin_of(url) in self._origins
 
     async def request(self, method: str, url: str | URL, **options: Unpack[RequestOptions]) -> Answer:
@@ -540,7 +540,7 @@ class _Request(msgspec.Struct, frozen=True):
 
     @property
     def is_replayable(self) -> bool:
-        """Tell whether its body can be sent again."""
+        """Return whether its body can be sent again."""
         return self.body is None or isinstance(self.body, (bytes, Body))
 
 

@@ -99,7 +99,7 @@ def reason_of(body: bytes, redact: Callable[[str], str] = str) -> Reason:
 
 
 def is_unavailable(status: int) -> bool:
-    """Tell whether a status means that the same call may work later."""
+    """Return whether a status means that the same call may work later."""
     return status in _UNAVAILABLE or status >= 500
 
 

@@ -93,11 +93,11 @@ class Outages:
         self._until: dict[Hashable, float] = {}
 
     def is_down(self, service: Hashable) -> bool:
-        """Tell whether it failed a whole call and has not answered since."""
+        """Return whether it failed a whole call and has not answered since."""
         return service in self._until
 
     def rests(self, service: Hashable) -> bool:
-        """Tell whether it is left alone for now."""
+        """Return whether it is left alone for now."""
         return self._until.get(service, 0.0) > self._timing.now()
 
     def failed(self, service: Hashable, *, silent: bool) -> None:

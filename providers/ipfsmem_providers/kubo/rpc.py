@@ -43,12 +43,12 @@ class CommandFailed(ProviderUnavailable):
 
     @property
     def absent(self) -> bool:
-        """Tell whether something asked for is not there."""
+        """Return whether something asked for is not there."""
         return any(sign in self.words for sign in _ABSENT)
 
     @property
     def timed_out(self) -> bool:
-        """Tell whether the node gave up waiting."""
+        """Return whether the node gave up waiting."""
         return any(sign in self.words for sign in _TIMED_OUT)
 
 
@@ -153,11 +153,11 @@ class KuboRpc:
         raise CommandFailed(f"kubo could not {what}: {short(words, self.http.redact)}", words)
 
     async def is_js(self) -> bool:
-        """Tell whether it is a js-ipfs node."""
+        """Return whether it is a js-ipfs node."""
         return (await self._identify())[0]
 
     async def at_least(self, *version: int) -> bool:
-        """Tell whether it is a Kubo of at least this version."""
+        """Return whether it is a Kubo of at least this version."""
         js, current, _ = await self._identify()
         return not js and current >= version
 

@@ -56,7 +56,7 @@ class WordPieces:
         return cached
 
     def known(self, word: str) -> bool:
-        """Tell whether a word consists of known pieces only."""
+        """Return whether a word consists of known pieces only."""
         return self.pieces(word) != (self._unknown,)
 
     def _split(self, word: str) -> tuple[int, ...]:

@@ -36,7 +36,7 @@ def heartbeat_of_thread() -> Callable[[], None]:
 
 
 def is_cancelled() -> bool:
-    """Tell whether nobody needs the work of this thread any more. Work that can end early asks."""
+    """Return whether nobody needs the work of this thread any more. Work that can end early asks."""
     call: _ThreadWork[Any] | None = getattr(_here, "call", None)
     return call is not None and call.cancelled
 

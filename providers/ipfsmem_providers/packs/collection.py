@@ -60,7 +60,7 @@ class Collector(ABC):
         self._leaving: dict[str, set[bytes]] = {}
 
     def due(self, inventory: Inventory) -> bool:
-        """Tell whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
+        """Return whether a pack was marked long enough ago to be removed, or a stopped collection hid one."""
         return bool(self.unsettled(inventory.files)) or bool(self._due(inventory))
 
     def unsettled(self, files: Mapping[str, FileInfo]) -> set[str]:
@@ -178,7 +178,7 @@ class Collector(ABC):
         return live
 
     def _is_useless(self, name: str, size: int, inventory: Inventory, live: set[bytes]) -> bool:
-        """Tell whether a pack is old enough, and enough of it in no tree, to be marked."""
+        """Return whether a pack is old enough, and enough of it in no tree, to be marked."""
         if self._now - inventory.files[name].modified < DAY_MS:
             return False
         try:
@@ -238,7 +238,7 @@ class Collector(ABC):
         return self._packs.write_merged(blocks)[1]
 
     def _is_needed(self, name: str, before: Roots, read: Callable[[], Roots]) -> bool:
-        """Tell whether a root that is not in `before` needs a block of a pack that is being removed, or may need it."""
+        """Return whether a root that is not in `before` needs a block of a pack that is being removed, or may need it."""
         if name not in self._leaving:
             return True  # it was hidden when packs were examined, and restored or put again since
         roots = read()

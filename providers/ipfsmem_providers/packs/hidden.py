@@ -67,17 +67,17 @@ def hidden_file(name: str) -> str:
 
 
 def is_hidden_pack(name: str) -> bool:
-    """Tell whether a file is a pack that a collection or a device that put it again hid."""
+    """Return whether a file is a pack that a collection or a device that put it again hid."""
     return is_pack(hidden_file(name))
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a file is a hidden one."""
+    """Return whether a file is a hidden one."""
     return _HIDDEN_NAME.fullmatch(name) is not None or hidden_file(name) != ""
 
 
 def is_leftover(name: str) -> bool:
-    """Tell whether a file is an unfinished or hidden one; it may be in use."""
+    """Return whether a file is an unfinished or hidden one; it may be in use."""
     return name.startswith(TEMPORARY) or _HIDDEN_NAME.fullmatch(name) is not None
 
 
@@ -159,7 +159,7 @@ def _shuffled(groups: Sequence[tuple[int, str, list[str]]]) -> list[tuple[int, s
 
 
 def _stands_elsewhere(own: str, every: Collection[str]) -> bool:
-    """Tell whether something else than a file has this name, or a sync program has not brought the file yet."""
+    """Return whether something else than a file has this name, or a sync program has not brought the file yet."""
     return any(
         own in name and hidden_file(name) != own and (name == own or not NO_STAND_IN.search(name))
         for name in every

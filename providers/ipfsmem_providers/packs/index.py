@@ -104,7 +104,7 @@ class Index:
             yield from map(BlockLocation._make, _RECORD.iter_unpack(piece))
 
     def intact(self) -> bool:
-        """Tell whether the index is as it was written; reads it up to the first fault."""
+        """Return whether the index is as it was written; reads it up to the first fault."""
         crc, before = self._head_crc, b""
         try:
             for piece in self._pieces():

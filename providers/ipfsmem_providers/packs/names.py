@@ -48,7 +48,7 @@ class NameRecords:
         self.unread: set[str] = set()
 
     def holds_record(self, file: str, data: bytes) -> bool:
-        """Tell whether bytes are those of a record with this file name; the signature is not checked."""
+        """Return whether bytes are those of a record with this file name; the signature is not checked."""
         tag = file.removesuffix(self.ending).rpartition(self.separator)[2]
         return len(tag) == self.tag_length and hashlib.sha256(data).hexdigest().startswith(tag)
 

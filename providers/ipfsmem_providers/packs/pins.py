@@ -313,7 +313,7 @@ class PackPins:
         return None
 
     def _holds(self, file: str) -> bool:
-        """Tell whether a file holds now the pins that its name stands for; one that does not is not cached any more."""
+        """Return whether a file holds now the pins that its name stands for; one that does not is not cached any more."""
         with contextlib.suppress(OSError), self.store.open_file(file, buffered=True) as stream:
             if holds_pins(file, stream.read(LIST_READ_MAX)):
                 return True
@@ -419,7 +419,7 @@ def _parsed(data: bytes) -> _PinFile | None:
 
 
 def holds_pins(file: str, data: bytes) -> bool:
-    """Tell whether bytes are those of a pin or a list of pins with this file name."""
+    """Return whether bytes are those of a pin or a list of pins with this file name."""
     if is_list(file):
         return hashlib.sha256(data).hexdigest() == _hash_named(file)
     pin = _parsed(data) if is_single(file) and len(data) <= _PIN_MAX else None
@@ -456,17 +456,17 @@ def tag_of(name: str) -> str:
 
 
 def is_list(file: str) -> bool:
-    """Tell whether a file has the name of a list."""
+    """Return whether a file has the name of a list."""
     stem = file.rpartition("/")[2]
     return len(stem) == 64 + len(PIN_LIST) and stem.endswith(PIN_LIST) and _HEX.issuperset(stem[:64])
 
 
 def is_single(file: str) -> bool:
-    """Tell whether a file has the name of a single pin's file."""
+    """Return whether a file has the name of a single pin's file."""
     parts = file.split(".")
     return len(parts) == 3 and file.endswith(SINGLE) and 0 < len(parts[1]) <= 16 and _HEX.issuperset(parts[1])
 
 
 def is_pin(file: str) -> bool:
-    """Tell whether a file has the name of a single pin's file or of a list."""
+    """Return whether a file has the name of a single pin's file or of a list."""
     return is_list(file) or is_single(file)

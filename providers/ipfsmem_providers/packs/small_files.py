@@ -96,10 +96,10 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def is_small_file(file: str) -> bool:
-    """Tell whether a file in a folder has the name of a small object."""
+    """Return whether a file in a folder has the name of a small object."""
     return parse_small_name(file.replace(".", "/", 1)) is not None
 
 
 def holds_small(file: str, data: bytes) -> bool:
-    """Tell whether bytes are those of the small object with this file name."""
+    """Return whether bytes are those of the small object with this file name."""
     return is_small(file.replace(".", "/", 1), data)

@@ -244,7 +244,7 @@ class Packs:
         return blocks
 
     def _is_complete(self, inventory: Inventory) -> bool:
-        """Tell whether an inventory is a snapshot: servers list a thousand files per answer."""
+        """Return whether an inventory is a snapshot: servers list a thousand files per answer."""
         return self.consistent_listing and len(inventory.files) < 1_000
 
     def _get_from(
@@ -589,7 +589,7 @@ class Packs:
 
 
 def is_pack(name: str) -> bool:
-    """Tell whether a file has the name of a pack."""
+    """Return whether a file has the name of a pack."""
     return len(name) == 68 and name.endswith(".car") and _HEX.issuperset(name[:64])
 
 

@@ -44,7 +44,7 @@ class ListedFile(msgspec.Struct):
 
     @property
     def pending(self) -> bool:
-        """Tell whether its CID is not known yet."""
+        """Return whether its CID is not known yet."""
         return not self.cid or self.cid == PENDING
 
 

@@ -89,7 +89,7 @@ class Legacy:
         return answer.decode(Pinned)
 
     async def takes_key(self) -> bool:
-        """Tell whether the key is one of this API too, asked for one row."""
+        """Return whether the key is one of this API too, asked for one row."""
         await self._lists.wait()
         try:
             await self._api.call(

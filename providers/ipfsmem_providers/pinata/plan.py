@@ -30,13 +30,13 @@ _log = logging.getLogger("ipfsmem.providers")
 
 
 def sent_as_car(file: ListedFile) -> bool | None:
-    """Tell whether an entry was uploaded as a CAR; None when we did not upload it."""
+    """Return whether an entry was uploaded as a CAR; None when we did not upload it."""
     how = (file.keyvalues or {}).get(UPLOAD_KIND_KEY)
     return how == CAR if how in (CAR, FOLDER, LEGACY_FOLDER) else None
 
 
 def sent_by_legacy_api(file: ListedFile) -> bool | None:
-    """Tell whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when
+    """Return whether an entry was uploaded as a folder by the legacy API, not by v3; None for a CAR, and when
     we did not upload it."""
     how = (file.keyvalues or {}).get(UPLOAD_KIND_KEY)
     return how == LEGACY_FOLDER if how in (FOLDER, LEGACY_FOLDER) else None

@@ -10,7 +10,7 @@
     PINATA_API             v3, or legacy for keys of that kind (scopes pinFileToIPFS, pinByHash, pinList, unpin)
     PINATA_PATIENCE        seconds to wait while a CAR or a pin is processed (180)
     PINATA_API_URL, PINATA_UPLOAD_URL      other hosts
-    gateways (a setting)   more gateways to read from, asked after the own one
+    gateways (a setting)   more gateways to read from, asked after the dedicated one
 
 Settings of the same names in lower case override the environment.
 
@@ -65,7 +65,7 @@ class PinataProvider(PinnedSmallObjects):
     """An account at Pinata as a provider. See ipfsmem.provider.contract for the methods."""
 
     def __init__(self, rest: str = "", settings: Mapping[str, Any] | None = None) -> None:
-        """`rest` is the own gateway's host. No network access. ConfigError for unusable settings."""
+        """`rest` is the host of the dedicated gateway. No network access. ConfigError for unusable settings."""
         settings = settings or {}
         jwt = required(
             settings, "PINATA_JWT", "Make a key at app.pinata.cloud, API Keys, and set PINATA_JWT to its JWT."
@@ -159,12 +159,12 @@ class PinataProvider(PinnedSmallObjects):
             return await self._put_folder(root, car, name)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from the own gateway, then from others."""
+        """Return checked blocks from the provider's gateway, then from others."""
         self._can_read()
         return await self._reader.get_blocks(cids)
 
     async def read_stored(self, cids: Sequence[CID]) -> dict[CID, bytes]:
-        """Return checked blocks from the own gateway alone."""
+        """Return checked blocks from the provider's gateway alone."""
         return await self._reader.own_blocks(cids)
 
     async def get_dag(self, root: CID) -> AsyncIterator[Block]:
@@ -315,7 +315,7 @@ class PinataProvider(PinnedSmallObjects):
             raise
 
     async def _is_ours(self, file: ListedFile, answered: CID, root: CID, car: SpooledCar, name: str) -> bool:
-        """Tell whether an earlier upload is our root, or with folders probably holds our tree; remove one
+        """Return whether an earlier upload is our root, or with folders probably holds our tree; remove one
         that does not."""
         if answered == root:
             return True

@@ -75,7 +75,7 @@ _KNOWN: Final[tuple[tuple[tuple[str, ...], Set[str], bool, str, str], ...]] = (
 
 
 def is_missing(text: str) -> bool:
-    """Tell whether rclone says that a file or folder is not there."""
+    """Return whether rclone says that a file or folder is not there."""
     return any(word in text.lower() for word in _MISSING)
 
 

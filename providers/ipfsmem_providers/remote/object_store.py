@@ -389,7 +389,7 @@ class _Reader(io.RawIOBase):
 
 
 def _differs(head: Head, info: FileInfo | None) -> bool:
-    """Tell whether what was read of a file is not of the size that a list tells."""
+    """Return whether what was read of a file is not of the size that a list tells."""
     return info is not None and head.size != info.size
 
 

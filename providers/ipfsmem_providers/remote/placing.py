@@ -133,7 +133,7 @@ class PlacedFiles(ABC):
         return ProviderUnavailable(f"{self.where} changed while {path} was stored", hint="Sync again.")
 
     async def _may_stay(self, path: str, present: PathEntry, new: PathEntry, data: bytes | None) -> bool:
-        """Tell whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
+        """Return whether a file makes a new one of the same name needless: one of the same bytes, or without `data` one of the
         same size that was put within the hour and that lost no block."""
         if present.size is None or present.size != new.size:
             return False
@@ -143,7 +143,7 @@ class PlacedFiles(ABC):
         return await self._holds(path, data)
 
     async def _holds(self, path: str, data: bytes) -> bool:
-        """Tell whether a file can be read and has these bytes."""
+        """Return whether a file can be read and has these bytes."""
         with contextlib.suppress(OSError):
             return await self.read(path, 0, len(data)) == Head(data, len(data))
         return False
@@ -156,5 +156,5 @@ class PlacedFiles(ABC):
 
 
 def _is_close(present: int | None, new: int | None) -> bool:
-    """Tell whether a file was put within the hour before another one, by their dates in milliseconds."""
+    """Return whether a file was put within the hour before another one, by their dates in milliseconds."""
     return present is not None and new is not None and 0 <= new - present <= CLOSE_MS

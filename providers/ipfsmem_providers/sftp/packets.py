@@ -43,12 +43,12 @@ class Attributes(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Tell whether it is a regular file; without a mode, it is if it has a size."""
+        """Return whether it is a regular file; without a mode, it is if it has a size."""
         return self.size is not None and (self.mode is None or stat.S_IFMT(self.mode) in (0, stat.S_IFREG))
 
     @property
     def is_folder(self) -> bool:
-        """Tell whether it is a folder."""
+        """Return whether it is a folder."""
         return self.mode is not None and stat.S_ISDIR(self.mode)
 
 
@@ -87,7 +87,7 @@ class Cursor:
 
     @property
     def is_at_end(self) -> bool:
-        """Tell whether nothing is left."""
+        """Return whether nothing is left."""
         return self._at >= len(self._body)
 
     def _take(self, count: int) -> bytes:

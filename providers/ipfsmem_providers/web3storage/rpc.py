@@ -219,18 +219,18 @@ class Service:
 
 
 def allowed(receipt: Receipt, names: Collection[str]) -> bool:
-    """Tell whether a receipt's error is one of `names`, "gone" among them."""
+    """Return whether a receipt's error is one of `names`, "gone" among them."""
     name, _ = error_words(receipt.error)
     return name in names or ("gone" in names and name in _GONE)
 
 
 def _is_later(error: Any) -> bool:
-    """Tell whether the same call may work later."""
+    """Return whether the same call may work later."""
     return error_words(error)[0] in _LATER or (isinstance(error, dict) and error.get("name") in _LATER)
 
 
 def _passing(receipt: Receipt, allow: Collection[str]) -> bool:
-    """Tell whether the same call may work in a moment. A service that accepts no writes will not soon."""
+    """Return whether the same call may work in a moment. A service that accepts no writes will not soon."""
     error = receipt.error
     if error is None or allowed(receipt, allow) or error_words(error)[0] == "ServiceUnavailable":
         return False

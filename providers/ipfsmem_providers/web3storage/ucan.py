@@ -117,7 +117,7 @@ class Ability(msgspec.Struct, frozen=True):
     details: Mapping[str, Any] = {}
 
     def covers(self, can: str, resource: str) -> bool:
-        """Tell whether delegating this allows an action on a resource (`*`, `upload/*`, `upload/add`)."""
+        """Return whether delegating this allows an action on a resource (`*`, `upload/*`, `upload/add`)."""
         if self.resource not in (resource, "ucan:*"):
             return False
         return self.can in ("*", can) or (self.can.endswith("/*") and can.startswith(self.can[:-1]))

@@ -70,12 +70,12 @@ class Upload(msgspec.Struct, frozen=True):
 
     @property
     def is_pin(self) -> bool:
-        """Tell whether it is a tree that is listed under a name."""
+        """Return whether it is a tree that is listed under a name."""
         return bool(self.tags) and not self.inline
 
     @property
     def is_index(self) -> bool:
-        """Tell whether it is an index. Uploads of other programs may look like one; an index is checked when
+        """Return whether it is an index. Uploads of other programs may look like one; an index is checked when
         it is read."""
         one = len(self.shards) == 1 or (self.kind is IndexKind.MERGED and self.marked in self.shards)
         return self.root.codec == DAG_CBOR and one and not self.tags

@@ -80,7 +80,7 @@ def parse(rest: str, *, allow_http: bool = False) -> DavAddress:
 
 
 def is_name(name: str) -> bool:
-    """Tell whether a decoded part of a path names something, and leads nowhere else."""
+    """Return whether a decoded part of a path names something, and leads nowhere else."""
     return name not in ("", ".", "..") and not _NO_NAME.search(name)
 
 

@@ -17,7 +17,7 @@ from ipfsmem.api.page import PageFiles
 from ipfsmem.api.serving import MAX_LISTENERS, MAX_OF_A_TOKEN, ROUTES
 from ipfsmem.api.tokens import TOKENS_FILE, make_token, revoke_token, tokens_of
 from ipfsmem.api.turns import MOST
-from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, Doors
+from ipfsmem.api.who import CODE_LIFE, CODE_TRIES, AccessControl
 from ipfsmem.errors import KeyNameError, LimitError, NotFoundError, StorageError, UsageError
 from ipfsmem.memory import Memory
 from ipfsmem.operation import Right
@@ -514,13 +514,13 @@ def test_invalid_tokens_are_not_created(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_page_code_is_valid_once_and_briefly() -> None:
     now = 0.0
-    doors = Doors({}, now=lambda: now)
+    doors = AccessControl({}, now=lambda: now)
     assert doors.exchange("") is None
     code = doors.new_code()
     assert doors.exchange(code[:-1]) is None
     first = doors.exchange(code)
     assert first is not None and doors.exchange(code) is None
-    assert doors.who([f"Bearer {first}"]) == (Caller("admin"), None, "")
+    assert doors.caller_of([f"Bearer {first}"]) == (Caller("admin"), None, "")
     code = doors.new_code()
     for _ in range(CODE_TRIES):
         assert doors.exchange("wrong") is None
@@ -528,8 +528,8 @@ def test_page_code_is_valid_once_and_briefly() -> None:
     code = doors.new_code()
     now += CODE_LIFE
     assert doors.exchange(code) is None
-    assert [doors.who([given]) for given in (first, f"Basic {first}", "Bearer", "")] == [None] * 4
-    assert doors.who([f"Bearer {first}", f"Bearer {first}"]) is None
+    assert [doors.caller_of([given]) for given in (first, f"Basic {first}", "Bearer", "")] == [None] * 4
+    assert doors.caller_of([f"Bearer {first}", f"Bearer {first}"]) is None
     for _ in range(100):  # each reload of the page; the oldest end
         assert doors.exchange(doors.new_code()) is not None
     assert len(doors._run) <= 65
@@ -618,10 +618,10 @@ def test_page_that_was_not_built_is_absent(tmp_path: Path) -> None:
 
 
 def test_configured_host_name_is_accepted_and_no_other(tmp_path: Path) -> None:
-    doors = Doors({}, names=["Memory.example"])
-    assert doors.wrong_place(["memory.example:8789"], []) is None
-    assert doors.wrong_place(["memory.example"], ["https://memory.example"]) is None
-    assert doors.wrong_place(["localhost:1"], ["http://localhost:1"]) is None
+    doors = AccessControl({}, names=["Memory.example"])
+    assert doors.check_host_and_origin(["memory.example:8789"], []) is None
+    assert doors.check_host_and_origin(["memory.example"], ["https://memory.example"]) is None
+    assert doors.check_host_and_origin(["localhost:1"], ["http://localhost:1"]) is None
     for hosts, origins, status in (
         (["other.example"], [], 421),
         ([], [], 421),
@@ -632,7 +632,7 @@ def test_configured_host_name_is_accepted_and_no_other(tmp_path: Path) -> None:
         (["localhost:1"], ["http://localhost:1", "http://evil.example"], 403),
         (["memory.example"], ["null"], 403),
     ):
-        found = doors.wrong_place(hosts, origins)
+        found = doors.check_host_and_origin(hosts, origins)
         assert found is not None and found[0] == status, (hosts, origins)
 
 
@@ -704,7 +704,7 @@ def test_many_calls_of_a_token_delay_others_by_one_call(tmp_path: Path) -> None:
 
 
 def _digest(lab: Lab, secret: str) -> str:
-    known = lab.doors.who([f"Bearer {secret}"])
+    known = lab.doors.caller_of([f"Bearer {secret}"])
     assert known is not None
     return known.digest
 

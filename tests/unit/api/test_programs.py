@@ -261,7 +261,7 @@ def test_program_call_waits_for_the_turn_of_its_token(tmp_path: Path) -> None:
 
     async def ask(client: Client) -> None:
         served = lab.served[0]
-        known = lab.doors.who([f"Bearer {secret}"])
+        known = lab.doors.caller_of([f"Bearer {secret}"])
         assert known is not None
         at_work = asyncio.ensure_future(served.on(lambda _: gate.wait(60)))
         call = asyncio.ensure_future(answered(client, "GET", "/api/memory", Authorization=f"Bearer {secret}"))

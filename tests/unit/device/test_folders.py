@@ -20,7 +20,7 @@ from ipfsmem.device.replica import Replica
 from ipfsmem.device.root_folders import (
     add_arrived_objects,
     change_objects,
-    let_go,
+    drop_lost,
     objects_folder,
     objects_not_here,
     state_folder,
@@ -203,7 +203,7 @@ def test_forged_location_neither_displaces_nor_hides_a_real_object() -> None:
             assert objects_folder(db) == wanted, "with the size of what is here, whatever a location says"
             change_objects(db, {lie: (4, -1)})
             assert objects_not_here(db) == set() and objects_folder(db) == wanted
-            assert let_go(db, [good, lie]) and objects_not_here(db) == {good}
+            assert drop_lost(db, [good, lie]) and objects_not_here(db) == {good}
             change_objects(db, {good: (4, -1)})
             assert db.connection.execute("SELECT count(*) FROM objects").fetchone() == (0,)
         db.close()
