@@ -96,7 +96,7 @@ def _show_new(context: CommandContext, key: NewAgentKey, arguments: Arguments) -
     for text in key.warnings:
         click.echo(style("note: ", fg="yellow") + clean(text), err=True)
     if key.sync.notices:
-        print_report(key.sync)
+        print_report(key.sync, err=True)  # a redirected output is the key only
 
 
 def _end_new(context: CommandContext, key: NewAgentKey, arguments: Arguments) -> None:

@@ -328,11 +328,11 @@ def _failure(error: Exception) -> Failure:
     return msgspec.structs.replace(failure, hint=advice(failure.hint))
 
 
-def print_report(report: SyncReport) -> None:
-    """Print a report in words, each notice on its own line."""
-    click.echo(paragraph(report))
+def print_report(report: SyncReport, *, err: bool = False) -> None:
+    """Print a report in words, each notice on its own line. `err`: to standard error."""
+    click.echo(paragraph(report), err=err)
     for line in notice_lines(report.notices):
-        click.echo(line)
+        click.echo(line, err=err)
 
 
 def notice_lines(notices: Sequence[Notice]) -> list[str]:

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from ipfsmem.cli.agent_cmd import _show_new
+from ipfsmem.cli.context import CommandContext
 from ipfsmem.errors import ProviderUnavailable
 from ipfsmem.open_vault import by_key
+from ipfsmem.operations.agent_keys import NewAgentKey
+from ipfsmem.sync.report import Notice, SyncReport
 from ipfsmem.wallet.agent_key import AgentKey, KeyProvider, parse_key, render_key
 from tests.support import prepared
 from tests.support.cli_lab import KEY, Cli
@@ -86,6 +90,27 @@ def test_commands_in_a_container_read_without_a_home(text: str, tmp_path: Path) 
     assert "opened with the agent key web, valid until" in container.ok("status")
     assert json.loads(container.ok("sync", "--json"))["exit_code"] == 0
     assert container.left() == []
+
+
+def test_notices_of_a_new_key_leave_its_output_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    report = SyncReport(notices=(Notice(kind="revoked", text="the agent key old has expired"),))
+    key = NewAgentKey(
+        key="ipfsmem_ak1_x",
+        id="0" * 16,
+        name="web",
+        role="reader",
+        expires=0,
+        opens="everything",
+        providers=[],
+        credentials=[],
+        warnings=[],
+        problem="",
+        sync=report,
+    )
+    _show_new(CommandContext(None, None, False, None), key, {})
+    shown = capsys.readouterr()
+    assert shown.out == "IPFSMEM_KEY=ipfsmem_ak1_x\n"
+    assert "the agent key old has expired" in shown.err
 
 
 def test_container_refuses_writes_and_touches_no_home(
