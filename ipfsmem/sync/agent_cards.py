@@ -86,8 +86,10 @@ def agents_of(replica: Replica) -> list[Agent]:
     ring = replica.ring
     if ring is None:
         return []
-    cards = believed_cards(replica)
     members = {one.id: one for one in ring.view.members.values() if is_agent(one)}
+    if not members and not ring.view.revoked:
+        return []  # the timeline, which can be long, is read only where an agent is or was
+    cards = believed_cards(replica)
     found = [Agent(one.id, one.label, cards.get(one.id), False) for one in members.values()]
     found += [
         Agent(id_, card.name, card, True)

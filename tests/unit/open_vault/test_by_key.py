@@ -209,6 +209,13 @@ def test_status_warns_seven_days_before_the_end(lab: KeyLab) -> None:
     assert any("the agent key web expires on 2026-03-31" in one for one in lab.owner.status().notices)
 
 
+def test_vault_without_agents_reads_no_timeline_for_them(
+    lab: KeyLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ipfsmem.sync.agent_cards.believed_cards", lambda _: pytest.fail("cards were read"))
+    assert agents_of(lab.owner.replica) == [] and lab.owner.status().memories == 2
+
+
 def test_older_vault_than_that_of_the_key_is_refused(lab: KeyLab, monkeypatch: pytest.MonkeyPatch) -> None:
     text = lab.new().key
     device, counter = parse_key(text).least
