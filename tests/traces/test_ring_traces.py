@@ -1,7 +1,7 @@
-"""Step sequences that broke earlier drafts of the key ring, as far as the ring alone can show them.
+"""Step sequences that broke earlier drafts of the key ring, tested without commits or providers.
 
-Those that need commits or providers (35, 37, 38, 42, 46) are with the tests of syncs, 29 with those of the
-causal state."""
+The numbers are those of traces.json. Traces 35, 37, 38, 42 and 46 need commits or providers: see
+test_leak_traces.py. Trace 29: test_agreement_traces.py."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ LAPTOP, PHONE, TABLET = party("laptop"), party("phone"), party("tablet")
 A, B, D = second_wallet("admin A"), second_wallet("admin B"), second_wallet("admin D")
 
 
-def _revoke(ring: Ring, by: Party, who: Party, key: int, **counters: int) -> Ring:
-    known = {who.id: counters.get("n", 0)}
-    return revoke(ring, by.signer, who.id, at=hlc(6), counters=known, ek=ek(key), box=fixed_box)
+def _revoke(ring: Ring, by: Party, who: Party, key: int, counter: int = 0) -> Ring:
+    return revoke(ring, by.signer, who.id, at=hlc(6), counters={who.id: counter}, ek=ek(key), box=fixed_box)
 
 
 def _with_admins(*devices: Party) -> Ring:
@@ -63,24 +62,25 @@ def test_trace_20_concurrent_enrolments_and_rotations_are_joined() -> None:
     )
     assert first.view.seals is not None and second.view.seals is not None
     assert first.view.seals[0] == second.view.seals[0] == 2
-    met = first.join(second)
-    assert met == second.join(first)
-    # Two keys of one epoch: the greater id seals, both open, and no device refuses the other.
-    assert met.view.seals == max(first.view.seals, second.view.seals)
-    assert {first.view.seals[1], second.view.seals[1]} <= met.view.eks.keys()
-    assert met.serialise() == TABLET.opens(met.serialise()).serialise()
+    joined = first.join(second)
+    assert joined == second.join(first)
+    # Two keys of one epoch: new objects are sealed with the key with the greater ID; objects sealed with
+    # either key still open.
+    assert joined.view.seals == max(first.view.seals, second.view.seals)
+    assert {first.view.seals[1], second.view.seals[1]} <= joined.view.eks.keys()
+    assert joined.serialise() == TABLET.opens(joined.serialise()).serialise()
 
 
-def test_trace_21_membership_decides_not_epochs() -> None:
+def test_trace_21_member_on_an_older_epoch_may_still_write() -> None:
     base = new_ring(LAPTOP, PHONE)
     old = base.view.sealing
     rotated = rotate(base, ROOT.signer, ek(1), box=fixed_box)
     # The phone published under the old ring and died: it is still a member, and its objects still open.
-    met = rotated.join(base)
-    assert met.view.may_write(PHONE.id)
+    joined = rotated.join(base)
+    assert joined.view.may_write(PHONE.id)
     assert old is not None
-    assert met.view.eks[old.id] == (old,)
-    assert met.view.sealing == rotated.view.sealing
+    assert joined.view.eks[old.id] == (old,)
+    assert joined.view.sealing == rotated.view.sealing
 
 
 def test_trace_22_admins_that_revoke_each_other_change_nothing() -> None:
@@ -92,7 +92,7 @@ def test_trace_22_admins_that_revoke_each_other_change_nothing() -> None:
     assert after.view.revoked == frozenset()
     assert all(after.view.may_administer(one.id) for one in (A, B, D, ROOT))
     assert after.view.sealing == ring.view.sealing
-    # Nor is an admin promoted or demoted by another admin's enrolment.
+    # Nor can an admin promote a writer to admin.
     assert (
         Ring(VAULT, [*after.statements, says_member(A, LAPTOP, "admin")], ()).view.members[LAPTOP.id].role
         == "writer"
@@ -103,28 +103,28 @@ def test_trace_23_revoke_is_permanent() -> None:
     ring = _with_admins(LAPTOP, PHONE)
     stolen = _revoke(ring, A, LAPTOP, 1)
     assert LAPTOP.id in stolen.view.revoked
-    # A root that has seen it keeps it.
+    # A root that has seen the laptop's revocation keeps it in force when it revokes A.
     gone = _revoke(stolen, ROOT, A, 2)
     assert {A.id, LAPTOP.id} == gone.view.revoked == gone.join(stolen).view.revoked
-    # A root that had not seen it ends it together with the admin (the price of not believing revoked admins),
-    # unless a user also confirmed it with a root.
+    # If the root had not seen it, revoking A also cancels A's revocation of the laptop, unless a root confirmed
+    # that revocation.
     unseen = _revoke(ring, ROOT, A, 2)
     assert unseen.join(stolen).view.revoked == stolen.join(unseen).view.revoked == {A.id}
     named = _revoke(stolen, ROOT, LAPTOP, 6)
     assert unseen.join(named).view.revoked == {A.id, LAPTOP.id}
-    # A member enrolled by A in time stays; one enrolled after A's revocation is never admitted.
+    # A member enrolled by the root stays; one enrolled by A after A's revocation is never admitted.
     late = Ring(VAULT, [*gone.statements, says_member(A, TABLET)], gone.keys)
     assert PHONE.id in late.view.members
     assert late == gone and TABLET.id not in late.view.keys_of
 
 
-def test_trace_34_a_key_in_eks_only_opens() -> None:
+def test_trace_34_key_named_by_no_epoch_is_ignored() -> None:
     ring = enrolled(new_ring(LAPTOP), ROOT, PHONE, "reader")
     planted = epoch_key(4_000_000_000, b"\x77" * 32, VAULT)
     after = ring.join(ring.add((), [planted]))
     # No epoch names it: it is not part of the ring.
     assert after is ring and planted.id not in after.view.eks
-    # Nor does its number use up the epochs of others.
+    # Its number (4,000,000,000) does not advance `next_epoch`.
     assert after.view.next_epoch == 2
     gone = _revoke(after, ROOT, PHONE, 1)
     assert gone.view.sealing is not None
@@ -148,10 +148,10 @@ def test_trace_36_a_device_that_cannot_open_the_new_epoch_stops() -> None:
     with pytest.raises(MembershipError):
         warned.serialise()
     # One unlock by an admin that sees both gives it the key.
-    met = give_key(with_tablet.join(rotated), ROOT.signer, ek(9), box=fixed_box)
-    back = warned.join(TABLET.opens(met.serialise()))
-    assert back.view.sealing == met.view.sealing == rotated.view.sealing
-    assert back.serialise() == met.serialise()
+    joined = give_key(with_tablet.join(rotated), ROOT.signer, ek(9), box=fixed_box)
+    back = warned.join(TABLET.opens(joined.serialise()))
+    assert back.view.sealing == joined.view.sealing == rotated.view.sealing
+    assert back.serialise() == joined.serialise()
 
 
 def test_trace_39_the_recovery_words_are_a_root_with_an_anchor() -> None:
@@ -176,12 +176,12 @@ def test_trace_43_concurrent_revocations_leave_no_key_of_a_revoked_member() -> N
     two = _revoke(without_x, B, y, 2)
     three = _revoke(base, D, x, 3)
     for order in ((one, two, three), (three, two, one), (two, three, one)):
-        met = order[0].join(order[1]).join(order[2])
-        assert met.view.revoked == {x.id, y.id}
-        assert met.view.sealing is None
+        joined = order[0].join(order[1]).join(order[2])
+        assert joined.view.revoked == {x.id, y.id}
+        assert joined.view.sealing is None
         with pytest.raises(MembershipError):
-            met.serialise()
-        unlocked = give_key(met, ROOT.signer, ek(4), box=fixed_box)
+            joined.serialise()
+        unlocked = give_key(joined, ROOT.signer, ek(4), box=fixed_box)
         assert unlocked.view.sealing is not None
         assert unlocked.view.sealing.key == ek(4)
         for thief in (x, y):
@@ -197,14 +197,14 @@ def test_trace_44_revoking_a_successor_revokes_the_whole_family() -> None:
     under = enrolment_of(ring, LAPTOP)
     assert ring.view.ids_of(LAPTOP.id) == tuple(sorted([LAPTOP.id, restored.id]))
     for target in (LAPTOP, restored):
-        after = _revoke(ring, ROOT, target, 1, n=3)
+        after = _revoke(ring, ROOT, target, 1, counter=3)
         assert after.view.revoked == {LAPTOP.id, restored.id}
         assert after.view.cutoffs[target.id] == 3
         assert not after.view.may_write(LAPTOP.id)
         with pytest.raises(OpenError):
             LAPTOP.opens(after.serialise())
-        # The thief names another successor, with whatever hash: the chain stays revoked, and the key is used
-        # on.
+        # The thief names twelve more successors under the same enrolment: the family stays revoked; the
+        # signing key of `restored` does not change.
         for n in range(12):
             again = party(f"thief {n}", box_of=LAPTOP)
             tricked = after.add([says_heir(LAPTOP, again, under)])

@@ -1,5 +1,6 @@
-"""docs/internals/rows.md has every row of the four systems once, with its state, and names only existing
-calls and tests."""
+"""docs/internals/rows.md lists every feature of the four compared memory systems once, with its status.
+
+Every call and test that it names exists."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ ROWS = re.findall(
     r"^\| ([IRAL])(\d+) \| (.+?) \| (.+?) \| (works|differs|not) \| (.*?) \| (.*?) \|$", TEXT, re.M
 )
 #: The number of rows of each system.
-MANY = {"I": 18, "R": 26, "A": 26, "L": 32}
+ROW_COUNTS = {"I": 18, "R": 26, "A": 26, "L": 32}
 
 
 def test_every_row_is_listed_once_in_order() -> None:
     assert [(letter, int(number)) for letter, number, *_ in ROWS] == [
-        (letter, number) for letter, most in MANY.items() for number in range(1, most + 1)
+        (letter, number) for letter, count in ROW_COUNTS.items() for number in range(1, count + 1)
     ]
 
 
@@ -45,15 +46,15 @@ def test_supported_row_names_a_test_and_every_test_exists() -> None:
             assert not name or re.search(rf"^(async )?def {name}\(", path.read_text("utf-8"), re.M), one
 
 
-def test_counts_equal_those_of_the_rows() -> None:
+def test_summary_table_matches_the_rows() -> None:
     counted = Counter((letter, state) for letter, _, _, _, state, _, _ in ROWS)
-    said = re.findall(r"^\| \w+ \(([IRAL])\) \| (\d+) \| (\d+) \| (\d+) \|$", TEXT, re.M)
-    assert said == [(letter, *(str(counted[letter, state]) for state in ("works", "differs", "not"))) for letter in MANY]  # fmt: skip
+    summary = re.findall(r"^\| \w+ \(([IRAL])\) \| (\d+) \| (\d+) \| (\d+) \|$", TEXT, re.M)
+    assert summary == [(letter, *(str(counted[letter, state]) for state in ("works", "differs", "not"))) for letter in ROW_COUNTS]  # fmt: skip
 
 
-def test_every_row_quotes_its_document_or_says_that_it_cannot() -> None:
-    for letter, number, said, *_ in ROWS:
-        quotes = re.sub("“[^“”]+”", "", said)
+def test_every_row_quotes_its_document_or_is_marked_as_absent_there() -> None:
+    for letter, number, quotation, *_ in ROWS:
+        quotes = re.sub("“[^“”]+”", "", quotation)
         assert not quotes.strip() or quotes.startswith("*not in its document:* "), letter + number
 
 
@@ -67,7 +68,7 @@ def routes() -> list[str]:
 
 
 def command(words: list[str]) -> click.Command | None:
-    """Return the command at the beginning of words; of `add|list` the first."""
+    """Return the command that `words` begins with, or None. For `add|list`, look up `add`."""
     found: click.Command | None = group
     context = click.Context(group)
     while isinstance(found, click.Group) and words:
@@ -80,8 +81,8 @@ def is_command(call: str) -> bool:
     words = call.removeprefix("ipfsmem ").split()
     options = [word for word in words if word.startswith("-")]
     names = words[: words.index(options[0])] if options else list(words)
-    for several in names[-1].split("|") if names else ():
-        found = command([*names[:-1], several])
+    for alternative in names[-1].split("|") if names else ():
+        found = command([*names[:-1], alternative])
         if found is None:
             return False
     found = command(list(names)) if names else group
@@ -91,9 +92,11 @@ def is_command(call: str) -> bool:
     for place, word in enumerate(words):
         if word.startswith("-"):
             one = known.get(word)
-            behind = words[place + 1] if place + 1 < len(words) else "--"
-            takes = one is not None and isinstance(one.type, click.Choice) and not behind.startswith("-")
-            if one is None or (takes and behind not in one.type.choices):
+            next_word = words[place + 1] if place + 1 < len(words) else "--"
+            has_choice_value = (
+                one is not None and isinstance(one.type, click.Choice) and not next_word.startswith("-")
+            )
+            if one is None or (has_choice_value and next_word not in one.type.choices):
                 return False
     return True
 
@@ -104,6 +107,7 @@ def is_there(call: str, cell: str) -> bool:
     if call in all_settings() or call in VARIABLES.values() or call in ("IPFSMEM_HOME", "IPFSMEM_VAULT"):
         return True
     if re.match("(GET|POST|PUT|DELETE) ", call):
+        # A row names this path because it does not exist: requests to it answer 404.
         return call in routes() or call == "GET /api/memory/kg"
     if owner := re.match(r"(Memory|conversation\(\.\.\.\))\.(\w+)", call):
         return hasattr(Memory if owner[1] == "Memory" else Conversation, owner[2])
@@ -126,5 +130,5 @@ def test_every_call_of_a_row_exists() -> None:
     "call",
     ["session clear", "nothing", "write --nothing", "serve mcp --as nobody", "facts.nothing", "Memory.nothing", "nothing(x)", "value set|nothing", "conversation(...).nothing()"],
 )  # fmt: skip
-def test_missing_call_of_a_row_is_found(call: str) -> None:
+def test_nonexistent_call_is_detected(call: str) -> None:
     assert not is_there(call, "`mcp --as librefang`")

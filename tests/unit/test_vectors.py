@@ -18,7 +18,7 @@ FILES = sorted(path.name for path in FOLDER.glob("*.json"))
 EVERYWHERE = {"about", "name", "why"}
 #: Objects whose names are data, not fields: texts by hash, records by name, and similar.
 MAPS = {"cars", "entries", "keyrings", "persons", "statements", "streams", "texts", "five_dots_of_one_device"}
-#: Objects of the format, described there.
+#: Objects whose fields docs/FORMAT.md describes.
 OBJECTS = {"location_is_not_signed"}
 
 
@@ -36,12 +36,12 @@ def test_sections_in_the_table_exist_in_the_format() -> None:
 
 @pytest.mark.parametrize("file", FILES)
 def test_each_group_and_field_is_described(file: str) -> None:
-    """A list of rows: the fields of all of them; an object: its names."""
+    """The README section names each group and each field of its rows."""
     data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
     assert data["about"]
-    told = re.search(rf"^## {re.escape(file)}$(.*?)(?=^## |\Z)", README, re.M | re.S)
-    assert told is not None
-    words = set(re.findall(r"`([^`]+)`", told[1]))
+    section = re.search(rf"^## {re.escape(file)}$(.*?)(?=^## |\Z)", README, re.M | re.S)
+    assert section is not None
+    words = set(re.findall(r"`([^`]+)`", section[1]))
     wanted = set(data)
     for group, rows in data.items():
         if group in MAPS or group in OBJECTS:
@@ -53,8 +53,7 @@ def test_each_group_and_field_is_described(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_each_row_says_what_it_shows(file: str) -> None:
-    """A refused row needs its reason."""
+def test_rows_of_a_group_are_all_described_or_none(file: str) -> None:
     data: dict[str, Any] = json.loads((FOLDER / file).read_text("utf-8"))
     for group, rows in data.items():
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):

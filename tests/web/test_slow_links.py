@@ -1,4 +1,4 @@
-"""Timeouts of the browser client for a provider on a slow link, and for one that drips."""
+"""Timeouts of the browser client for a slow but steady response, and for one that drips."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from tests.support.web_lab import ClientError, web_client
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: Milliseconds that an answer may take without progress.
+#: The longest silence in milliseconds. A response may take this long plus a millisecond for every 16 bytes.
 LIMIT = 4_000
-PIECE = b"a" * (1 << 16)
-#: Pieces of an answer that takes longer than the limit.
-PIECES = 14
+CHUNK = b"a" * (1 << 16)
+#: The number of chunks of a response that takes longer than LIMIT.
+CHUNKS = 14
 
 
 def application() -> web.Application:
-    """A server with one answer that progresses and one that drips forever."""
+    """A server with one response that progresses and one that drips forever."""
 
     async def steady(request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse()
-        await answer.prepare(request)
-        for _ in range(PIECES):
-            await answer.write(PIECE)
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(CHUNKS):
+            await response.write(CHUNK)
             await asyncio.sleep(0.4)
-        return answer
+        return response
 
     async def drip(request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse()
-        await answer.prepare(request)
+        response = web.StreamResponse()
+        await response.prepare(request)
         while True:
-            await answer.write(b"a")
+            await response.write(b"a")
             await asyncio.sleep(0.2)
 
-    made = web.Application()
-    made.router.add_get("/steady", steady)
-    made.router.add_get("/drip", drip)
-    return made
+    app = web.Application()
+    app.router.add_get("/steady", steady)
+    app.router.add_get("/drip", drip)
+    return app
 
 
-def test_progressing_answer_may_exceed_the_limit() -> None:
+def test_steady_response_may_exceed_the_limit() -> None:
     with serve(application) as url, web_client() as client:
         received = client.ask({"do": "get", "url": f"{url}/steady", "ms": LIMIT})
-        assert received == PIECES * len(PIECE)
+        assert received == CHUNKS * len(CHUNK)
 
 
-def test_dripping_answer_ends_at_the_limit() -> None:
+def test_dripping_response_is_aborted() -> None:
     with serve(application) as url, web_client() as client, pytest.raises(ClientError, match="broke off"):
         client.ask({"do": "get", "url": f"{url}/drip", "ms": LIMIT})

@@ -1,4 +1,4 @@
-"""The examples of docs/reference/frameworks.md run with the documented output."""
+"""The examples of docs/reference/frameworks.md run and print the expected output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLES = dict(re.findall(r"<!-- test: ([\w-]+) -->\n```python\n(.*?)```", TEXT
 
 
 @pytest.fixture(autouse=True)
-def _a_memory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("IPFSMEM_CONFIG", os.devnull)
     monkeypatch.chdir(tmp_path)
@@ -41,34 +41,34 @@ def llama_index() -> None:
     need_extra("llama-index", "llama_index.core.memory")
 
 
-def said(example: str, capsys: pytest.CaptureFixture[str]) -> str:
+def run_example(example: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Return the output of an example."""
     exec(compile(EXAMPLES[example], f"docs/reference/frameworks.md, {example}", "exec"), {})
     return capsys.readouterr().out
 
 
 @pytest.mark.xdist_group("anthropic")
-def test_anthropic_example_prints_the_documented_output(
+def test_anthropic_example_prints_the_expected_output(
     anthropic: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = said("anthropic", capsys)
+    shown = run_example("anthropic", capsys)
     assert "created successfully at: /memories/tone.md" in shown
     assert "22B\t/memories/tone.md" in shown and shown.endswith("wants direct critique\n\n")
 
 
 @pytest.mark.xdist_group("langgraph")
-def test_langgraph_example_prints_the_documented_output(
+def test_langgraph_example_prints_the_expected_output(
     langgraph: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert said("langgraph", capsys).splitlines() == [
+    assert run_example("langgraph", capsys).splitlines() == [
         "{'text': 'likes green tea', 'rating': 4}",
         "['food']",
         "[('users', '1')]",
     ]
 
 
-def test_openai_agents_example_prints_the_documented_output(capsys: pytest.CaptureFixture[str]) -> None:
-    assert said("openai-agents", capsys).splitlines() == [
+def test_openai_agents_example_prints_the_expected_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_example("openai-agents", capsys).splitlines() == [
         "[{'role': 'assistant', 'content': 'Hi there'}]",
         "{'role': 'assistant', 'content': 'Hi there'}",
         "[{'role': 'user', 'content': 'Hello'}]",
@@ -76,22 +76,22 @@ def test_openai_agents_example_prints_the_documented_output(capsys: pytest.Captu
 
 
 @pytest.mark.xdist_group("pydantic-ai")
-def test_pydantic_ai_example_prints_the_documented_output(
+def test_pydantic_ai_example_prints_the_expected_output(
     pydantic_ai: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "list_memories" in (shown := said("pydantic-ai", capsys)) and "tone" in shown
+    assert "list_memories" in (shown := run_example("pydantic-ai", capsys)) and "tone" in shown
 
 
 @pytest.mark.xdist_group("llama-index")
-def test_llama_index_example_prints_the_documented_output(
+def test_llama_index_example_prints_the_expected_output(
     llama_index: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = said("llama-index", capsys)
+    shown = run_example("llama-index", capsys)
     assert "> likes green tea" in shown and "> - [Tea](tea.md)" in shown
 
 
 @pytest.mark.xdist_group("pydantic-ai")
-def test_conversation_example_prints_the_documented_output(
+def test_conversation_example_prints_the_expected_output(
     pydantic_ai: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "added=2" in said("pydantic-ai-history", capsys)
+    assert "added=2" in run_example("pydantic-ai-history", capsys)

@@ -41,7 +41,7 @@ def value_of(data: Any) -> Value:
     return msgspec.convert(data, Value)
 
 
-def test_known_values_of_the_format_are_reproduced() -> None:
+def test_vector_file_contains_the_known_answers_of_the_format() -> None:
     first, second = VECTORS["signed"][:2]
     assert (
         first["value"]["s"]

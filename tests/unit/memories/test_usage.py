@@ -1,4 +1,5 @@
-"""Model usage: recorded on any device, summed by every field, robust against foreign events, compared with a budget."""
+"""Model usage: recorded on any device, grouped by model, agent, provider
+and day, unaffected by malformed events, compared with a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield opened
 
 
-def test_usage_of_two_devices_is_summed_by_every_field(tmp_path: Path) -> None:
+def test_usage_is_grouped_by_model_agent_provider_and_day(tmp_path: Path) -> None:
     lab = Lab(tmp_path)
     try:
         a = lab.create("a")
@@ -42,7 +43,7 @@ def test_usage_of_two_devices_is_summed_by_every_field(tmp_path: Path) -> None:
         lab.close()
 
 
-def test_foreign_usage_events_break_no_sum() -> None:
+def test_malformed_usage_events_do_not_distort_totals() -> None:
     found = used(
         [
             {

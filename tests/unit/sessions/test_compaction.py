@@ -1,4 +1,5 @@
-"""Summaries: covered and remaining messages, and the messages for a program; a foreign item covers nothing."""
+"""Summaries: covered and remaining messages, and the messages for a program;
+a malformed summary mark covers nothing."""
 
 from __future__ import annotations
 
@@ -36,10 +37,10 @@ def turns(number: int, device: str = A, since: int = 0) -> list[PlacedItem]:
 
 
 def covering(entries: list[PlacedItem], number: int) -> list[PlacedItem]:
-    """Return the entries with a summary of the first `number` that none covers."""
+    """Append a summary that covers the first `number` uncovered messages."""
     session = told(entries)
-    made = summarised(session, number, lambda said, _: f"{len(said)} said", "a test", 500)
-    return [*entries, PlacedItem((entries[-1].place[0] + 1, A, 0), summary_mark(made))]
+    summary = summarised(session, number, lambda messages, _: f"{len(messages)} said", "a test", 500)
+    return [*entries, PlacedItem((entries[-1].place[0] + 1, A, 0), summary_mark(summary))]
 
 
 def test_resume_begins_with_the_summary_of_covered_messages() -> None:
@@ -47,6 +48,7 @@ def test_resume_begins_with_the_summary_of_covered_messages() -> None:
     session = told(entries)
     assert session.summary is not None and session.summary.messages == 80
     assert len(session.after) == 20 and len(session.messages) == 100
+    # A resumed session starts at the beginning of a turn, so one message is dropped.
     given = resumed(session, 20)
     assert len(given) == 19 and read_message(given[0]).text.endswith("80 said")
     assert given[1] == {"role": "user", "content": "user 41"}
@@ -60,7 +62,7 @@ def test_messages_added_by_another_device_meanwhile_are_not_covered() -> None:
     assert {one.place[1] for one in session.after[:2]} == {B} and len(session.after) == 22
 
 
-def test_later_summary_includes_everything_it_covers() -> None:
+def test_later_summary_is_computed_from_all_covered_messages() -> None:
     entries = covering(turns(50), 80)
     again = told(covering(entries, 10))
     assert again.summary is not None and again.summary.text == "90 said"
@@ -112,7 +114,7 @@ def test_markdown_export_quotes_messages() -> None:
     assert "## Summary of 1 message, by a test" in page
 
 
-def test_summary_has_the_message_form_of_its_session() -> None:
+def test_summary_uses_the_message_format_of_its_session() -> None:
     summary = Summary("short", {}, 3, "x")
     assert as_message(summary, [{"role": "user", "content": ""}])["role"] == "user"
     plain = read_message(as_message(summary, []))
@@ -145,20 +147,20 @@ def test_item_with_more_than_a_mark_is_a_message() -> None:
 
 
 def test_extract_quotes_sentences_in_order_within_its_limit() -> None:
-    said = [
+    messages = [
         Message("user", "The boat lies at pier 7. Hello there."),
         Message("assistant", "Noted: the boat lies at pier 7."),
         Message("user", "The boat is blue."),
         Message("assistant", "", ("look",), ("c",)),
         Message("tool", "secret answer"),
     ]
-    whole = extract(said, 4_000).splitlines()
+    whole = extract(messages, 4_000).splitlines()
     assert whole[0] == "Tools that were called: look 1 time."
     assert whole[1] == "user: The boat lies at pier 7." and "secret answer" not in "".join(whole)
     assert [line for line in whole if "boat" in line] == whole[1:2] + [
         line for line in whole[2:] if "boat" in line
     ]
-    short = extract(said, 100)
+    short = extract(messages, 100)
     assert len(short) <= 100 and "boat" in short and "Hello" not in short
     assert extract([], 100) == ""
 

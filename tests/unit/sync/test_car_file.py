@@ -14,7 +14,7 @@ from ipfsmem.wallet.recovery_words import from_words
 from ipfsmem.wallet.root_keys import RootKeys
 
 
-def made(tmp_path: Path, name: str) -> Memory:
+def create_vault(tmp_path: Path, name: str) -> Memory:
     home = Home(folder=tmp_path / f"home-{name}", label=name)
     stick = tmp_path / f"stick-{name}"
     stick.mkdir(exist_ok=True)
@@ -22,9 +22,9 @@ def made(tmp_path: Path, name: str) -> Memory:
 
 
 def test_car_of_another_vault_or_an_invalid_file_is_refused(tmp_path: Path) -> None:
-    with made(tmp_path, "one") as one, made(tmp_path, "two") as two:
+    with create_vault(tmp_path, "one") as one, create_vault(tmp_path, "two") as two:
         one.write("tone", "Be direct.")
-        two.write("secret", "Of another memory.")
+        two.write("secret", "From another vault.")
         for memory in (one, two):
             asyncio.run(memory.sync())
         car = tmp_path / "two.car"
@@ -34,40 +34,39 @@ def test_car_of_another_vault_or_an_invalid_file_is_refused(tmp_path: Path) -> N
         report = asyncio.run(one.sync(car=car))
         assert one.read("secret") is None and not one.status().unpublished
         assert report.published and report.blocks_sent and report.exit_code == 10
-        said = [notice.text for notice in report.notices]
-        assert f"this sync merged nothing from the file {car}" in said and any(
-            "was not used" in text for text in said
+        texts = [notice.text for notice in report.notices]
+        assert f"this sync merged nothing from the file {car}" in texts and any(
+            "was not used" in text for text in texts
         )
-        (tmp_path / "none.car").write_bytes(b"no CAR")
+        (tmp_path / "invalid.car").write_bytes(b"not a CAR")
         with pytest.raises(FormatError):
-            asyncio.run(one.sync(car=tmp_path / "none.car"))
+            asyncio.run(one.sync(car=tmp_path / "invalid.car"))
         with pytest.raises(StorageError, match="cannot be read"):
-            asyncio.run(one.sync(car=tmp_path / "nowhere.car"))
+            asyncio.run(one.sync(car=tmp_path / "missing.car"))
 
 
-def test_car_of_a_device_without_upload_is_synced(tmp_path: Path) -> None:
-    laptop = tmp_path / "laptop"
-    with made(tmp_path, "one") as one:
+def test_car_of_a_device_on_another_provider_is_merged(tmp_path: Path) -> None:
+    with create_vault(tmp_path, "one") as one:
         one.write("tone", "Be direct.")
         asyncio.run(one.sync())
         words = one.recovery_words
         assert words is not None
         other = tmp_path / "copy"
         other.mkdir()
-        home = Home(folder=laptop, label="laptop")
-        back = Memory.recover(
+        home = Home(folder=tmp_path / "second", label="second")
+        recovering = Memory.recover(
             "one",
             provider=str(tmp_path / "stick-one"),
             unlock=RootKeys.from_recovery(from_words(" ".join(words))),
             passphrase=False,
             home=home,
         )
-        with asyncio.run(back) as phone:
-            phone.write("later", "Written where nothing is sent from.")
-            asyncio.run(phone.sync(provider=str(other)))
+        with asyncio.run(recovering) as second:
+            second.write("later", "Published only to another provider.")
+            asyncio.run(second.sync(provider=str(other)))
             car = tmp_path / "saved.car"
             with car.open("wb") as out:
-                phone.bundles.export_published(out)
+                second.bundles.export_published(out)
         asyncio.run(one.sync())
         assert one.read("later") is None
         report = asyncio.run(one.sync(car=str(car)))
@@ -75,5 +74,5 @@ def test_car_of_a_device_without_upload_is_synced(tmp_path: Path) -> None:
         assert (
             report.exit_code == 0
             and here is not None
-            and here.file.body == "Written where nothing is sent from."
+            and here.file.body == "Published only to another provider."
         )

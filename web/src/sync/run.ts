@@ -134,7 +134,7 @@ export class Run {
       )
     )
     if (servers.length > 0 && names.length > 0 && !answers.includes(true)) {
-      throw new MemoryError('provider', 'no provider that keeps names answered', this.notices.map(one => one.text).join('; '))
+      throw new MemoryError('provider', 'none of the providers that store names responded', this.notices.map(one => one.text).join('; '))
     }
   }
 
