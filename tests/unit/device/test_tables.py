@@ -14,6 +14,7 @@ import pytest
 from ipfsmem.device.connection import Connection
 from ipfsmem.device.database import Database
 from ipfsmem.device.tables import (
+    authors,
     folders,
     heads,
     meta,
@@ -278,3 +279,12 @@ def test_folder_row_with_an_invalid_cid_is_ignored(tmp_path: Path, cid: object) 
         assert folders.between(db, "p//", "p/0") == {"p//2026-11-22/a": (good, 5)}
         with pytest.raises(StorageError, match="an invalid value"):
             folders.get(db, "p//2026-11-23/b")
+
+
+def test_forgotten_authors_of_a_text_are_deleted_alone(tmp_path: Path) -> None:
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        db = memory.replica.db.connection
+        with memory.replica.transaction():
+            authors.put(db, [(b"one", "a b"), (b"two", "a c"), (b"three", "b c")])
+            authors.forget(db, [b"one", b"three"])
+        assert authors.everyone(db) == {b"two": ["a", "c"]}

@@ -19,7 +19,7 @@ from ipfsmem.agents import background_sync
 from ipfsmem.agents.background_sync import dream_if_due
 from ipfsmem.cli import sync_cmd
 from ipfsmem.device.dream_notes import dream_notes, dreaming, is_dreaming, is_to_abort
-from ipfsmem.device.dreams import KEPT
+from ipfsmem.device.dreams import KEPT, ChangedMemory, Dreamt, note_dream, spoken_of
 from ipfsmem.device.tables import meta
 from ipfsmem.dream.proposal import Change, Proposal, Step
 from ipfsmem.errors import IncompleteError, LimitError, LockedError, NotFoundError, StorageError
@@ -625,3 +625,12 @@ def test_damaged_dream_notes_are_ignored(memory: Memory) -> None:
     assert memory.replica.folder is not None
     (memory.replica.folder / "dream.json").write_bytes(b"{")
     assert dream_notes(memory.replica.folder).worked == 0
+
+
+def test_memories_of_undo_data_are_listed_by_scope(memory: Memory) -> None:
+    replica = memory.replica
+    with replica.transaction():
+        for scope, together in (("", ("a", "b")), ("", ("b", "c")), ("work", ("d",))):
+            done = (ChangedMemory("m/a", {}, None, together),)
+            note_dream(replica, Dreamt(f"{scope}{together}", scope, 1, "rules", done))
+    assert spoken_of(replica) == {"": {"a", "b", "c"}, "work": {"d"}}

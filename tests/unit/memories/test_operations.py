@@ -387,3 +387,19 @@ def test_requested_sync_is_audited_and_background_sync_is_not(tmp_path: Path) ->
     ) as memory:
         asyncio.run(play(memory))
         assert told(memory) == ["python sync /", "python note /", "python gc /"]
+
+
+def test_lowered_limit_shortens_the_list_at_the_next_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings_say(tmp_path, monkeypatch, 100)
+    with Memory.create("m", "local", home=tmp_path) as memory:
+        memory.hidden.bring_back([])
+        size = (tmp_path / "m" / "operations").stat().st_size
+        for _ in range(29):
+            memory.hidden.bring_back([])
+        assert (tmp_path / "m" / "operations").stat().st_size == 30 * size
+    settings_say(tmp_path, monkeypatch, 3)
+    with Memory.load("m", home=tmp_path) as memory:
+        memory.hidden.bring_back([])
+        assert (tmp_path / "m" / "operations").stat().st_size == 3 * size

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from ipfsmem.causal.clock import FAR_AHEAD_MS, hlc, hlc_ms
 from ipfsmem.causal.entries import MemoryName
+from ipfsmem.causal.state import EntryDifference
 from ipfsmem.content.cid import raw_cid
+from ipfsmem.device.tables import meta
 from ipfsmem.errors import ProviderUnavailable, StorageError
 from ipfsmem.memory import Memory
 from ipfsmem.open_vault.syncing import followed_by
+from ipfsmem.published.ipns_record import IpnsRecord
 from ipfsmem.published.root_verification import Head
 from ipfsmem.sync.admission import admit, copies_among
+from ipfsmem.sync.anchors import _may_replace
 from ipfsmem.sync.context import SyncContext
 from ipfsmem.sync.discovery import discover, discover_older
+from ipfsmem.sync.identity import forked_devices
+from ipfsmem.sync.join_head import _note_stray
 from ipfsmem.sync.join_step import join_found
 from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.report import Notices
 from ipfsmem.sync.steps import Admitted, DiscoveredHeads, Joined, Published
-from tests.support.device_lab import Lab, body, texts
+from tests.support.device_lab import Lab, body, delete, texts
 
 
 @pytest.fixture
@@ -132,3 +140,69 @@ def test_first_error_is_raised_and_later_steps_still_run() -> None:
             if fails:
                 raise ProviderUnavailable("offline")
     assert taken == ["rendered", "erased"] * 2
+
+
+def test_counters_without_a_text_are_joined(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    a.write("gone", "1")
+    delete(a, "gone")
+    lab.sync(a)
+    lab.sync(b)
+    counter = a.replica.store.frame.ctx[a.replica.device.id]
+    assert counter > 0 and b.replica.store.frame.ctx[a.replica.device.id] == counter
+
+
+def test_join_records_that_a_text_was_not_fetched(lab: Lab) -> None:
+    a, b, _ = lab.three()
+    with b.replica.transaction():
+        b.replica.db.set_meta(meta.LACKING, b"0")
+    a.write("tone", "direct")
+    lab.sync(a)
+    with a.replica.reading():
+        for digest in a.replica.store.object_digests():
+            del lab.cloud.blocks[raw_cid(digest)]
+    lab.sync(b)
+    assert b.replica.db.get_meta(meta.LACKING) == b"1"
+
+
+def test_joined_text_under_an_unnamed_key_is_to_be_sealed_again(lab: Lab) -> None:
+    a = lab.create("a")
+    a.write("tone", "direct")
+    lab.sync(a)
+    with a.replica.reading():
+        ((name, entry),) = [one for one in a.replica.store.entries() if one[0].startswith("m/")]
+    under, value = next(iter(entry.items()))
+    assert value.loc is not None
+    stray = msgspec.structs.replace(value, loc=msgspec.structs.replace(value.loc, ek="f" * len(value.loc.ek)))
+    for given, noted in ((entry, False), ({under: stray}, True)):
+        with a.replica.transaction():
+            a.replica.db.set_meta(meta.STRAY, b"0")
+            _note_stray(a.replica, [given])
+        assert a.replica.db.get_meta(meta.STRAY) == (b"1" if noted else b"0"), name
+
+
+def test_fork_is_named_by_the_device_of_the_clashing_write(lab: Lab) -> None:
+    a = lab.create("a")
+    a.write("tone", "direct")
+    with a.replica.reading():
+        ((name, entry),) = [one for one in a.replica.store.entries() if one[0].startswith("m/")]
+    under, value = next(iter(entry.items()))
+    other = msgspec.structs.replace(value, body="0" * 64)
+    head = cast("Head", SimpleNamespace(ctx={}))
+    found = forked_devices([EntryDifference(name, entry, {under: other})], head, a.replica)
+    assert found == {a.replica.device.id}
+
+
+def test_anchors_replaced_last_are_remembered_longest(lab: Lab) -> None:
+    a = lab.create("a")
+    joined = Joined(found=DiscoveredHeads(), heads=frozenset())
+    run = SyncContext(a.replica, [lab.provider("a")], None, no_progress, Notices())
+
+    def may(number: int, ours: str) -> bool:
+        shown = cast("IpnsRecord", SimpleNamespace(value=f"/ipfs/{raw_cid(bytes([number]) * 32)}"))
+        with a.replica.transaction():
+            return _may_replace(run, joined, shown, ours)
+
+    assert may(0, "first") and may(1, "first") and may(0, "second")
+    assert all(may(number, "first") for number in range(2, 17))
+    assert not may(0, "second") and not may(2, "first") and may(1, "first")
