@@ -141,7 +141,8 @@ def write_card(
     card = believed_cards(replica).get(agent)
     if card is not None and card.by == replica.device.id and card.expires == expires:
         return
-    if card is not None:
+    ring = replica.ring
+    if card is not None and ring is not None and ring.view.rank_of(replica.device.id) == RANK_ROOT:
         raise MembershipError(
             f"the agent key {name} cannot be changed: a device whose clock is ahead wrote its current end",
             hint=f"Revoke it: ipfsmem agent revoke {name}",

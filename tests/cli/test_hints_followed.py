@@ -733,6 +733,8 @@ ELSEWHERE = {
     "Ask its owner for another key: ipfsmem agent new NAME": "tests/unit/open_vault/test_by_key.py::test_revoked_key_opens_nothing",
     "Its owner can extend it, and its text stays the same: ipfsmem agent renew VALUE": "tests/unit/open_vault/test_by_key.py::test_expired_key_opens_nothing_until_it_is_renewed",
     "Try again. If it stays, sync the device that created the key.": "tests/unit/open_vault/test_by_key.py::test_older_vault_than_that_of_the_key_is_refused",
+    "Revoke it: ipfsmem agent revoke VALUE": "tests/unit/open_vault/test_by_key.py::test_renewal_after_a_card_from_a_fast_clock_is_refused",
+    "Run the command on a device that was added with the wallet.": "tests/unit/open_vault/test_by_key.py::test_key_is_made_only_on_a_device_that_the_owner_added",
     "Unset IPFSMEM_KEY to use a vault on this device.": "tests/cli/test_cli_agent.py::test_container_refuses_writes_and_touches_no_home",
     "Write on a device that has the vault, or where it can be unlocked.": "tests/cli/test_cli_agent.py::test_container_refuses_writes_and_touches_no_home",
     "Its parts are VALUE.": "tests/cli/test_cli_recall.py::test_recall_weights_come_from_the_settings",

@@ -10,6 +10,7 @@ from ipfsmem.memory import Memory
 from ipfsmem.operations.agent_keys import NewAgentKey
 from ipfsmem.vault.home import Home
 from ipfsmem.vault.owner import Unlock
+from ipfsmem.wallet.root_keys import RootKeys
 from ipfsmem.wallet.signers import RawKeySigner
 
 WALLET = Unlock(RawKeySigner(b"\x01" * 32))
@@ -61,13 +62,13 @@ class KeyLab:
         """Open the vault of the key in the environment, with this lab's clock."""
         return Memory.load(home=Home(environment=Environment(now=self.clock)))
 
-    def device(self, name: str) -> Memory:
+    def device(self, name: str, unlock: Unlock | RootKeys = WALLET) -> Memory:
         """Restore the vault on another device of the owner."""
         return Memory.load(
             "work",
             "encrypted-ipfs",
             provider=str(self.stick),
-            unlock=WALLET,
+            unlock=unlock,
             passphrase=False,
             home=self.home(name),
         )

@@ -30,6 +30,8 @@ from ipfsmem.ring.operations import enrollee_of, new_person
 from ipfsmem.seal.primitives import Signer25519, x25519_public
 from ipfsmem.sync.agent_cards import agents_of, believed_cards, enrol_agent, write_card
 from ipfsmem.wallet.agent_key import AgentKey, KeyProvider, parse_key, render_key
+from ipfsmem.wallet.recovery_words import from_words
+from ipfsmem.wallet.root_keys import RootKeys
 from tests.support.agent_key_lab import DAY, WALLET, KeyLab
 from tests.unit.wallet.make_agent_key_vectors import file_rows
 
@@ -312,6 +314,31 @@ def test_renewal_after_a_card_from_a_fast_clock_is_refused(lab: KeyLab) -> None:
     assert believed_cards(lab.owner.replica) == {new.id: before}
     events = Timeline(lab.owner.replica).events()
     assert len([one for one in events if one["type"] == AGENT]) == 2
+    asyncio.run(lab.owner.agents.revoke("web"))  # as the hint says
+    assert lab.new("web", expires="1h").problem == ""
+
+
+def test_key_is_made_only_on_a_device_that_the_owner_added(
+    lab: KeyLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = lab.new()
+    words = asyncio.run(lab.owner.members.new_words()).words
+    phrase = RootKeys.from_recovery(from_words(" ".join(words)))
+    lab.sync()
+    with lab.device("phone", phrase) as phone:
+        asyncio.run(phone.sync())
+        ring = phone.replica.ring
+        assert ring is not None and ring.view.rank_of(phone.device) == 1
+        for work in (phone.agents.new("more"), phone.agents.renew("web", expires="9w")):
+            with pytest.raises(MembershipError, match="needs a device that the owner's wallet added"):
+                asyncio.run(work)
+        assert [(one.id, one.expires) for one in phone.agents.list()] == [(new.id, new.expires)]
+        asyncio.run(phone.sync())
+    lab.sync()
+    monkeypatch.setenv("IPFSMEM_KEY", new.key)
+    lab.load().close()
+    monkeypatch.delenv("IPFSMEM_KEY")
+    assert lab.new("more").problem == ""  # as the hint says
 
 
 def test_last_of_many_renewals_in_a_millisecond_is_valid(lab: KeyLab) -> None:
