@@ -7,9 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from ipfsmem.causal.value import FOREIGN, LIVE, Value, dot
 from ipfsmem.device.collection import collect
+from ipfsmem.device.tables import held_texts
+from ipfsmem.device.texts_of_others import keep_own
 from ipfsmem.device.writing import writing
 from ipfsmem.errors import IncompleteError, NotFoundError, UsageError
 from ipfsmem.memories import recall
@@ -416,3 +420,15 @@ def test_hit_replaced_by_a_pending_text_is_not_delivered(lab: Lab, monkeypatch: 
     assert "snow" not in a.context("otters like", layout="ranked").text
     reading = a.read("role")
     assert reading is not None and not reading.own and "snow" in reading.file.body
+
+
+def test_kept_own_text_is_dropped_once_an_own_text_is_there_again(lab: Lab) -> None:
+    replica = lab.create("a").replica
+    db, (first, second) = replica.db.connection, (dot(replica.device.id, n) for n in (1, 2))
+    value = Value(b=(), body="0" * 64, h="0" * 16, kind=LIVE)
+    own, foreign = {first: value}, {second: msgspec.structs.replace(value, author=FOREIGN)}
+    with replica.transaction():
+        keep_own(replica, {"m/list": own}, {"m/list": foreign})
+        assert len(held_texts.all_kept(db)) == 1
+        keep_own(replica, {"m/list": foreign}, {"m/list": own})
+        assert not held_texts.all_kept(db)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ipfsmem.content.cid import parse_cid, raw_cid
+import pytest
+from msgspec.structs import replace
+
+from ipfsmem.content.cid import CID, parse_cid, raw_cid
 from ipfsmem.device.tables import meta
 from ipfsmem.memory import Memory
 from ipfsmem.sync.context import SyncContext
+from ipfsmem.sync.presence import Checker, CopyNotes
+from ipfsmem.sync.progress import no_progress
 from ipfsmem.sync.publish import _blocked
+from ipfsmem.sync.repair import _ProviderRepair
+from ipfsmem.sync.report import Notices
 from ipfsmem.sync.sending import new_blocks
 from ipfsmem.sync.steps import Joined
+from ipfsmem.testing import SeededRandom, SimProvider
+from ipfsmem.testing.simulator import FULL
 from tests.support.device_lab import Lab
 
 
@@ -46,3 +56,25 @@ def test_publish_seals_texts_under_a_dropped_key_again(lab: Lab) -> None:
         a.replica.db.set_meta(meta.STRAY, b"1")
     lab.sync(a)
     assert a.replica.db.get_meta(meta.STRAY) == b"0"
+
+
+@pytest.mark.parametrize("can_list", [True, False])
+def test_incomplete_tree_is_unpinned_before_it_is_sent_whole(lab: Lab, can_list: bool) -> None:
+    a = lab.create("a")
+    a.write("one", "text")
+    lab.sync(a)
+    form = replace(FULL, has=False, partial_car=False, list=can_list)
+    provider = SimProvider(lab.cloud, clock=lab.clock, random=SeededRandom("whole"), capabilities=form)
+    run = SyncContext(a.replica, [provider], None, no_progress, Notices())
+    root = a.status().root
+    assert root is not None
+
+    class Complete:
+        async def look_again(self, cids: list[CID]) -> list[CID]:
+            return cids
+
+    checker = cast("Checker", cast(Any, Complete()))
+    repair = _ProviderRepair(run, provider, parse_cid(root), checker, CopyNotes(), by_hand=False)
+    assert asyncio.run(repair._send_tree([parse_cid(root)])) == 1
+    calls = [e.call for e in provider.wire if e.call in ("pins", "unpin", "put_car")]
+    assert calls == [*(("pins", "unpin") if can_list else ()), "put_car"]

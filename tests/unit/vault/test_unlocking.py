@@ -15,6 +15,7 @@ import pytest
 
 from ipfsmem.device import kernel_keyring, since_boot, unlocked
 from ipfsmem.device.identity import KEY_FILE, load_device, open_row, save_device, seal_row
+from ipfsmem.device.lock import file_lock
 from ipfsmem.device.replica import Environment
 from ipfsmem.device.tables import meta
 from ipfsmem.errors import IncompleteError, NotFoundError, OpenError, PassphraseError, UsageError
@@ -600,3 +601,12 @@ def test_stored_clock_reading_of_an_earlier_version_is_read() -> None:
         1795600000000, 5000, "which start"
     )
     assert msgspec.json.encode(since_boot.ClockReading(1795600000000, 5000, "which start")) == kept
+
+
+def test_expired_keys_are_not_removed_while_another_unlock_runs(folder: Path, clocks: _Clocks) -> None:
+    unlock_device(folder, PASSPHRASE, 600, environment=clocks.environment)
+    clocks.wall, clocks.up = clocks.wall + 600_000, clocks.up + 600_000
+    with file_lock(folder / "lock"):
+        assert unlocked_until(folder, clocks.environment) is None
+        assert len(runtime_files()) == 1
+    assert unlocked_until(folder, clocks.environment) is None and not runtime_files()
