@@ -2539,7 +2539,7 @@ class SettingMethods:
 
         Raises:
             UsageError: an unknown name, or an invalid value.
-            ConfigError: the file is missing or would be invalid, or a directory has no model that runs here.
+            ConfigError: the file is missing or already invalid, or a directory has no model that runs here.
             StorageError: the file cannot be written.
             ChangedError: another program changed it meanwhile.
         """

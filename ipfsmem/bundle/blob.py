@@ -38,7 +38,7 @@ _MAX_DIGITS = 4_000
 class Blob(msgspec.Struct, frozen=True):
     """A parsed export: file texts by key, the set of events, the index as written (imports ignore it).
 
-    `more`: further texts of a key, including conflict copies; an importer keeps them as siblings. `others`: texts by
+    `more`: further texts of a key, including conflict copies; an importer keeps them as alternatives. `others`: texts by
     key that the exporter's person did not write (format section 5.2); they are imported as pending. `forgotten`:
     forgotten keys, whose texts in `more` and `others` stay hidden. `problems`: the omitted records with the reason,
     in order. `unread`: keys of unreadable files.
@@ -216,7 +216,7 @@ def _event(raw: msgspec.Raw) -> Event:
 
 
 def _decoded(data: bytes) -> tuple[_Wire, list[str]]:
-    """Decode an export. Also return the malformed fields, which are treated as missing."""
+    """Decode an export. Also return an error message if `timeline` is malformed; it is then treated as missing."""
     check_depth(data, "blob")
     fault = ""
     wire: _Wire | None = None

@@ -52,7 +52,7 @@ def _near(context: CommandContext, memory: Memory, key: str) -> str:
 
 
 def _where_it_stands(memory: Memory, key: str) -> MemoryRecord | None:
-    """Return the text of a key from the only scope that has it, if no scope was named. Raises UsageError if several have it."""
+    """Return the memory from the only scope that has the key, or None. Raises UsageError if several have it."""
     there = memory.scopes.having(key)
     if len(there) > 1:
         raise UsageError(
@@ -63,7 +63,7 @@ def _where_it_stands(memory: Memory, key: str) -> MemoryRecord | None:
 
 
 def print_memory(context: CommandContext, reading: MemoryRecord, *, only_body: bool) -> None:
-    """Print a memory byte for byte, or as JSON."""
+    """Print a memory as JSON, cleaned for a terminal, or as raw bytes."""
     key, file = reading.key, reading.file
     if context.json:
         context.emit(reading)

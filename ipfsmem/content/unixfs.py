@@ -58,7 +58,7 @@ class FileRoot(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """A finished folder: CID, bytes of all blocks below, and its own blocks (one, or the shards with the root last)."""
+    """A finished folder: CID, total bytes of its blocks and all below, and its own blocks (one, or the shards with the root last)."""
 
     cid: CID
     tsize: int
@@ -184,8 +184,8 @@ def directory(links: Iterable[BlockLink]) -> Directory:
 
 
 def raw_directory(links: list[RawLink]) -> tuple[list[tuple[bytes, bytes]], int]:
-    """Build a folder from valid encoded links. Return its blocks with their CIDs as bytes, and the size of all below."""
-    # Each link needs at least its CID and 6 bytes of framing, so most large folders are detected without encoding.
+    """Build a folder from valid encoded links. Return its blocks with their CIDs as bytes, and its cumulative size."""
+    # Each link needs at least its name, its CID and 6 bytes of framing, so most large folders are detected without encoding.
     if sum(len(link[0]) + len(link[1]) + 6 for link in links) <= SHARD_ABOVE:
         block = encode_raw(links, None) + _FOLDER
         if len(block) <= SHARD_ABOVE:

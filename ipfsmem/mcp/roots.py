@@ -1,4 +1,4 @@
-"""The project of a program: the scope that a person connected with its working folder."""
+"""Find the scope that the user connected to an MCP client's working folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _folder_of(uri: str) -> Path | None:
 
 
 class Projects:
-    """The projects of folders, cached until the memory changes."""
+    """The projects of folders, cached until the vault changes."""
 
     def __init__(self, folder: Path | None) -> None:
         """`folder`: working folder of programs that name no roots."""

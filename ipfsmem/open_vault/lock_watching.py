@@ -1,4 +1,4 @@
-"""Drops unlocked keys of long-running work within a second of their end.
+"""Drop the keys of long-running work within a second of a lock or expiry.
 
 Each call checks the keys first (`VaultHandle.refuse_closed`); this module checks while nobody calls, and during a sync.
 It uses no thread: code that blocks its event loop for a second delays it by as much.
@@ -43,7 +43,7 @@ async def while_unlocked(opened: VaultHandle, name: str, work: Coroutine[Any, An
 
 @contextlib.asynccontextmanager
 async def lock_watch(opened: VaultHandle, then: Callable[[], None]) -> AsyncIterator[None]:
-    """Drop the keys within a second of their end while the block runs, and call `then` once. No effect for a vault that was opened with
+    """Drop the keys within a second of a lock or expiry while the block runs, and then call `then` once. No effect for a vault that was opened with
     its passphrase."""
 
     async def look() -> None:

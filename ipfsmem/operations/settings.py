@@ -28,7 +28,7 @@ _HIDDEN: Final = "(hidden)"
 
 
 class SettingShown(Answer, frozen=True, kw_only=True):
-    """A setting. `value`, `default` None: unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose;
+    """A setting. `value`, `default`: None if unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose;
     `takes`: accepted values, in words."""
 
     name: str
@@ -49,7 +49,7 @@ class SettingChanged(Answer, frozen=True, kw_only=True):
 
 
 class SettingsFile(Answer, frozen=True, kw_only=True):
-    """A settings file. `by`: what names it; `there`: whether it exists; `counts`: whether it is the one in use."""
+    """A settings file. `by`: what names it; `there`: whether it exists; `counts`: whether it is in use."""
 
     path: str
     by: str
@@ -58,7 +58,7 @@ class SettingsFile(Answer, frozen=True, kw_only=True):
 
 
 class SettingList(Items[SettingShown], frozen=True, kw_only=True):
-    """Settings by name; those of providers without their values, which may be tokens. It is a sequence of its `settings`."""
+    """Settings by name; those of providers without their values, which may be tokens. Iterating it yields `settings`."""
 
     settings: tuple[SettingShown, ...]
 
@@ -102,7 +102,7 @@ def list_(
     about="user",
     raises=(
         "UsageError: an unknown name, or an invalid value.",
-        "ConfigError: the file is missing or would be invalid, or a directory has no model that runs here.",
+        "ConfigError: the file is missing or already invalid, or a directory has no model that runs here.",
         "StorageError: the file cannot be written.",
         "ChangedError: another program changed it meanwhile.",
     ),
@@ -165,7 +165,7 @@ _NAMES = {
     "model.provider": ("openai", "google", "ollama"),
 }
 
-#: The setting that is tested before it is written.
+#: Before this setting is written, its model is loaded as a test.
 _MODEL_DIRECTORY = "embeddings.path"
 
 
@@ -173,7 +173,7 @@ def set_setting(name: str, text: str | None, environment: Mapping[str, str] | No
     """Write one value to the settings file in use, or with None remove it, so that its default applies. Creates the file at its
     default path if it is missing. Nothing is written unless the file is valid afterwards.
 
-    Raises UsageError for an unknown name or an invalid value, ConfigError for a file that would be invalid or is missing, or
+    Raises UsageError for an unknown name or an invalid value, ConfigError for a file that is already invalid or is missing, or
     for a directory without a model that runs here, StorageError, ChangedError.
     """
     env = os.environ if environment is None else environment

@@ -1147,12 +1147,12 @@ export type Capabilities = {
   readonly durable: boolean
 }
 
-/** Settings by name; those of providers without their values, which may be tokens. It is a sequence of its `settings`. */
+/** Settings by name; those of providers without their values, which may be tokens. Iterating it yields `settings`. */
 export type SettingList = {
   readonly settings: readonly SettingShown[]
 }
 
-/** A setting. `value`, `default` None: unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose; `takes`: accepted values, in words. */
+/** A setting. `value`, `default`: None if unset; `source`: `file`, `default`, or the name of an environment variable; `about`: purpose; `takes`: accepted values, in words. */
 export type SettingShown = {
   readonly name: string
   readonly value: string | number | number | boolean | null

@@ -34,7 +34,7 @@ def rows(db: Connection) -> Iterator[NodeRow]:
 
 
 def get_many(db: Connection, prefixes: Iterable[str]) -> list[NodeRow]:
-    """Return the nodes at those of these prefixes that have one. StorageError for a damaged row."""
+    """Return the existing nodes among these prefixes. StorageError for a damaged row."""
     node_rows = [
         NodeRow(*row)
         for row in db.rows_where(f"SELECT {_COLUMNS} FROM nodes WHERE prefix IN ({{}})", prefixes)  # noqa: S608
@@ -66,8 +66,8 @@ def count(db: Connection) -> int:
 
 
 def put(db: Connection, rows: Iterable[NodeRow]) -> NodeRow | None:
-    """Set these nodes (inside a transaction). Returns None, or in a damaged file the first that cannot be read back: then the
-    transaction must fail."""
+    """Set these nodes (inside a transaction). Return the first node that does not read back, else None; if a node is
+    returned, the caller must roll back."""
     values = [msgspec.structs.astuple(row) for row in rows]
     db.executemany(f"INSERT OR REPLACE INTO nodes ({_COLUMNS}) VALUES (?,?,?,?)", values)  # noqa: S608
     find = db.own_cursor()

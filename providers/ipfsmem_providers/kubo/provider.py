@@ -111,7 +111,7 @@ class KuboProvider(ProviderBase):
             return await self._send(root, car, name)
 
     async def has(self, cids: Collection[CID]) -> set[CID]:
-        """Ask for each block in one request, without the network; see blocks.py."""
+        """Return the blocks that the node holds, one request per block, without the network, as far as blocks.py asks."""
         return await self._blocks.has(cids)
 
     async def get_blocks(self, cids: Sequence[CID]) -> dict[CID, bytes]:
@@ -221,11 +221,11 @@ class KuboProvider(ProviderBase):
         return sum(await asyncio.gather(*map(call, addresses)))
 
     async def settle(self) -> list[str]:
-        """Wait, at most 20 seconds, until the network has what it was given."""
+        """Wait, at most 20 seconds, until background network publishing has finished."""
         return await self._background.settle()
 
     async def close(self) -> None:
-        """Close connections. The network gets nothing more."""
+        """Close connections. Pending network publishing is cancelled."""
         await self._background.end()
         await self._network_records.end()
         await self._rpc.close()
