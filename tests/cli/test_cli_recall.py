@@ -29,7 +29,7 @@ def test_score_parts_of_recall_add_up(cli: Cli) -> None:
     assert score > 10 and round(sum(numbers.values()), 3) == score
 
 
-def test_recall_filters_results_and_searches_one_scope(cli: Cli) -> None:
+def test_recall_filters_results_and_marks_overrides_in_a_stack(cli: Cli) -> None:
     cli.ok("write", "tone", "--body", "direct")
     cli.ok("write", "tone", "--body", "direct and formal", "--scope", "work")
     found = cli.ok("recall", "direct", "--stack", "work", "--json").json

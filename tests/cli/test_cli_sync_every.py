@@ -129,7 +129,7 @@ def test_sync_every_ends_when_its_reader_closes_the_pipe(sealed: Cli) -> None:
     assert process.returncode == 141 and b"Traceback" not in said
 
 
-def test_sync_every_reports_a_problem_for_the_user_once(
+def test_sync_every_reports_a_likely_secret_and_continues(
     bare: Cli, stick: Path, keep: Callable[..., Keeping]
 ) -> None:
     bare.ok("init", "--mode", "ipfs", "--label", "first", "--yes-public", key=KEY)

@@ -102,7 +102,7 @@ def test_invalid_unlock_durations_are_refused(guarded: Cli, time: str) -> None:
 
 
 def test_lock_imports_pending_file_edits_first(bare: Cli, stick: Path, runtime: Path, tmp_path: Path) -> None:
-    """When an import fails, it locks and reports the failure."""
+    """If the import fails, `lock` drops the keys all the same and reports the failure."""
     bare.ok("init", "--mode", "ipfs", "--passphrase-fd", str(pipe(PASSPHRASE)), key=KEY)
     folder = tmp_path / "plain"
     folder.mkdir()
@@ -113,12 +113,12 @@ def test_lock_imports_pending_file_edits_first(bare: Cli, stick: Path, runtime: 
     assert "Edited by hand." in bare.ok("read", "tone", "--passphrase-fd", str(pipe(PASSPHRASE))).out
     unlock(bare)
     folder.rename(tmp_path / "elsewhere")
-    said = bare("lock")
-    assert said.code == 30 and said.err.startswith("Locked, without reading the linked folders:\n")
+    result = bare("lock")
+    assert result.code == 30 and result.err.startswith("Locked, without reading the linked folders:\n")
     assert runtime_files() == [] and held_keys(bare.home / "default") == []
     hinted(
         "They are read when the folder exists again and the vault is opened. If it is gone permanently: ipfsmem folder detach DIR --gone.",
-        said.err,
+        result.err,
     )
     unlock(bare)
     bare.ok("folder", "detach", str(folder), "--gone")
@@ -135,8 +135,8 @@ def test_lock_drops_the_keys_of_a_damaged_vault(guarded: Cli) -> None:
     assert runtime_files() == [] and held_keys(guarded.home / "default") == []
 
 
-def test_lock_drops_keys_cached_before_vault_was_moved_or_removed(guarded: Cli) -> None:
-    """Also with `--home` of the new place or of an empty folder, and with a damaged configuration."""
+def test_lock_drops_keys_cached_before_the_vault_was_moved(guarded: Cli) -> None:
+    """Also with the new path as `--home`, in an empty home, and with a damaged configuration."""
     old = guarded.home / "default"
     held_keys(old)
     new = guarded.home.with_name("new home")

@@ -99,7 +99,9 @@ def test_remove_refuses_a_vault_that_no_new_device_can_find(sealed: Cli, stick: 
 
 
 @pytest.mark.parametrize("lost", ["pins", "names"])
-def test_remove_needs_the_pin_list_or_the_names_of_a_provider(sealed: Cli, stick: Path, lost: str) -> None:
+def test_remove_accepts_a_provider_without_its_pin_list_or_its_names(
+    sealed: Cli, stick: Path, lost: str
+) -> None:
     sealed.ok("write", "tone", "--body", "direct")
     sealed.ok("sync")
     shutil.rmtree(stick / lost)
@@ -168,7 +170,7 @@ def test_remove_with_files_keeps_an_edit_made_during_the_question(
     assert bare.ok("read", "tone", "--body").out == "direct\none more line\n"
 
 
-def test_remove_leaves_a_folder_that_has_a_name_of_ours(cli: Cli) -> None:
+def test_remove_leaves_a_folder_with_the_suffix_of_a_lock_file(cli: Cli) -> None:
     inside = cli.home / "default" / "mine.lock"
     inside.mkdir()
     (inside / "note").write_text("mine")

@@ -70,8 +70,8 @@ def test_process_with_its_own_passphrase_continues_after_lock(
     assert keeping.end()[0] == 0
 
 
-#: A server like ours: it keeps the vault open and polls. Then it prints which keys are still in one of its
-#: objects.
+#: A server that keeps the vault open until it is locked. Before and after, it prints how many of the given keys
+#: are in an object of the process.
 _SERVER = """
 import asyncio, gc, hashlib, sys
 from pathlib import Path

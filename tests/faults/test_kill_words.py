@@ -1,6 +1,7 @@
 """kill -9 anywhere in `ipfsmem key phrase --revoke-old`: some phrase always restores the vault at once.
 
-Once the new phrase was printed it works; before that the older ones do. No sync happens in between."""
+Once the new phrase has been printed, it restores the vault; before that, the old phrase does. No sync is needed
+in between."""
 
 from __future__ import annotations
 
@@ -51,13 +52,13 @@ def restored(lab: Lab, device: str, words: list[str]) -> Memory:
 
 
 def printed(lab: Lab) -> list[str] | None:
-    """Return the words, once all output has left the process."""
+    """Return the printed phrase, or None while the output is missing or incomplete."""
     try:
-        said = json.loads((lab.folder / "said").read_text())
+        output = json.loads((lab.folder / "said").read_text())
     except (FileNotFoundError, ValueError):
         return None
-    words: list[str] = said["recovery_words"]
-    assert said["published"] and len(said["revoking"]) == 1
+    words: list[str] = output["recovery_words"]
+    assert output["published"] and len(output["revoking"]) == 1
     return words
 
 

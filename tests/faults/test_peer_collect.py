@@ -176,9 +176,9 @@ def test_concurrent_collection_requests_run_once(stick: Stick) -> None:
             answer: web.StreamResponse = await handler(request)
             return answer
 
-        made = serving.app(Slow(), token=TOKEN)
-        made.middlewares.append(counted)
-        return made
+        application = serving.app(Slow(), token=TOKEN)
+        application.middlewares.append(counted)
+        return application
 
     async def many(url: str) -> list[int]:
         return await asyncio.gather(*(peer(url).collect() for _ in range(4)))
@@ -197,14 +197,14 @@ def test_peer_reports_damage_to_writers_only(stick: Stick, url: str) -> None:
         assert asyncio.run(peer(hurt).missing_blocks()) == [build_tree(OLD).cid]
         assert asyncio.run(peer(hurt, "").missing_blocks()) == []
         assert asyncio.run(peer(hurt, "another token, long").missing_blocks()) == []
-        told = peer(hurt)
+        provider = peer(hurt)
 
         async def body() -> None:
-            await told.has([build_tree(NEW).cid])
-            before = told._http.requests
-            assert await told.missing_blocks() == [build_tree(OLD).cid]
-            assert told._http.requests == before, "the answer to has said it"
-            await told.close()
+            await provider.has([build_tree(NEW).cid])
+            before = provider._http.requests
+            assert await provider.missing_blocks() == [build_tree(OLD).cid]
+            assert provider._http.requests == before, "the response to `has` reported it"
+            await provider.close()
 
         asyncio.run(body())
 

@@ -16,7 +16,7 @@ from tests.support.browsers import Page, browser
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: An element of a selector with these words, once it exists; null after a minute.
+#: Resolves to the first element that matches the selector and contains the words; null after a minute.
 SOON = """(async (selector, words) => {
     for (let left = 1200; left > 0; left--) {
         const found = [...document.querySelectorAll(selector)].find(one => one.textContent.includes(words) || String(one.value ?? '').includes(words))

@@ -22,7 +22,7 @@ from tests.support.web_lab import PEER_TOKEN, root_of, words_of
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
-#: Prefix of keys, as the vault of a tab knows them.
+#: Counts the memories in a tab's vault whose keys begin with `prefix`.
 COUNT = "prefix => memory.list().filter(one => one.key.startsWith(prefix)).length"
 
 
@@ -50,13 +50,14 @@ def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, m
 
             # A tab dies during its writes: acknowledged writes remain, and others continue.
             dies = await tab("forever", words=words)
-            told = await done(dies, 20)
-            # It no longer answers.
+            acknowledged = await done(dies, 20)
+            # A crashed tab does not answer this request.
             crashing = asyncio.ensure_future((await context.new_cdp_session(dies)).send("Page.crash"))
             goes_on = await tab("writes", key="two", n=5)
             await done(goes_on, 5)
             assert (
-                await goes_on.evaluate(COUNT, "one_") >= told and await goes_on.evaluate(COUNT, "two_") == 5
+                await goes_on.evaluate(COUNT, "one_") >= acknowledged
+                and await goes_on.evaluate(COUNT, "two_") == 5
             )
             crashing.cancel()
             with contextlib.suppress(asyncio.CancelledError, api.Error):
@@ -77,17 +78,17 @@ def test_tabs_that_write_at_once_crash_and_lose_storage_lose_no_text(url: str, m
             left = tabs[0]
             devtools = await context.new_cdp_session(left)
             await devtools.send("Storage.clearDataForOrigin", {"origin": home, "storageTypes": "all"})
-            said = await left.evaluate("memory.write('lost', 'x').then(() => 'written', message)")
-            assert "deleted the data of this vault" in said
+            message = await left.evaluate("memory.write('lost', 'x').then(() => 'written', message)")
+            assert "deleted the data of this vault" in message
             while not answers.empty():
                 answers.get()
             await tab("writes", key="three", n=1)
             assert "this vault is locked" in (await asyncio.to_thread(answers.get, timeout=PATIENCE))["error"]
-            anew = await tab("writes", key="four", n=3, words=words)
-            await done(anew, 3)
-            assert await anew.evaluate(COUNT, "left_") == await anew.evaluate(COUNT, "right_") == n
-            assert await anew.evaluate(COUNT, "lost") == 0
-            await anew.evaluate("memory.sync()")
+            reopened = await tab("writes", key="four", n=3, words=words)
+            await done(reopened, 3)
+            assert await reopened.evaluate(COUNT, "left_") == await reopened.evaluate(COUNT, "right_") == n
+            assert await reopened.evaluate(COUNT, "lost") == 0
+            await reopened.evaluate("memory.sync()")
             await browser.close()
 
     with served() as (home, answers):

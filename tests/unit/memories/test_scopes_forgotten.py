@@ -32,7 +32,7 @@ def at(memory: Memory, scope: str) -> MemoryStore:
     return MemoryStore(memory.replica, scope)
 
 
-def said(memory: Memory, scope: str) -> list[str]:
+def event_types(memory: Memory, scope: str) -> list[str]:
     return [event["type"] for event in Timeline(memory.replica, scope).events()]
 
 
@@ -63,7 +63,7 @@ def test_first_write_creates_a_scope_with_a_card(lab: Lab) -> None:
 
 
 def test_newest_version_of_a_scope_skips_an_unreadable_one(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a removed device, or under an unknown key."""
+    """For example, a version that a removed device published."""
     a, _ = two(lab)
     at(a, "work").write("tone", b"direct\n")
     lab.sync(a)
@@ -148,7 +148,7 @@ def test_forget_of_a_scope_keeps_concurrent_additions_as_conflicts(lab: Lab) -> 
         assert here.read_conflict("new", copy.file).data == b"written offline\n"
         with memory.replica.reading():
             assert list(memory.replica.store.segments("work")) == []
-        assert said(memory, "work") == []
+        assert event_types(memory, "work") == []
         (event,) = [e for e in Timeline(memory.replica).events() if e["type"] == "forgot"]
         assert (event["scope"], event["reason"]) == ("work", "done")
         with pytest.raises(NotFoundError, match="forgotten") as caught:
@@ -174,33 +174,33 @@ def test_forgotten_scope_is_restored_from_a_given_root(lab: Lab) -> None:
     root = a.status().root
     assert root is not None
     Scopes(b.replica).forget("work")
-    at_a = Scopes(a.replica)
+    scopes = Scopes(a.replica)
     lab.settle(a, b)
-    back = at_a.restore("work", past(a, root))
-    assert (back.texts, back.events, back.not_fetched) == (2, 2, 0)
+    restored = scopes.restore("work", past(a, root))
+    assert (restored.texts, restored.events, restored.not_fetched) == (2, 2, 0)
     lab.settle(a, b)
     for memory in (a, b):
         scope = Scopes(memory.replica).get("work")
         assert scope is not None and scope.title == "The work" and tokens(memory) == ["work"]
         assert [item.key for item in at(memory, "work").listing()] == ["other", "tone"]
         assert not at(memory, "work").conflicts()
-        assert sorted(said(memory, "work")) == ["joined", "started"]
+        assert sorted(event_types(memory, "work")) == ["joined", "started"]
         with memory.replica.reading():
             dots = [dot for _, entry in memory.replica.store.memories("work") for dot in entry]
         assert all(dot.startswith(a.device) for dot in dots)
     Scopes(a.replica).forget("work")
-    empty = at_a.restore("work")
+    empty = scopes.restore("work")
     assert (empty.texts, empty.events) == (0, 0)
     assert at(a, "work").listing() == [] and tokens(a) == ["work"]
     at(a, "work").write("tone", b"again\n")
     with pytest.raises(NotFoundError, match="not forgotten"):
-        at_a.restore("work")
+        scopes.restore("work")
 
 
 def test_device_creates_limited_scopes_and_a_merge_is_never_refused(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused at the write that exceeds, never at a join; forgotten ones do not count."""
+    """A write or restore over the limit is refused, never a merge. Forgotten scopes do not count."""
     assert cards.MAX_SCOPES == 4_096
     monkeypatch.setattr(replica_scopes, "MAX_SCOPES", 3)
     a, b = two(lab)
@@ -301,7 +301,7 @@ def test_undo_restores_nothing_into_a_forgotten_scope(lab: Lab) -> None:
 
 
 def test_overlong_line_does_not_block_the_restore_of_a_scope(lab: Lab) -> None:
-    """It is skipped, as by every reader of the timeline."""
+    """The restore skips the line."""
     a, b, m = lab.three()
     m.scope("work").write("k", "text")
     forger = Forger(m)

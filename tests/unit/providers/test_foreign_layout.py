@@ -1,4 +1,4 @@
-"""Files that another program split or wrapped are reassembled from one CAR, each byte received once."""
+"""Files that another program split or wrapped are reassembled from the blocks of one CAR."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def cut(chunks: list[Block], sizes: list[int]) -> Block:
 
 
 def given_for(blocks: Iterable[Block]) -> list[bytes]:
-    """Return what is yielded in addition to the blocks of a tree."""
+    """Return the files that are reassembled from the blocks."""
     layout = ForeignLayout()
-    made = [layout.file(cid, data) for cid, data in blocks]
-    assert all(raw(block[1]) == block for block in made if block)
+    files = [layout.file(cid, data) for cid, data in blocks]
+    assert all(raw(block[1]) == block for block in files if block)
     assert layout._held == 0 or layout._halves
-    return [block[1] for block in made if block]
+    return [block[1] for block in files if block]
 
 
 def tree(files: dict[str, bytes]) -> tuple[CID, list[Block]]:
@@ -113,7 +113,7 @@ def test_chunks_are_reassembled_in_any_order() -> None:
     assert given_for([cut(wrapped, [100] * 3), *wrapped[:2]]) == [b"".join(parts)]
 
 
-def test_incomplete_foreign_layout_yields_nothing() -> None:
+def test_only_complete_consistent_and_flat_files_are_reassembled() -> None:
     one, two = leaf(b"one"), leaf(b"two")
     lies = cut([one, two], [3, 4])
     assert given_for([lies, one, two]) == []
@@ -167,7 +167,9 @@ def fetched(at: Account, home: Path, count: int, mode: str) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["encrypted-ipfs", "ipfs"])
 @pytest.mark.parametrize("kind", ["pinata-free", "pinata-legacy"])
-def test_first_fetch_is_one_car(kind: str, mode: str, tmp_path: Path) -> None:
+def test_first_fetch_requests_one_car_for_any_number_of_memories(
+    kind: str, mode: str, tmp_path: Path
+) -> None:
     asked = []
     for count in (5, 60):
         with account(kind) as at:

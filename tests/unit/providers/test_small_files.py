@@ -219,7 +219,7 @@ def test_foreign_pins_in_a_box_are_skipped_at_a_service(kind: str, tmp_path: Pat
 
 
 def test_small_objects_do_not_change_the_listing_of_a_service(tmp_path: Path) -> None:
-    """A removed one must not look like a lost part of a version."""
+    """Otherwise a removed small object would look like a lost part of a version."""
 
     async def body(at: Bench) -> None:
         provider = at.open()

@@ -46,8 +46,8 @@ async def publish(provider: Provider, made: Any, name: str = "ipfsmem-one") -> A
 def fails(account: Account, body: Coroutine[Any, Any, Any]) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
         asyncio.run(body)
-    told = str(caught.value) + repr(caught.value) + str(caught.value.hint)
-    assert not any(secret in told for secret in account.secrets)
+    shown = str(caught.value) + repr(caught.value) + str(caught.value.hint)
+    assert not any(secret in shown for secret in account.secrets)
     return caught.value
 
 

@@ -70,7 +70,7 @@ class World:
 
 
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_write_next_to_two_failing_providers_reaches_the_healthy_one_first(
+def test_write_next_to_two_failing_providers_reaches_the_healthy_one_soon(
     one: Illness, other: Illness, tmp_path: Path
 ) -> None:
     world = World(tmp_path)

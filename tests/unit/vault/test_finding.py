@@ -118,7 +118,7 @@ def test_provider_that_hides_the_keys_creates_no_public_vault(tmp_path: Path) ->
 
 
 def test_false_public_ring_among_true_roots_is_ignored(tmp_path: Path) -> None:
-    """It is the newest entry of the list."""
+    """The false ring is the newest entry of the list."""
     cloud = SimCloud()
     create(tmp_path / "a", SimProvider(cloud, capabilities=LISTS)).close()
     evil = bare_root(cloud)
@@ -386,7 +386,7 @@ def test_old_record_of_a_lost_version_hides_no_newer_list_entry(tmp_path: Path) 
 
 
 def test_recovery_phrase_is_not_blocked_by_an_old_record(tmp_path: Path) -> None:
-    """Its record leads to the vault's record, whose ring is lost. Roots of other vaults are ignored."""
+    """The record of the phrase leads to the vault's record, whose ring is lost. Roots of other vaults are ignored."""
     cloud = SimCloud()
     provider = SimProvider(cloud)
     memory = create(tmp_path / "a", provider)
