@@ -326,7 +326,7 @@ class _Handler(BaseHTTPRequestHandler):
         spaces: dict[str, tuple[str, str]] = {}
 
         def add(tool: dict[str, Any]) -> None:
-            if tool.get("type") == "vault_name":
+            if tool.get("type") == "namespace":
                 for one in tool.get("tools", []):
                     full = f"{tool['name']}__{one['name']}"
                     spaces[full] = (tool["name"], one["name"])
@@ -373,7 +373,7 @@ class _Handler(BaseHTTPRequestHandler):
             item = {"type": "function_call", "id": f"f_{call}", "call_id": call, "name": tool_name,
                     "arguments": json.dumps(arguments), "status": "completed"}  # fmt: skip
             if tool_name in spaces:
-                item["vault_name"], item["name"] = spaces[tool_name]
+                item["namespace"], item["name"] = spaces[tool_name]
         usage = {"input_tokens": self.model.tokens, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 5,
                  "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 15}  # fmt: skip
         base = {

@@ -79,7 +79,7 @@ def test_browser_context_equals_python_context(url: str, memory: Memory) -> None
             )
             looked += bool(ours.text)
         assert looked > 150
-        with pytest.raises(Exception, match="needs one"):
+        with pytest.raises(Exception, match="requires a query"):
             web.context({"layout": "turn"})
         with pytest.raises(Exception, match="200 to 200,000"):
             web.context({"maxTokens": 10})

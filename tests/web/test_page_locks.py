@@ -175,7 +175,7 @@ def test_save_during_a_lock_request_goes_to_the_chosen_vault(tmp_path: Path) -> 
         await page.click("button:has-text('New')")
         await page.fill(".editor input", "For n alone")
         await page.fill("textarea", "A secret of n.")
-        async with held(page, "local_vaults") as requests:
+        async with held(page, "vaults") as requests:
             await keys.lock(shown, True, vault=1)
             await requests.came()
             await page.click("button:has-text('Save')")

@@ -51,7 +51,7 @@ def test_history_equals_that_of_python_and_a_text_is_restored(
     assert web.sync()["root"] == root_of(memory)
     reading = memory.read("plan")
     assert reading is not None and reading.file.body == "Version 2"
-    for wrong, said in (({"text": "abc"}, "at least 8"), ({"text": "0" * 12}, "has no text"), ({"root": "bafy"}, "beginning of"), ({"root": "x"}, "no version")):  # fmt: skip
+    for wrong, said in (({"text": "abc"}, "at least 8"), ({"text": "0" * 12}, "has no text"), ({"root": "bafy"}, "prefix of"), ({"root": "x"}, "no version")):  # fmt: skip
         with pytest.raises(ClientError, match=said):
             web.restore("plan", wrong)
     with pytest.raises(ClientError, match="no text of nothing"):
