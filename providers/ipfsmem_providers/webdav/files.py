@@ -456,7 +456,7 @@ class DavFiles(PlacedFiles):
 
     async def _made(self, url: str) -> bool:
         """Create a folder; tell whether it is there now, which needs the folder above it."""
-        for pause in (_CREATED_BY_ANOTHER, None):
+        for pause in (_CREATED_BY_ANOTHER, 4 * _CREATED_BY_ANOTHER, None):
             answer = await self._http.request(
                 "MKCOL",
                 url,
