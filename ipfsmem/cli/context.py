@@ -34,6 +34,8 @@ _UTC_NAMES: Final = frozenset(["UTC", "UTC0", "GMT", "GMT0", "Etc/UTC", "Etc/GMT
 _POSIX_ZONE: Final = lazy_pattern(r"(?:[A-Za-z]{3,}|<[^>]+>)[+-]?\d")
 #: Hint if the passphrase of this device's keys is missing.
 _LOCKED_HINT = "Unlock it: ipfsmem unlock. Or pass it in IPFSMEM_PASSPHRASE or with --passphrase-fd."
+#: Next to an agent key.
+_UNSET_KEY: Final = "Unset IPFSMEM_KEY to use a vault on this device."
 
 
 class CommandContext:
@@ -98,21 +100,26 @@ class CommandContext:
 
     @functools.cached_property
     def home(self) -> Path:
-        """Return the folder of this device's vaults."""
+        """Return the folder of this device's vaults. Raises UsageError next to an agent key, which never touches it."""
+        if self.is_container:
+            raise UsageError(
+                "this command is about vaults on this device, and an agent key in IPFSMEM_KEY opens one elsewhere",
+                hint=_UNSET_KEY,
+            )
         from ipfsmem import config
 
         return config.home(self._home)
 
     @property
     def is_container(self) -> bool:
-        """Tell whether an agent key in the environment opens the vault. Raises UsageError for a home next to it."""
+        """Return whether an agent key in the environment opens the vault. Raises UsageError for --home or --vault next to it."""
         if not agent_key_text():
             return False
-        if self._home is not None:
-            raise UsageError(
-                "--home and an agent key in IPFSMEM_KEY exclude each other",
-                hint="Unset IPFSMEM_KEY to use a vault on this device.",
-            )
+        for option, value in (("--home", self._home), ("--vault", self._vault_name)):
+            if value is not None:
+                raise UsageError(
+                    f"{option} and an agent key in IPFSMEM_KEY exclude each other", hint=_UNSET_KEY
+                )
         return True
 
     @property
@@ -159,10 +166,7 @@ class CommandContext:
         from ipfsmem.open_vault.audit import acting_as, collecting
 
         if self.is_container and (provider or unlock is not None):
-            raise UsageError(
-                "an agent key in IPFSMEM_KEY opens a vault for reading only",
-                hint="Unset IPFSMEM_KEY to use a vault on this device.",
-            )
+            raise UsageError("an agent key in IPFSMEM_KEY opens a vault for reading only", hint=_UNSET_KEY)
         passphrase = self.passphrase(itself=passphrase_itself)
         try:
             memory = Memory.load(
@@ -173,7 +177,7 @@ class CommandContext:
                 passphrase=passphrase,
             )
         except StorageError as error:
-            if not self._reads:
+            if not self._reads or self.is_container:
                 raise
             memory = self._as_it_lies(error)
         opened = memory._view().opened

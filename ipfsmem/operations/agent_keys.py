@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LATE = {"State": "ipfsmem.sync.agent_cards", "SyncReport": "ipfsmem.sync.report"}
 _DURATION = lazy_pattern(r"([1-9][0-9]{0,4})([hdw])")
 _HOURS: Final = {"h": 1, "d": 24, "w": 168}
-#: Shortest and longest validity, in hours.
+#: Longest validity, in hours.
 _MOST_HOURS: Final = 366 * 24
 #: Roles whose writes need the mailbox.
 _LATER: Final = ("writer", "append", "drop")
@@ -149,7 +149,11 @@ async def new(
 
     render_key(key(2**53 - 1))  # before anything is made
     enrol_agent(replica, root, key(1), name, end)
-    report = await publish_statement(view, "the agent key", progress, before)
+    try:
+        report = await publish_statement(view, "the agent key", progress, before)
+        unpublished = "it is not published yet" if report.blocked else ""
+    except IpfsmemError as error:  # the member is in the ring: without its string, nobody could use the key
+        report, unpublished = before, f"it is not published yet: {error}"
     made = key(replica.store.frame.ctx[opened.device])
     text = render_key(made)
     return NewAgentKey(
@@ -162,7 +166,7 @@ async def new(
         providers=[_shown(one) for one in providers],
         credentials=[_shown(one) for one in providers if one.credentials],
         warnings=_warnings(providers),
-        problem=await _why_it_fails(text, replica) if not report.blocked else "it is not published yet",
+        problem=unpublished or await _why_it_fails(text, replica),
         sync=report,
     )
 

@@ -162,6 +162,23 @@ def test_wrong_key_is_one_line_without_its_text(arguments: list[str], wrong: str
     assert container.left() == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["vault", "list"], ["unlock"], ["lock"], ["token", "new", "--name", "web"], ["sync", "--every", "1h"], ["serve", "api"],
+        ["init"], ["recover"], ["connect", "claude-code"], ["service", "status"], ["--vault", "other", "list"], ["list", "--vault", "other"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_container_refuses_commands_about_a_home(
+    owner: Cli, text: str, arguments: list[str], tmp_path: Path
+) -> None:
+    files = {path: path.read_bytes() for path in owner.home.rglob("*") if path.is_file()}
+    done = Container(tmp_path, text, IPFSMEM_HOME=str(owner.home)).run(*arguments)
+    assert done.returncode == 2 and b"IPFSMEM_KEY" in done.stderr, done
+    assert files == {path: path.read_bytes() for path in owner.home.rglob("*") if path.is_file()}
+
+
 def test_key_is_not_in_verbose_output(text: str, tmp_path: Path) -> None:
     done = Container(tmp_path, text).run("read", "tone", "--verbose")
     assert done.returncode == 0

@@ -69,6 +69,22 @@ def test_key_opens_everything_to_read(lab: KeyLab, monkeypatch: pytest.MonkeyPat
         assert any("agent key web, valid until" in one for one in state.notices)
 
 
+def test_key_is_returned_although_its_publish_fails(lab: KeyLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its member is in the ring: without the string nobody could use what a later sync publishes."""
+
+    async def unplugged(*_args: object, **_more: object) -> None:
+        raise ProviderUnavailable("the stick was unplugged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ipfsmem.operations.members.publish_statement", unplugged)
+        new = lab.new()
+    assert new.problem == "it is not published yet: the stick was unplugged"
+    lab.sync()
+    monkeypatch.setenv("IPFSMEM_KEY", new.key)
+    with lab.load() as memory:
+        assert memory.read("tone").body == "Say what is wrong first."
+
+
 def test_key_is_asynchronously_loaded_and_synced(lab: KeyLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IPFSMEM_KEY", lab.new().key)
 
